@@ -1,0 +1,1 @@
+"""Tools to look inside trained highway networks."""

@@ -1,0 +1,68 @@
+"""What `load` returns, and how images are held out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class DataError(ValueError):
+    """Data that cannot be had or cannot be used; the message is one line and names a remedy."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Labelled images in three parts: train, validation, test.
+
+    Attributes:
+        name: Where they come from: a name of `NAMES`, or the stem of a `.npz`.
+        x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`.
+        y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
+        class_names: One name a class, in the order of the class numbers.
+
+    Example:
+
+    >>> from highway_keras.data import load
+    >>> load("digits")
+    Dataset(name='digits', train=1294, validation=144, test=359, input_shape=(8, 8, 1), classes=10)
+    """
+
+    name: str
+    x_train: np.ndarray
+    y_train: np.ndarray
+    x_val: np.ndarray
+    y_val: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+    class_names: tuple
+
+    @property
+    def input_shape(self):
+        """`(height, width, channels)` of one image."""
+        return self.x_train.shape[1:]
+
+    @property
+    def classes(self):
+        """Number of classes."""
+        return len(self.class_names)
+
+    def __repr__(self):
+        return (
+            f"Dataset(name={self.name!r}, train={len(self.x_train)}, validation={len(self.x_val)}, "
+            f"test={len(self.x_test)}, input_shape={self.input_shape}, classes={self.classes})"
+        )
+
+
+def hold_out(labels, fraction, seed=0):
+    """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
+
+    `round(fraction * n)` indices are held out, evenly over the classes: of a class of m images,
+    within one of `fraction * m`. The order is shuffled so that the first N kept are a fair sample
+    even where the source is sorted by class.
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    count = round(fraction * len(labels))
+    evenly_spaced = ((np.arange(count) + 0.5) * len(labels) / max(count, 1)).astype(int)
+    is_held_out = np.zeros(len(labels), bool)
+    is_held_out[by_class[evenly_spaced]] = True
+    return order[~is_held_out[order]], order[is_held_out[order]]

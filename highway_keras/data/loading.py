@@ -1,0 +1,90 @@
+"""`load`: one call from a name or a `.npz` path to a `Dataset`."""
+
+import difflib
+import os
+from numbers import Integral, Real
+from pathlib import Path
+
+from highway_keras.data.dataset import DataError, Dataset, hold_out
+from highway_keras.data.sources import PUBLIC_URLS, read_digits, read_npz, read_public
+
+NAMES = ("digits", *PUBLIC_URLS)
+
+
+def load(name, data_dir=None, validation=0.1, limit=None):
+    """Load labelled images as NumPy arrays.
+
+    Args:
+        name: One of `NAMES`, or the path of a `.npz` file.
+            `"digits"`: scikit-learn's embedded 8x8 handwritten digits, grey levels 0..16 scaled to
+            0..255, a fixed fifth of each class as the test set; never needs a network.
+            `"mnist"`, `"fashion_mnist"`, `"cifar10"`, `"cifar100"`: from TensorFlow Datasets, the
+            prepared copy where there is one, else a download.
+            A `.npz` file: arrays `x_train`, `y_train`, `x_test`, `y_test`; images uint8 of shape
+            `(n, height, width, channels)` or `(n, height, width)`, labels integers from 0 of shape
+            `(n,)` or `(n, 1)`.
+        data_dir: Directory of TensorFlow Datasets. Default: the environment variable
+            `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
+        validation: Fraction of the training images, in [0, 1), held out for validation: drawn evenly
+            over the classes with a fixed seed, so every call holds out the same images.
+        limit: Keep only this many of the training images that remain, for a quick experiment.
+
+    Returns:
+        A `Dataset`. Its training images are in a fixed shuffled order.
+
+    Raises:
+        ValueError: For an argument out of range or an unknown name.
+        FileNotFoundError: Where the `.npz` file does not exist.
+        DataError: Where the data can be neither read nor downloaded, or is unusable.
+
+    Example:
+
+    >>> from highway_keras.data import load
+    >>> load("digits", limit=500).x_train.shape
+    (500, 8, 8, 1)
+    """
+    name = os.fspath(name)
+    _check_range(validation, limit)
+    x_train, y_train, x_test, y_test, class_names = _read(name, data_dir)
+    kept, held_out = hold_out(y_train, validation)
+    for part, indices in (("training", kept), ("validation", held_out)):
+        if not len(indices) and (validation or part == "training"):
+            raise DataError(
+                f"`validation` leaves no {part} image of the {len(y_train)} in '{name}'. "
+                f"Received: validation={validation}."
+            )
+    kept = kept[:limit]
+    return Dataset(
+        name=Path(name).stem,
+        x_train=x_train[kept],
+        y_train=y_train[kept],
+        x_val=x_train[held_out],
+        y_val=y_train[held_out],
+        x_test=x_test,
+        y_test=y_test,
+        class_names=class_names,
+    )
+
+
+def _check_range(validation, limit):
+    if not isinstance(validation, Real) or isinstance(validation, bool) or not 0 <= validation < 1:
+        raise ValueError(f"`validation` must be a fraction in [0, 1). Received: {validation=}.")
+    if limit is None:
+        return
+    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 1:
+        raise ValueError(f"`limit` must be a positive integer or None. Received: {limit=}.")
+
+
+def _read(name, data_dir):
+    if name.endswith(".npz"):
+        return read_npz(Path(name).expanduser())
+    if name == "digits":
+        return read_digits()
+    if name in PUBLIC_URLS:
+        return read_public(name, data_dir)
+    near = difflib.get_close_matches(name.lower(), NAMES, n=3)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise ValueError(
+        f"Unknown data set.{hint} `name` must be one of {', '.join(NAMES)}, or a path ending in "
+        f".npz. Received: {name=}."
+    )

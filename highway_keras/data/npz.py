@@ -1,0 +1,103 @@
+"""A user's own images, from a `.npz` file."""
+
+import numpy as np
+
+from highway_keras.data.dataset import DataError
+
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+def read_npz(path):
+    """Return `x_train, y_train, x_test, y_test, class_names` of the file at `path`, all checked."""
+    arrays = _read_arrays(path)
+    for part in ("train", "test"):
+        x, y = f"x_{part}", f"y_{part}"
+        arrays[x] = _check_images(x, arrays[x], path)
+        arrays[y] = _check_labels(y, arrays[y], path)
+        if len(arrays[x]) != len(arrays[y]):
+            raise DataError(
+                f"`{x}` and `{y}` in {path} must be of one length. "
+                f"Received: {len(arrays[x])} images and {len(arrays[y])} labels."
+            )
+    shapes = [arrays[x].shape[1:] for x in ("x_train", "x_test")]
+    if shapes[0] != shapes[1]:
+        raise DataError(
+            f"Training and test images in {path} must be of one shape. "
+            f"Received: x_train {shapes[0]} and x_test {shapes[1]}."
+        )
+    return *(arrays[key] for key in KEYS), _class_names(arrays, path)
+
+
+def _read_arrays(path):
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        # Never allow_pickle: a pickle runs whatever code its writer chose.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            missing = [key for key in KEYS if key not in content]
+            if not missing:
+                return {key: content[key] for key in KEYS}
+            found = ", ".join(content.files[:8]) or "nothing"
+    except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+        raise DataError(
+            f"Cannot read {path}: it is damaged, cut short, or no .npz of plain arrays. "
+            "Write it again with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
+        ) from error
+    raise DataError(
+        f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
+        f"Found: {found}."
+    )
+
+
+def _check_images(key, images, path):
+    if images.dtype != np.uint8:
+        raise DataError(
+            f"`{key}` in {path} must be uint8, grey levels 0 to 255. Received: dtype={images.dtype}. "
+            "For floats in [0, 1] save (255 * x).round().astype('uint8')."
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4:
+        raise DataError(
+            f"`{key}` in {path} must be of shape (n, height, width) or (n, height, width, channels). "
+            f"Received: shape={images.shape}."
+        )
+    if not images.size:
+        raise DataError(f"`{key}` in {path} is empty. Received: shape={images.shape}.")
+    if images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
+        raise DataError(
+            f"`{key}` in {path} has its channels first; save numpy.moveaxis({key}, 1, -1). "
+            f"Received: shape={images.shape}."
+        )
+    return images
+
+
+def _check_labels(key, labels, path):
+    if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise DataError(
+            f"`{key}` in {path} must be class numbers of shape (n,); for one-hot rows save "
+            f"{key}.argmax(axis=1). Received: shape={labels.shape}."
+        )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise DataError(
+            f"`{key}` in {path} has NaN for {np.isnan(labels).sum()} of {len(labels)} labels. "
+            "Remove those images or label them."
+        )
+    if labels.dtype.kind not in "iu":
+        raise DataError(
+            f"`{key}` in {path} must be integers, the class numbers from 0; save "
+            f"{key}.astype('int64'). Received: dtype={labels.dtype}."
+        )
+    if len(labels) and labels.min() < 0:
+        raise DataError(
+            f"`{key}` in {path} must not be negative: number the classes from 0. "
+            f"Received: {labels.min()}."
+        )
+    return labels
+
+
+def _class_names(arrays, path):
+    """`"0"`, `"1"`, ... up to the highest label; converts the labels to int64 in `arrays`."""
+    classes = int(arrays["y_train"].max()) + 1

@@ -1,0 +1,91 @@
+"""The public data sets, through TensorFlow Datasets (TFDS): the prepared copy, else a download."""
+
+import contextlib
+import os
+import threading
+
+from highway_keras.data.dataset import DataError
+
+# One file of each download: whether it answers tells whether a download can begin.
+PUBLIC_URLS = {
+    "mnist": "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz",
+    "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+    "train-images-idx3-ubyte.gz",
+    "cifar10": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    "cifar100": "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+}
+
+
+def read_public(name, data_dir=None):
+    """Return `x_train, y_train, x_test, y_test, class_names` of a public data set.
+
+    Offline, and without a prepared copy, it fails within seconds.
+    """
+    try:
+        import tensorflow  # noqa: F401  # TFDS imports without it and fails only when it reads
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise DataError(
+            f"'{name}' needs TensorFlow and tensorflow-datasets ({_one_line(error)}). Install them, "
+            "or save the images elsewhere as a .npz with x_train, y_train, x_test, y_test and give "
+            "its path, or use --dataset digits."
+        ) from error
+    data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
+    try:
+        builder = tfds.builder(name, data_dir=data_dir)
+        if not os.path.exists(os.path.join(builder.data_dir, "dataset_info.json")):
+            _download(builder)
+        parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
+    except DataError:
+        raise
+    except Exception as error:  # TFDS lets through what files, protocol buffers and TensorFlow raise
+        raise DataError(
+            f"Cannot read '{name}' from {builder_dir(data_dir)}: {_one_line(error)} Remove that copy "
+            "to prepare it anew, or name another directory with --data-dir."
+        ) from error
+    arrays = [array.numpy() for part in parts for array in part]
+    return *arrays, tuple(builder.info.features["label"].names)
+
+
+def _download(builder):
+    url = PUBLIC_URLS[builder.name]
+    if not _answers(url):
+        raise DataError(
+            f"No prepared copy of '{builder.name}' in {builder.data_dir}, and {url} does not answer. "
+            "Give a directory that has one with --data-dir (or TFDS_DATA_DIR), or go on without a "
+            "network: --dataset digits, or the path of your own .npz."
+        )
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # whatever the network, the disk or a changed file causes
+        raise DataError(
+            f"Downloading '{builder.name}' to {builder.data_dir} failed: {_one_line(error)} Try "
+            "again, or name a directory that has it with --data-dir, or use --dataset digits."
+        ) from error
+
+
+def _answers(url, seconds=4.0):
+    """Whether a server answers at `url`, with anything, within `seconds`.
+
+    TFDS itself retries for minutes before it gives up. The request goes through `requests`, as
+    TFDS's does, so that proxies and certificates are the same; the thread bounds the name lookup,
+    which no timeout of `requests` covers.
+    """
+    import requests
+
+    answered = threading.Event()
+
+    def ask():
+        with contextlib.suppress(OSError):  # every error of `requests` is one
+            requests.head(url, timeout=seconds)
+            answered.set()
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return answered.is_set()
+
+
+def _one_line(error):
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].strip().rstrip('.')[:200]}."

@@ -1,0 +1,76 @@
+"""The initial value of the transform gate's bias."""
+
+import math
+import numbers
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class TransformBias(keras.initializers.Initializer):
+    """A negative constant: the transform gate starts nearly closed, the layer nearly an identity.
+
+    With a zero-mean gate kernel the gate starts around `T = sigmoid(value)`: 0.269, 0.119 and
+    0.047 for -1, -2 and -3. Gradients then flow along the carry path from the first step on,
+    whatever the depth.
+
+    Args:
+        value: A negative number. The paper searches -1 to -10 (section 3.1).
+
+    Raises:
+        TypeError: If `value` is no number.
+        ValueError: If `value` is not negative, or not finite.
+
+    Example:
+
+    >>> from highway_keras import Highway, TransformBias
+    >>> layer = Highway(transform_bias_initializer=TransformBias(-3.0))
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.2.
+    """
+
+    def __init__(self, value=-2.0):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"`value` must be a negative number. Received: value={value!r}.")
+        if not (math.isfinite(value) and value < 0):
+            raise ValueError(
+                "`value` must be negative and finite: a transform gate that starts open hides the "
+                "input from the layers above, which is what highway layers are there to prevent. "
+                f"Received: value={value}. For any other constant use "
+                "`keras.initializers.Constant`."
+            )
+        self.value = float(value)
+
+    @classmethod
+    def for_depth(cls, depth):
+        """The paper's guideline: -1, -2, -3 for depths of about 10, 20, 30, and on along that line.
+
+        Args:
+            depth: Number of layers of the network, a positive integer.
+
+        Returns:
+            `TransformBias(-depth / 10)`.
+        """
+        if isinstance(depth, bool) or not isinstance(depth, numbers.Integral) or depth < 1:
+            raise ValueError(f"`depth` must be a positive integer. Received: depth={depth!r}.")
+        return cls(-depth / 10)
+
+    def __call__(self, shape, dtype=None):
+        return ops.full(shape, self.value, dtype=dtype or keras.config.floatx())
+
+    def get_config(self):
+        return {"value": self.value}
+
+
+def get(identifier):
+    """Like `keras.initializers.get`; a plain number stands for that constant.
+
+    A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`
+    (gates held open are of use in tests and analyses).
+    """
+    if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
+        value = float(identifier)
+        return TransformBias(value) if value < 0 else keras.initializers.Constant(value)
+    return keras.initializers.get(identifier)

@@ -1,0 +1,23 @@
+"""The layers: one a file."""
+
+from highway_keras.layers.conv_highway import (
+    ConvHighway,
+    ConvHighway1D,
+    ConvHighway2D,
+    ConvHighway3D,
+)
+from highway_keras.layers.highway import Highway
+from highway_keras.layers.highway_wrapper import HighwayWrapper
+from highway_keras.layers.match_size import MatchSize
+from highway_keras.layers.maxout import Maxout
+
+__all__ = [
+    "ConvHighway",
+    "ConvHighway1D",
+    "ConvHighway2D",
+    "ConvHighway3D",
+    "Highway",
+    "HighwayWrapper",
+    "MatchSize",
+    "Maxout",
+]

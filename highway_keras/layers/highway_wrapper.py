@@ -1,0 +1,160 @@
+"""Any shape-preserving layer as a highway layer."""
+
+import keras
+from keras import ops
+
+from highway_keras.layers.options import (
+    CARRY,
+    TRANSFORM,
+    check_carry,
+    check_floating,
+    option_config,
+    options_of,
+    set_options,
+    split_options,
+)
+from highway_keras.ops import highway
+
+_GATES = (TRANSFORM, CARRY)
+_CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
+_ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class HighwayWrapper(keras.layers.Wrapper):
+    """Makes a highway layer of any layer that preserves the shape of its input.
+
+    ```
+    y = layer(x) * T(x) + x * (1 - T(x))     # carry="coupled", Eq. 3
+    y = layer(x) * T(x) + x * C(x)           # carry="learned", Eq. 2
+    ```
+
+    The paper allows H any form (section 2): dense, convolutional, recurrent, attention, or a whole
+    `keras.Sequential`. The gate is of the fitting kind: a convolution of the same receptive field
+    for a convolution, otherwise a dense layer on the last axis. Attention layers attend from the
+    input to itself.
+
+    For a plain dense or convolutional H use `Highway` and `ConvHighway2D`, which compute H and T
+    in one product.
+
+    Args:
+        layer: The layer H.
+        carry: `"coupled"` (default): C = 1 - T. `"learned"`: C is a gate of its own, which by
+            default starts at C = 1 - T.
+        **kwargs: The options of the gates with the prefixes `transform_` and `carry_`, as in
+            `highway_keras.Highway`; then the arguments of `keras.Layer`.
+
+    Call arguments:
+        inputs: Floating-point tensor.
+        return_gate: Whether to return `(outputs, gate)`, the gate being T(x), instead of outputs.
+
+    Output shape:
+        That of the input.
+
+    Raises:
+        TypeError: If `layer` is not a Keras layer.
+        ValueError: If the layer changes the shape of its input.
+
+    Example:
+
+    >>> import keras
+    >>> from highway_keras import HighwayWrapper
+    >>> x = keras.Input((None, 64))
+    >>> HighwayWrapper(keras.layers.LSTM(64, return_sequences=True))(x).shape
+    (None, None, 64)
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
+    """
+
+    def __init__(self, layer, carry="coupled", **kwargs):
+        if not isinstance(layer, keras.Layer):
+            raise TypeError(
+                f"`layer` must be a Keras layer. Received: layer={layer!r} "
+                f"(of type {type(layer).__name__})."
+            )
+        options, kwargs = split_options(kwargs, _GATES)
+        super().__init__(layer, **kwargs)
+        set_options(self, options, _GATES)
+        self.carry = check_carry(carry)
+        self.supports_masking = True
+
+    @property
+    def transform_kernel(self):
+        return self.transform_gate.kernel
+
+    @property
+    def transform_bias(self):
+        return self.transform_gate.bias
+
+    def build(self, input_shape):
+        self._check_shape(input_shape)
+        if not self.layer.built:
+            self.layer.build(*self._arguments(input_shape))
+        self.transform_gate = self._gate(TRANSFORM, input_shape)
+        self.carry_gate = self._gate(CARRY, input_shape) if self.carry == "learned" else None
+        self.built = True
+
+    def call(self, inputs, return_gate=False):
+        check_floating(inputs)
+        h = self.layer(*self._arguments(inputs))
+        gates = [g(inputs) for g in (self.transform_gate, self.carry_gate) if g is not None]
+        outputs = highway(inputs, h, *gates)
+        return (outputs, gates[0]) if return_gate else outputs
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Traces `call`: a wrapped layer may make its weights only when it is called.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def _arguments(self, inputs):
+        return (inputs, inputs) if isinstance(self.layer, _ATTENTION) else (inputs,)
+
+    def _check_shape(self, input_shape):
+        shape = tuple(self.layer.compute_output_shape(*self._arguments(input_shape)))
+        if shape != tuple(input_shape):
+            raise ValueError(
+                f"`layer` must preserve the shape of its input. Received: "
+                f"layer={self.layer.name!r}, which turns {tuple(input_shape)} into {shape}. "
+                "Set its units, filters, padding or return_sequences so that both agree, or "
+                "change the size with a plain layer before it."
+            )
+
+    def _gate(self, prefix, input_shape):
+        options = options_of(self, prefix)
+        for weight in ("kernel", "bias"):
+            if options[f"{weight}_initializer"] is None:
+                options[f"{weight}_initializer"] = self._negated(weight)
+        options.update(name=f"{prefix}gate", dtype=self.dtype_policy)
+        rank = len(input_shape) - 2
+        if len(getattr(self.layer, "kernel_size", ())) == rank > 0:
+            gate = self._convolution(rank, input_shape, options)
+        else:
+            gate = keras.layers.Dense(input_shape[-1], **options)
+        gate.build(input_shape)
+        return gate
+
+    def _convolution(self, rank, input_shape, options):
+        h = self.layer
+        axis = 1 if h.data_format == "channels_first" else -1
+        return _CONVOLUTIONS[rank - 1](
+            input_shape[axis],
+            h.kernel_size,
+            padding=h.padding,
+            data_format=h.data_format,
+            dilation_rate=h.dilation_rate,
+            **options,
+        )
+
+    def _negated(self, weight):
+        """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
+
+        def initializer(shape, dtype=None):
+            return -ops.cast(getattr(self.transform_gate, weight), dtype)
+
+        return initializer
+
+    def get_config(self):
+        return {**super().get_config(), "carry": self.carry, **option_config(self, _GATES)}

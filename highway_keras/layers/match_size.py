@@ -1,0 +1,68 @@
+"""Changing the size of a highway's input without weights."""
+
+import keras
+from keras import ops
+
+from highway_keras.layers.options import check_data_format, check_positive_integer
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class MatchSize(keras.Layer):
+    """Zero-pads or cuts the channels and sub-samples space: the paper's other way to change size.
+
+    A highway layer needs input and output of one size. Section 2.1 offers two ways to change it
+    between layers: a plain layer, or `x` sub-sampled or zero-padded, which is this layer. It has no
+    weights, and its gradient is the identity on whatever it keeps.
+
+    Args:
+        channels: Channels of the output. More than the input's: zeros are appended; fewer: the
+            last ones are cut. `None` keeps them.
+        strides: Keeps every `strides`-th position of each spatial axis, an integer. Default 1.
+        data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
+
+    Input shape:
+        `(batch_size, ..., channels)` or `(batch_size, channels, ...)`.
+
+    Output shape:
+        The same rank; each spatial axis `ceil(size / strides)`.
+
+    Example:
+
+    >>> import keras
+    >>> from highway_keras.layers import MatchSize
+    >>> MatchSize(32, strides=2)(keras.Input((28, 28, 16))).shape
+    (None, 14, 14, 32)
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.1.
+    """
+
+    def __init__(self, channels=None, strides=1, data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        self.channels = check_positive_integer("channels", channels, "the channels of the input")
+        self.strides = check_positive_integer("strides", strides)
+        self.data_format = check_data_format(data_format)
+
+    def call(self, inputs):
+        rank = len(inputs.shape)
+        axis = self._channel_axis(rank)
+        every = [slice(None, None, self.strides)] * rank
+        every[0], every[axis] = slice(None), slice(self.channels)
+        outputs = inputs[tuple(every)]
+        missing = (self.channels or 0) - inputs.shape[axis]
+        if missing <= 0:
+            return outputs
+        return ops.pad(outputs, [[0, missing if i == axis else 0] for i in range(rank)])
+
+    def compute_output_shape(self, input_shape):
+        shape = [n if n is None else -(-n // self.strides) for n in input_shape]
+        axis = self._channel_axis(len(shape))
+        shape[0], shape[axis] = input_shape[0], self.channels or input_shape[axis]
+        return tuple(shape)
+
+    def get_config(self):
+        config = {"channels": self.channels, "strides": self.strides}
+        return {**super().get_config(), **config, "data_format": self.data_format}
+
+    def _channel_axis(self, rank):
+        return 1 if self.data_format == "channels_first" else rank - 1

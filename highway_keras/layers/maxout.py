@@ -1,0 +1,68 @@
+"""Maxout, the activation of the Fitnet baselines."""
+
+import keras
+from keras import ops
+
+from highway_keras.layers.options import check_positive_integer
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class Maxout(keras.Layer):
+    """Maximum over groups of neighbouring channels: `y[j] = max_i x[pieces * j + i]`.
+
+    Put it behind a linear `Dense` or `Conv2D` layer with `pieces` times as many channels.
+
+    Args:
+        pieces: Number of channels that share an output. Default 2.
+        axis: The channel axis. Default -1.
+
+    Input shape:
+        Any; the channel axis a multiple of `pieces`.
+
+    Output shape:
+        The channel axis divided by `pieces`.
+
+    Raises:
+        ValueError: If `pieces` does not divide the channels of the input.
+
+    Example:
+
+    >>> import keras
+    >>> from highway_keras.layers import Maxout
+    >>> x = keras.layers.Conv2D(2 * 16, 3)(keras.Input((32, 32, 3)))
+    >>> Maxout(2)(x).shape
+    (None, 30, 30, 16)
+
+    Reference:
+        [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389).
+    """
+
+    def __init__(self, pieces=2, axis=-1, **kwargs):
+        super().__init__(**kwargs)
+        self.pieces = check_positive_integer("pieces", pieces)
+        self.axis = axis
+        self.supports_masking = True
+
+    def call(self, inputs):
+        axis = self.axis % len(inputs.shape)
+        shape = list(ops.shape(inputs))
+        shape[axis : axis + 1] = [inputs.shape[axis] // self.pieces, self.pieces]
+        return ops.max(ops.reshape(inputs, shape), axis=axis + 1)
+
+    def build(self, input_shape):
+        self.compute_output_shape(input_shape)
+        self.built = True
+
+    def compute_output_shape(self, input_shape):
+        channels = input_shape[self.axis]
+        if channels is None or channels % self.pieces:
+            raise ValueError(
+                "`pieces` must divide the channels of the input. "
+                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
+            )
+        shape = list(input_shape)
+        shape[self.axis] = channels // self.pieces
+        return tuple(shape)
+
+    def get_config(self):
+        return {**super().get_config(), "pieces": self.pieces, "axis": self.axis}

@@ -1,0 +1,55 @@
+"""The highway operation on given tensors. This is the one place where the gating formula stands."""
+
+from keras import ops
+
+
+def highway(x, h, t, c=None):
+    """Mixes a block state into its input through a transform and a carry gate.
+
+    Eq. 2 of the paper, `y = h * t + x * c`; without `c` its coupled form, Eq. 3,
+    `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication fewer, and
+    exactly `x` where the gate is 0.
+
+    Gradients of the coupled form (Eq. 4 of the supplement): `dh = t * dy`,
+    `dt = (h - x) * dy`, `dx = (1 - t) * dy`.
+
+    Args:
+        x: Input, a floating-point tensor of any shape.
+        h: Block state H(x), of the shape of `x`.
+        t: Transform gate T(x), of the shape of `x`; 0 carries, 1 transforms.
+        c: Carry gate C(x), of the shape of `x`. `None` couples it: C = 1 - T.
+
+    Returns:
+        The block output, a tensor of the shape of `x`.
+
+    Raises:
+        ValueError: If the shapes differ. Nothing is broadcast.
+
+    Example:
+
+    >>> from highway_keras import ops
+    >>> float(ops.highway(x=1.0, h=3.0, t=0.25))
+    1.5
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 and 3.
+    """
+    x, h, t = ops.convert_to_tensor(x), ops.convert_to_tensor(h), ops.convert_to_tensor(t)
+    c = None if c is None else ops.convert_to_tensor(c)
+    _check_shapes(x=x, h=h, t=t, c=c)
+    if c is None:
+        return x + t * (h - x)
+    return h * t + x * c
+
+
+def _check_shapes(**tensors):
+    shapes = {name: tuple(z.shape) for name, z in tensors.items() if z is not None}
+    first, *others = shapes.values()
+    if not all(_agree(first, other) for other in others):
+        listed = ", ".join(f"{name}.shape={shape}" for name, shape in shapes.items())
+        raise ValueError(f"`x`, `h`, `t` and `c` must have one shape. Received: {listed}.")
+
+
+def _agree(a, b):
+    """Whether two static shapes can be equal; an unknown size (`None`) agrees with any."""
+    return len(a) == len(b) and all(m == n or None in (m, n) for m, n in zip(a, b, strict=True))

@@ -1,0 +1,1 @@
+"""Training: recipes as data, and the trainer that reads them."""
