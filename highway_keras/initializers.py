@@ -72,5 +72,7 @@ def get(identifier):
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
         value = float(identifier)
+        if not math.isfinite(value):
+            raise ValueError(f"An initial value must be finite. Received: {value}.")
         return TransformBias(value) if value < 0 else keras.initializers.Constant(value)
     return keras.initializers.get(identifier)

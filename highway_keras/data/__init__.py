@@ -1,22 +1,24 @@
 """Images in: named data sets, a user's own `.npz`, and preprocessing as Keras layers.
 
-`load` needs no Keras, and importing it stays quick; the names of `preprocessing` import Keras on first use.
+`load` needs no Keras and is quick to import; the names of `preprocessing` import Keras when used.
 """
 
 from importlib import import_module
 
 from highway_keras.data.dataset import DataError, Dataset
+from highway_keras.data.images import read_image
 from highway_keras.data.loading import NAMES, load
 
-_PREPROCESSING = ("GlobalContrastNormalization", "MeanImage", "PadAndCrop", "augmenter", "preprocessor")
+_PREPROCESSING = (
+    "GlobalContrastNormalization",
+    "MeanImage",
+    "Mirror",
+    "PadAndCrop",
+    "augmenter",
+    "preprocessor",
+)
 
-__all__ = [  # noqa: PLE0604
-    "NAMES",
-    "DataError",
-    "Dataset",
-    "load",
-    *_PREPROCESSING,
-]
+__all__ = ["NAMES", "DataError", "Dataset", "load", "read_image", *_PREPROCESSING]
 
 
 def __getattr__(name):

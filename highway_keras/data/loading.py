@@ -6,7 +6,9 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from highway_keras.data.dataset import DataError, Dataset, hold_out
-from highway_keras.data.sources import PUBLIC_URLS, read_digits, read_npz, read_public
+from highway_keras.data.digits import read_digits
+from highway_keras.data.npz import read_npz
+from highway_keras.data.public import PUBLIC_URLS, read_public
 
 NAMES = ("digits", *PUBLIC_URLS)
 
@@ -25,8 +27,8 @@ def load(name, data_dir=None, validation=0.1, limit=None):
             `(n,)` or `(n, 1)`.
         data_dir: Directory of TensorFlow Datasets. Default: the environment variable
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
-        validation: Fraction of the training images, in [0, 1), held out for validation: drawn evenly
-            over the classes with a fixed seed, so every call holds out the same images.
+        validation: Fraction of the training images, in [0, 1), held out for validation: drawn
+            evenly over the classes with a fixed seed, so every call holds out the same images.
         limit: Keep only this many of the training images that remain, for a quick experiment.
 
     Returns:

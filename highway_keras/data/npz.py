@@ -25,42 +25,49 @@ def read_npz(path):
             f"Training and test images in {path} must be of one shape. "
             f"Received: x_train {shapes[0]} and x_test {shapes[1]}."
         )
-    return *(arrays[key] for key in KEYS), _class_names(arrays, path)
+    classes = _count_classes(arrays["y_train"], arrays["y_test"], path)
+    return (
+        arrays["x_train"],
+        arrays["y_train"].astype("int64"),
+        arrays["x_test"],
+        arrays["y_test"].astype("int64"),
+        tuple(map(str, range(classes))),
+    )
 
 
 def _read_arrays(path):
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
-    try:
-        # Never allow_pickle: a pickle runs whatever code its writer chose.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-            missing = [key for key in KEYS if key not in content]
-            if not missing:
-                return {key: content[key] for key in KEYS}
-            found = ", ".join(content.files[:8]) or "nothing"
-    except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+    with open(path, "rb") as file:
+        try:
+            # Never allow_pickle: a pickle runs whatever code its writer chose.
+            content = dict(np.load(file, allow_pickle=False))
+        except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+            raise DataError(
+                f"Cannot read {path}: it is damaged, cut short, or no .npz of plain arrays. Write "
+                "it again with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
+            ) from error
+    missing = [key for key in KEYS if key not in content]
+    if missing:
         raise DataError(
-            f"Cannot read {path}: it is damaged, cut short, or no .npz of plain arrays. "
-            "Write it again with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
-        ) from error
-    raise DataError(
-        f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
-        f"Found: {found}."
-    )
+            f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
+            f"Received: {', '.join(content) or 'no array'}."
+        )
+    return content
 
 
 def _check_images(key, images, path):
     if images.dtype != np.uint8:
         raise DataError(
-            f"`{key}` in {path} must be uint8, grey levels 0 to 255. Received: dtype={images.dtype}. "
-            "For floats in [0, 1] save (255 * x).round().astype('uint8')."
+            f"`{key}` in {path} must be uint8, grey levels 0 to 255; for floats in [0, 1] save "
+            f"(255 * {key}).round().astype('uint8'). Received: dtype={images.dtype}."
         )
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4:
         raise DataError(
-            f"`{key}` in {path} must be of shape (n, height, width) or (n, height, width, channels). "
-            f"Received: shape={images.shape}."
+            f"`{key}` in {path} must be of shape (n, height, width) or (n, height, width, "
+            f"channels). Received: shape={images.shape}."
         )
     if not images.size:
         raise DataError(f"`{key}` in {path} is empty. Received: shape={images.shape}.")
@@ -98,6 +105,16 @@ def _check_labels(key, labels, path):
     return labels
 
 
-def _class_names(arrays, path):
-    """`"0"`, `"1"`, ... up to the highest label; converts the labels to int64 in `arrays`."""
-    classes = int(arrays["y_train"].max()) + 1
+def _count_classes(y_train, y_test, path):
+    classes = int(y_train.max()) + 1
+    if classes > len(y_train):
+        raise DataError(
+            f"`y_train` in {path} must number its classes from 0 without large gaps. "
+            f"Received: label {classes - 1} among {len(y_train)} images."
+        )
+    if y_test.max() >= classes:
+        raise DataError(
+            f"`y_test` in {path} must hold only classes that `y_train` has, 0 to {classes - 1}. "
+            f"Received: label {y_test.max()}."
+        )
+    return classes

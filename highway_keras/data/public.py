@@ -21,47 +21,54 @@ def read_public(name, data_dir=None):
 
     Offline, and without a prepared copy, it fails within seconds.
     """
+    tfds = _import_tfds(name)
+    data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
+    cannot_read = f"Cannot read '{name}' from {data_dir or 'the default TFDS directory'}"
+    remedy = "Remove that copy to prepare it anew, or name another directory with --data-dir."
+    with _explained(cannot_read, remedy):
+        builder = tfds.builder(name, data_dir=data_dir)
+    if not os.path.exists(os.path.join(builder.data_dir, "dataset_info.json")):
+        _download(builder)
+    with _explained(cannot_read, remedy):
+        parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
+        arrays = [array.numpy() for part in parts for array in part]
+    return *arrays, tuple(builder.info.features["label"].names)
+
+
+def _import_tfds(name):
     try:
-        import tensorflow  # noqa: F401  # TFDS imports without it and fails only when it reads
+        import tensorflow  # noqa: F401  # TFDS imports without it, and fails only when it reads
         import tensorflow_datasets as tfds
     except ImportError as error:
         raise DataError(
-            f"'{name}' needs TensorFlow and tensorflow-datasets ({_one_line(error)}). Install them, "
-            "or save the images elsewhere as a .npz with x_train, y_train, x_test, y_test and give "
-            "its path, or use --dataset digits."
+            f"'{name}' needs TensorFlow and tensorflow-datasets: {_one_line(error)} Install them, "
+            "or give the path of a .npz with x_train, y_train, x_test, y_test, or use "
+            "--dataset digits."
         ) from error
-    data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
-    try:
-        builder = tfds.builder(name, data_dir=data_dir)
-        if not os.path.exists(os.path.join(builder.data_dir, "dataset_info.json")):
-            _download(builder)
-        parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
-    except DataError:
-        raise
-    except Exception as error:  # TFDS lets through what files, protocol buffers and TensorFlow raise
-        raise DataError(
-            f"Cannot read '{name}' from {builder_dir(data_dir)}: {_one_line(error)} Remove that copy "
-            "to prepare it anew, or name another directory with --data-dir."
-        ) from error
-    arrays = [array.numpy() for part in parts for array in part]
-    return *arrays, tuple(builder.info.features["label"].names)
+    return tfds
 
 
 def _download(builder):
     url = PUBLIC_URLS[builder.name]
     if not _answers(url):
         raise DataError(
-            f"No prepared copy of '{builder.name}' in {builder.data_dir}, and {url} does not answer. "
-            "Give a directory that has one with --data-dir (or TFDS_DATA_DIR), or go on without a "
-            "network: --dataset digits, or the path of your own .npz."
+            f"No prepared copy of '{builder.name}' in {builder.data_dir}, and {url} does not "
+            "answer. Give a directory that has one with --data-dir (or TFDS_DATA_DIR), or go on "
+            "without a network: --dataset digits, or the path of your own .npz."
         )
-    try:
+    failure = f"Downloading '{builder.name}' to {builder.data_dir} failed"
+    remedy = "Try again, or name a directory that has it with --data-dir, or use --dataset digits."
+    with _explained(failure, remedy):
         builder.download_and_prepare()
-    except Exception as error:  # whatever the network, the disk or a changed file causes
-        raise DataError(
-            f"Downloading '{builder.name}' to {builder.data_dir} failed: {_one_line(error)} Try "
-            "again, or name a directory that has it with --data-dir, or use --dataset digits."
-        ) from error
+
+
+@contextlib.contextmanager
+def _explained(failure, remedy):
+    """Make one line of whatever the disk, the network, protocol buffers or TensorFlow raise."""
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"{failure}: {_one_line(error)} {remedy}") from error
 
 
 def _answers(url, seconds=4.0):

@@ -4,7 +4,11 @@ import keras
 from keras import ops
 
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.layers.options import check_data_format, check_positive_integer
+from highway_keras.layers.options import (
+    check_data_format,
+    check_positive_integer,
+    is_positive_integer,
+)
 
 
 class BaseConvHighway(GatedLayer):
@@ -29,7 +33,8 @@ class BaseConvHighway(GatedLayer):
         self.filters = check_positive_integer("filters", filters, "the channels of the input")
         self.kernel_size = self._sizes("kernel_size", kernel_size)
         self.transform_kernel_size = self._sizes(
-            "transform_kernel_size", transform_kernel_size or kernel_size
+            "transform_kernel_size",
+            kernel_size if transform_kernel_size is None else transform_kernel_size,
         )
         self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
         self.groups = check_positive_integer("groups", groups)
@@ -98,12 +103,12 @@ class BaseConvHighway(GatedLayer):
 
     def _sizes(self, name, value):
         sizes = tuple(value) if isinstance(value, list | tuple) else (value,) * self.rank
-        if len(sizes) != self.rank or not all(type(n) is int and n > 0 for n in sizes):
+        if len(sizes) != self.rank or not all(map(is_positive_integer, sizes)):
             raise ValueError(
                 f"`{name}` must be a positive integer or {self.rank} of them. "
                 f"Received: {name}={value!r}."
             )
-        return sizes
+        return tuple(map(int, sizes))
 
     def _check_padding(self, padding):
         if padding in self.paddings:

@@ -97,7 +97,8 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def call(self, inputs, return_gate=False):
         check_floating(inputs)
-        h = self.layer(*self._arguments(inputs))
+        # The wrapped layer may have a dtype policy of its own.
+        h = ops.cast(self.layer(*self._arguments(inputs)), self.compute_dtype)
         gates = [g(inputs) for g in (self.transform_gate, self.carry_gate) if g is not None]
         outputs = highway(inputs, h, *gates)
         return (outputs, gates[0]) if return_gate else outputs
@@ -105,9 +106,10 @@ class HighwayWrapper(keras.layers.Wrapper):
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
 
-    def compute_output_spec(self, *args, **kwargs):
+    def compute_output_spec(self, inputs, **kwargs):
+        check_floating(inputs)
         # Traces `call`: a wrapped layer may make its weights only when it is called.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+        return keras.Operation.compute_output_spec(self, inputs, **kwargs)
 
     def _arguments(self, inputs):
         return (inputs, inputs) if isinstance(self.layer, _ATTENTION) else (inputs,)

@@ -24,7 +24,10 @@ class MatchSize(keras.Layer):
         `(batch_size, ..., channels)` or `(batch_size, channels, ...)`.
 
     Output shape:
-        The same rank; each spatial axis `ceil(size / strides)`.
+        The same rank; each spatial axis `ceil(size / strides)`, and a mask of the steps with it.
+
+    Raises:
+        ValueError: If the input has no channel axis of a known size.
 
     Example:
 
@@ -42,6 +45,15 @@ class MatchSize(keras.Layer):
         self.channels = check_positive_integer("channels", channels, "the channels of the input")
         self.strides = check_positive_integer("strides", strides)
         self.data_format = check_data_format(data_format)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if len(input_shape) < 2 or input_shape[self._channel_axis(len(input_shape))] is None:
+            raise ValueError(
+                "`MatchSize` expects inputs of rank 2 or more with a known number of channels. "
+                f"Received: input_shape={tuple(input_shape)}."
+            )
+        self.built = True
 
     def call(self, inputs):
         rank = len(inputs.shape)
@@ -59,6 +71,9 @@ class MatchSize(keras.Layer):
         axis = self._channel_axis(len(shape))
         shape[0], shape[axis] = input_shape[0], self.channels or input_shape[axis]
         return tuple(shape)
+
+    def compute_mask(self, inputs, mask=None):
+        return None if mask is None else mask[:, :: self.strides]
 
     def get_config(self):
         config = {"channels": self.channels, "strides": self.strides}

@@ -40,6 +40,8 @@ class Maxout(keras.Layer):
     def __init__(self, pieces=2, axis=-1, **kwargs):
         super().__init__(**kwargs)
         self.pieces = check_positive_integer("pieces", pieces)
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise TypeError(f"`axis` must be an integer. Received: axis={axis!r}.")
         self.axis = axis
         self.supports_masking = True
 
@@ -54,6 +56,12 @@ class Maxout(keras.Layer):
         self.built = True
 
     def compute_output_shape(self, input_shape):
+        rank = len(input_shape)
+        if not -rank <= self.axis < rank:
+            raise ValueError(
+                f"`axis` must be an axis of the input. Received: axis={self.axis}, "
+                f"input_shape={tuple(input_shape)}."
+            )
         channels = input_shape[self.axis]
         if channels is None or channels % self.pieces:
             raise ValueError(

@@ -1,5 +1,7 @@
 """The arguments that gated layers share: reading, checking and writing them in one place."""
 
+import numbers
+
 import keras
 
 from highway_keras import initializers
@@ -46,7 +48,8 @@ def set_options(layer, options, prefixes=PREFIXES):
     for prefix in prefixes:
         for option in _MODULES:
             name = prefix + option
-            setattr(layer, name, _read(option, options.get(name, _DEFAULTS.get(name))))
+            default = _DEFAULTS.get(name)
+            setattr(layer, name, _read(option, options.get(name, default), default))
 
 
 def option_config(layer, prefixes=PREFIXES):
@@ -63,9 +66,9 @@ def options_of(layer, prefix):
     return {option: getattr(layer, prefix + option) for option in _MODULES}
 
 
-def _read(option, value):
-    if option.endswith("_initializer"):
-        return None if value is None else initializers.get(value)
+def _read(option, value, default):
+    if option.endswith("_initializer"):  # None means the default, as in Keras.
+        return initializers.get(default if value is None else value)
     return _MODULES[option].get(value)
 
 
@@ -82,10 +85,15 @@ def check_positive_integer(name, value, none=None):
     """Returns `value` if it is a positive integer, or `None` where `none` says what that means."""
     if value is None and none:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if not is_positive_integer(value):
         also = f", or None for {none}" if none else ""
         raise ValueError(f"`{name}` must be a positive integer{also}. Received: {name}={value!r}.")
-    return value
+    return int(value)
+
+
+def is_positive_integer(value):
+    """Whether `value` is an integer from 1 on, NumPy's among them; True and 2.0 are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value > 0
 
 
 def check_data_format(data_format):

@@ -1,1 +1,25 @@
-"""Training: recipes as data, and the trainer that reads them."""
+"""Training: recipes as data, and the one trainer that reads them."""
+
+import importlib
+
+from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
+
+_NAMES = {
+    "CaffeSGD": "optimizer",
+    "Result": "trainer",
+    "RunFolder": "run_folder",
+    "SavedNetwork": "saved_network",
+    "TrainingDiverged": "trainer",
+    "evaluate": "trainer",
+    "fit": "trainer",
+    "fit_runs": "trainer",
+    "summary": "trainer",
+}
+__all__ = ["RECIPES", "Recipe", "get_recipe", *_NAMES]
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        module = importlib.import_module(f"highway_keras.training.{_NAMES[name]}")
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

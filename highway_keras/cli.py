@@ -1,0 +1,211 @@
+"""The command `highway-keras`: arguments in, calls of the library, a table or a line out.
+
+Keras takes seconds to import, so each command imports what it needs when it runs.
+"""
+
+import argparse
+import ast
+import os
+import shlex
+import sys
+
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+
+def main(arguments=None):
+    """Runs the command; returns its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except KeyboardInterrupt:
+        return _end(INTERRUPTED, _how_to_resume(options, arguments))
+    except USER_ERRORS as error:
+        return _end(MISUSED, str(error) or type(error).__name__)
+    except RuntimeError as error:
+        return _end(FAILED, str(error))
+
+
+def _end(code, message):
+    print(f"highway-keras: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _how_to_resume(options, arguments):
+    if not hasattr(options, "resume"):
+        return "Interrupted."
+    again = shlex.join(["highway-keras", *arguments, *([] if options.resume else ["--resume"])])
+    return f"Interrupted. Nothing finished is lost; continue with: {again}"
+
+
+def _import_backend():
+    """Imports Keras without the lines that TensorFlow's libraries print while they load."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    stderr = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        import highway_keras.layers  # noqa: F401
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="highway-keras",
+        description="Highway networks in Keras: train, evaluate and use the networks of "
+        '"Training Very Deep Networks" (Srivastava et al., 2015).',
+        epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_list, _add_fit, _add_evaluate, _add_predict):
+        add(commands)
+    return parser
+
+
+def _command(commands, name, run, summary):
+    command = commands.add_parser(name, help=summary, description=summary)
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_data(command, default):
+    command.add_argument("--dataset", help=f"{_DATASETS} (default: {default})")
+    command.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+
+
+_DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
+
+
+def _add_list(commands):
+    _command(commands, "list", _list, "Show the networks of the zoo.")
+
+
+def _list(options):
+    from highway_keras import models, results
+
+    measured = results.accuracies()
+    rows = [("name", "dataset", "layers", "parameters", "paper %", "ours %")]
+    for card in map(models.get, models.list_models()):
+        size = f"{card.parameters:,}"
+        ours = measured.get(card.name, "")
+        rows.append((card.name, card.dataset, str(card.layers), size, card.paper, ours))
+    _print_table(rows, right=(2, 3))
+
+
+def _print_table(rows, right=()):
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        line = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
+        print("  ".join(line).rstrip())
+
+
+def _add_fit(commands):
+    command = _command(commands, "fit", _fit, "Train a network and save it.")
+    command.add_argument("model", metavar="MODEL", help="a name that `highway-keras list` shows")
+    _add_data(command, "the network's own")
+    command.add_argument("--recipe", help="thin, digits, mnist, cifar or quick (default: its own)")
+    command.add_argument("--epochs", type=int)
+    command.add_argument("--batch-size", type=int)
+    command.add_argument("--learning-rate", type=float)
+    command.add_argument(
+        "--set",
+        nargs="+",
+        type=_pair,
+        default=[],
+        metavar="KEY=VALUE",
+        help="other values of the recipe, such as momentum=0.95 l2=0.0001",
+    )
+    command.add_argument(
+        "--model-set",
+        nargs="+",
+        type=_pair,
+        default=[],
+        metavar="KEY=VALUE",
+        help="arguments of the network's factory, such as activation=tanh transform_bias=-4.0",
+    )
+    command.add_argument("--limit", type=int, help="use so many training images only")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
+    command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
+
+
+def _pair(text):
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, received {text!r}")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value
+
+
+def _fit(options):
+    _import_backend()
+    from highway_keras import training
+
+    named = ("epochs", "batch_size", "learning_rate")
+    overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
+    runs = training.fit_runs(
+        options.model,
+        options.runs,
+        dataset=options.dataset,
+        recipe=options.recipe,
+        out=options.out,
+        resume=options.resume,
+        seed=options.seed,
+        data_dir=options.data_dir,
+        limit=options.limit,
+        model_options=dict(options.model_set),
+        **overrides,
+        **dict(options.set),
+    )
+    for result in runs:
+        print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
+        print(f"saved {result.folder.best}")
+    if len(runs) > 1:
+        accuracies = training.summary([result.test_accuracy for result in runs])
+        print(f"{len(runs)} runs, best (mean ± std): {accuracies} %")
+
+
+def _add_evaluate(commands):
+    command = _command(commands, "evaluate", _evaluate, "Measure a saved network on test images.")
+    command.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
+    _add_data(command, "that of its training")
+
+
+def _evaluate(options):
+    _import_backend()
+    from highway_keras import data, training
+
+    saved = training.SavedNetwork(options.file)
+    images = data.load(options.dataset or saved.dataset, data_dir=options.data_dir)
+    loss, accuracy = saved.evaluate(images)
+    print(
+        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({len(images.x_test)} images)"
+    )
+
+
+def _add_predict(commands):
+    command = _command(commands, "predict", _predict, "Classify pictures with a saved network.")
+    command.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
+    command.add_argument("images", metavar="IMAGE", nargs="+", help="PNG or JPEG files")
+
+
+def _predict(options):
+    _import_backend()
+    from highway_keras import training
+
+    saved = training.SavedNetwork(options.file)
+    rows = [("image", "class", "probability")]
+    for path, label, probability in saved.classify(options.images):
+        rows.append((path, label, f"{probability:.4f}"))
+    _print_table(rows, right=(2,))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

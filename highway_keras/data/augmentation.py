@@ -1,0 +1,113 @@
+"""Random changes of images, drawn for each image of a batch and only where `training=True`.
+
+Keras's own layers do not serve: `RandomCrop` draws one position for a whole batch and does not pad,
+and `RandomFlip` goes on flipping when a model is called without `training`.
+"""
+
+import keras
+from keras import ops
+
+
+class _RandomImages(keras.layers.Layer):
+    """Base: `_alter(images)` when training, the images themselves otherwise."""
+
+    def __init__(self, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, input_shape):
+        if len(input_shape) != 4:
+            raise ValueError(
+                "The input must be images of shape (batch, height, width, channels). "
+                f"Received: shape={tuple(input_shape)}."
+            )
+
+    def call(self, inputs, training=False):
+        images = ops.cast(inputs, self.compute_dtype)
+        return self._alter(images) if training else images
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "seed": self.seed}
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class PadAndCrop(_RandomImages):
+    """Shift every image at random: pad it with zeros, and crop it back to its size.
+
+    Each image of a batch gets a position of its own, uniform over the `(2 * pad + 1) ** 2`
+    possible ones. The identity unless `training=True`. Behind a mean subtraction, the zeros of the
+    border are the mean.
+
+    Args:
+        pad: Pixels added on each of the four sides. The authors' crops: 8.
+        seed: Integer seed, or None for a random one.
+
+    Input shape:
+        `(batch, height, width, channels)`, any numeric dtype.
+
+    Output shape:
+        The same, in the layer's compute dtype.
+
+    Raises:
+        ValueError: If `pad` is no positive integer, or the input is not of rank 4.
+
+    Example:
+
+    >>> PadAndCrop(pad=8, seed=0)(images, training=True).shape
+    (100, 32, 32, 3)
+    """
+
+    def __init__(self, pad=8, seed=None, **kwargs):
+        super().__init__(seed=seed, **kwargs)
+        if not isinstance(pad, int) or isinstance(pad, bool) or pad < 1:
+            raise ValueError(f"`pad` must be a positive integer. Received: {pad=}.")
+        self.pad = pad
+
+    def _alter(self, images):
+        batch, height, width, channels = ops.shape(images)
+        padded_height, padded_width = height + 2 * self.pad, width + 2 * self.pad
+        corner = keras.random.randint((2, batch), 0, 2 * self.pad + 1, seed=self.seed_generator)
+        first_row = ops.arange(batch) * padded_height + corner[0]
+        row = first_row[:, None] + ops.arange(height)
+        column = corner[1][:, None] + ops.arange(width)
+        pixel = row[:, :, None] * padded_width + column[:, None, :]
+        # One gather over a flat list of pixels: in TensorFlow on a CPU 3 to 6 times faster than
+        # gathering rows and then columns, or slicing image by image.
+        border = (self.pad, self.pad)
+        padded = ops.pad(images, ((0, 0), border, border, (0, 0)))
+        return ops.take(ops.reshape(padded, (-1, channels)), pixel, axis=0)
+
+    def get_config(self):
+        return {**super().get_config(), "pad": self.pad}
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class Mirror(_RandomImages):
+    """Mirror every image left to right with probability one half; the identity at inference.
+
+    Args:
+        seed: Integer seed, or None for a random one.
+
+    Input shape:
+        `(batch, height, width, channels)`, any numeric dtype.
+
+    Output shape:
+        The same, in the layer's compute dtype.
+
+    Raises:
+        ValueError: If the input is not of rank 4.
+
+    Example:
+
+    >>> Mirror(seed=0)(images, training=True).shape
+    (100, 32, 32, 3)
+    """
+
+    def _alter(self, images):
+        batch = ops.shape(images)[0]
+        coin = keras.random.randint((batch, 1, 1, 1), 0, 2, seed=self.seed_generator)
+        return ops.where(coin == 1, ops.flip(images, axis=2), images)

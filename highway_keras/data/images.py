@@ -1,0 +1,38 @@
+"""Reading a picture file as an image of a data set's shape."""
+
+import numpy as np
+
+from highway_keras.data.dataset import DataError
+
+
+def read_image(path, input_shape):
+    """Reads a PNG or JPEG file, scaled to the size and channels that a network expects.
+
+    Args:
+        path: Path of the file.
+        input_shape: (height, width, channels) with one channel (grey levels) or three (RGB).
+
+    Returns:
+        A uint8 array of shape `input_shape`.
+
+    Raises:
+        DataError: If the file is missing or no picture, or `channels` is neither 1 nor 3.
+    """
+    from PIL import Image
+
+    height, width, channels = input_shape
+    if channels not in (1, 3):
+        raise DataError(
+            "A picture has 1 or 3 channels, which the network does not take. "
+            f"Received: input_shape={tuple(input_shape)}."
+        )
+    try:
+        with Image.open(path) as picture:
+            picture = picture.convert("L" if channels == 1 else "RGB")
+    except FileNotFoundError as error:
+        raise DataError(f"There is no picture at {path}.") from error
+    except (OSError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
+    if picture.size != (width, height):
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(picture, "uint8").reshape(input_shape)

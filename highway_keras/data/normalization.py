@@ -1,0 +1,110 @@
+"""Normalization that Keras has no layer for: global contrast, and the mean image."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class GlobalContrastNormalization(keras.layers.Layer):
+    """Give every image mean 0 and standard deviation 1 over all its pixels and channels.
+
+    `y = (x - mean(x)) / max(std(x), epsilon)`
+
+    The usual CIFAR pipeline divides by the norm and multiplies by 55 instead (pylearn2's
+    `global_contrast_normalize(scale=55)`). A norm is `sqrt(3072)` = 55.4 standard deviations of a
+    32x32x3 image, so the two agree to 0.8 %. The paper does not say which constant it used.
+
+    Args:
+        epsilon: Floor of the divisor, so that an image of one colour becomes 0 and its rounding
+            noise is not blown up. Default 1e-3: below one grey level of 0..255, and of 0..1, in
+            every image that is not practically constant.
+
+    Input shape:
+        `(batch, height, width, channels)`, any numeric dtype.
+
+    Output shape:
+        The same, in the layer's compute dtype. Statistics are taken in float32 at least.
+
+    Raises:
+        ValueError: If `epsilon` is not positive.
+
+    Example:
+
+    >>> GlobalContrastNormalization()(images).shape
+    (100, 32, 32, 3)
+
+    Reference:
+        [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389), whose preprocessing of CIFAR the
+        highway networks of section 3.3.2 of
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228) follow.
+    """
+
+    def __init__(self, epsilon=1e-3, **kwargs):
+        super().__init__(**kwargs)
+        if not epsilon > 0:
+            raise ValueError(f"`epsilon` must be positive. Received: {epsilon=}.")
+        self.epsilon = epsilon
+
+    def call(self, inputs):
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        images = ops.cast(inputs, dtype)
+        axes = tuple(range(1, len(images.shape)))
+        images -= ops.mean(images, axes, keepdims=True)
+        deviation = ops.sqrt(ops.mean(ops.square(images), axes, keepdims=True))
+        return ops.cast(images / ops.maximum(deviation, self.epsilon), self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class MeanImage(keras.layers.Layer):
+    """Subtract the mean image: `y = x - mean`, a mean over images for each pixel and channel.
+
+    The mean is 0 until `adapt` sets it, and is saved with the model as a weight that never trains.
+    `keras.layers.Normalization` differs: it also divides by the standard deviation of each pixel.
+
+    Input shape:
+        `(batch, height, width, channels)`, any numeric dtype.
+
+    Output shape:
+        The same, in the layer's compute dtype.
+
+    Example:
+
+    >>> layer = MeanImage()
+    >>> layer.adapt(x_train)
+    >>> centred = layer(x_train)
+    """
+
+    def build(self, input_shape):
+        self.mean = self.add_weight(
+            name="mean", shape=tuple(input_shape[1:]), initializer="zeros", trainable=False
+        )
+
+    def adapt(self, data):
+        """Set the mean to that of `data`: an array of images, or an iterable of batches of them.
+
+        Raises:
+            ValueError: If `data` is empty.
+        """
+        count, total = 0, 0.0
+        for batch in [data] if hasattr(data, "shape") else data:
+            batch = ops.convert_to_numpy(batch)
+            count += len(batch)
+            total = total + batch.sum(axis=0, dtype="float64")
+        if not count:
+            raise ValueError("`data` must hold at least one image. Received: none.")
+        if not self.built:
+            self.build((None, *total.shape))
+            self.built = True
+        self.mean.assign(total / count)
+
+    def call(self, inputs):
+        return ops.cast(inputs, self.compute_dtype) - ops.cast(self.mean, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape

@@ -1,0 +1,97 @@
+"""Preprocessing and augmentation as Keras models, so that a saved network carries its own.
+
+Images are `channels_last` throughout.
+"""
+
+import keras
+
+from highway_keras.data.augmentation import Mirror, PadAndCrop
+from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+
+# float32 whatever the policy: statistics and scale keep their precision, and the first layer behind
+# them casts to its own.
+PREPROCESSING = {
+    "scale": lambda: keras.layers.Rescaling(1 / 256, name="scale", dtype="float32"),
+    "gcn": lambda: GlobalContrastNormalization(name="gcn", dtype="float32"),
+    "mean": lambda: MeanImage(name="mean", dtype="float32"),
+}
+AUGMENTATION = {
+    "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8"),
+    "mirror": lambda seed: Mirror(seed=seed, name="mirror"),
+}
+
+
+def preprocessor(steps, x_train):
+    """Build the model that turns raw images, grey levels 0 to 255, into a network's input.
+
+    Args:
+        steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
+            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`).
+        x_train: Training images of shape `(n, height, width, channels)`. Only they set the mean
+            image, as the steps before it leave them.
+
+    Returns:
+        A `keras.Sequential` named `"preprocessor"`, float32 out.
+
+    Raises:
+        ValueError: For an unknown, repeated or missing step.
+
+    Example:
+
+    >>> preprocess = preprocessor(("scale", "gcn", "mean"), data.x_train)
+    >>> inputs = keras.Input(data.input_shape)
+    >>> model = keras.Model(inputs, network(preprocess(inputs)))
+    """
+    _check_steps(steps, PREPROCESSING)
+    layers = []
+    for step in steps:
+        layer = PREPROCESSING[step]()
+        if isinstance(layer, MeanImage):
+            layer.adapt(_apply(layers, x_train))
+        layers.append(layer)
+    return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name="preprocessor")
+
+
+def augmenter(steps, input_shape, seed=None):
+    """Build the model that alters images at random in training and leaves them alone otherwise.
+
+    Args:
+        steps: Names in the order they apply: `"crop8"` (`PadAndCrop(8)`), `"mirror"`
+            (`Mirror`).
+        input_shape: `(height, width, channels)`.
+        seed: Integer seed of the first step, the next ones count up; or None for random ones.
+
+    Returns:
+        A `keras.Sequential` named `"augmenter"`, or None without steps.
+
+    Raises:
+        ValueError: For an unknown or repeated step.
+
+    Example:
+
+    >>> augment = augmenter(("crop8", "mirror"), (32, 32, 3), seed=0)
+    >>> altered = augment(images, training=True)
+    """
+    if not steps:
+        return None
+    _check_steps(steps, AUGMENTATION)
+    layers = [
+        AUGMENTATION[step](None if seed is None else seed + i) for i, step in enumerate(steps)
+    ]
+    return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")
+
+
+def _apply(layers, images, batch_size=1000):
+    for start in range(0, len(images), batch_size):
+        batch = images[start : start + batch_size]
+        for layer in layers:
+            batch = layer(batch)
+        yield batch
+
+
+def _check_steps(steps, known):
+    if isinstance(steps, str) or not steps or len(set(steps)) < len(steps) or set(steps) - {*known}:
+        raise ValueError(
+            f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
+            f"once. Received: {steps=}."
+        )

@@ -1,0 +1,52 @@
+"""What the trainer adds to Keras's own callbacks: epochs that can be repeated, and checkpoints."""
+
+import keras
+import numpy as np
+
+from highway_keras.training.run_folder import replacing
+
+_DRAWS_AN_EPOCH = 2**20
+
+
+class EpochSeeds(keras.callbacks.Callback):
+    """Sets the state of dropout and augmentation by the seed and the epoch alone.
+
+    Their state is no part of Keras's checkpoints; with this an epoch draws the same numbers
+    whether or not the run was interrupted before it.
+    """
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def on_epoch_begin(self, epoch, logs=None):
+        states = [v for v in self.model.variables if v.path.endswith("seed_generator_state")]
+        for index, state in enumerate(states):
+            start = [self.seed * 1000 + index, epoch * _DRAWS_AN_EPOCH]
+            state.assign(np.array(start, "uint64").astype("uint32"))
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Saves, after every epoch, the state to resume from and the best network so far.
+
+    Args:
+        folder: A `RunFolder`.
+        complete: The network with its preprocessing, sharing the weights that are trained.
+        monitor: What "best" goes by; the higher the better. `None`: the last epoch is the best.
+        best: The best value of earlier epochs.
+    """
+
+    def __init__(self, folder, complete, monitor, best=-np.inf):
+        super().__init__()
+        self.folder, self.complete, self.monitor, self.best = folder, complete, monitor, best
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not np.isfinite(logs["loss"]):
+            return
+        value = logs[self.monitor] if self.monitor else epoch
+        if value > self.best:
+            self.best = value
+            with replacing(self.folder.best) as temporary:
+                self.complete.save(temporary)
+        with replacing(self.folder.state) as temporary:
+            self.model.save_weights(temporary)

@@ -1,0 +1,78 @@
+"""Stochastic gradient descent as the authors' solver defines it."""
+
+import keras
+from keras import ops
+
+CLASSIFIER = "predictions"
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class CaffeSGD(keras.optimizers.SGD):
+    """SGD with momentum, an L2 penalty in the gradient, and its own pace for biases.
+
+    ```
+    g  = gradient + l2 * w        for kernels; 10 l2 for the classifier's; biases: no penalty
+    v  = momentum * v - rate * g  biases: twice the rate
+    w += v                        with Nesterov: w += momentum * v - rate * g
+    ```
+
+    Keras's own `weight_decay` is decoupled from the gradient, so momentum does not accumulate it;
+    Caffe's is part of the gradient. The penalty stays out of the reported loss, as in Caffe.
+    The classifier is the layer named `predictions`.
+
+    Args:
+        learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
+        momentum: In [0, 1).
+        nesterov: Whether to use Nesterov's form.
+        l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
+        classifier_l2: Factor on `l2` for the classifier's kernel.
+        bias_rate: Factor on the learning rate of all biases.
+        **kwargs: The arguments of `keras.optimizers.SGD`.
+
+    Example:
+
+    >>> from highway_keras.training import CaffeSGD
+    >>> optimizer = CaffeSGD(0.01, momentum=0.9, nesterov=True, l2=0.001)
+
+    Reference:
+        The authors' Caffe solvers for Tables 1 and 3 of
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228).
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.01,
+        momentum=0.0,
+        nesterov=False,
+        l2=0.0,
+        classifier_l2=10.0,
+        bias_rate=2.0,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, momentum=momentum, nesterov=nesterov, **kwargs)
+        if l2 < 0:
+            raise ValueError(f"`l2` must be at least 0. Received: l2={l2}.")
+        self.l2 = float(l2)
+        self.classifier_l2 = float(classifier_l2)
+        self.bias_rate = float(bias_rate)
+
+    def build(self, variables):
+        super().build(variables)
+        self._paces = [self._pace(variable.path) for variable in variables]
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate, l2 = self._paces[self._get_variable_index(variable)]
+        if l2:
+            gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
+        super().update_step(gradient, variable, learning_rate * rate)
+
+    def _pace(self, path):
+        """The factor on the learning rate and the penalty for the weight of that path."""
+        *_, layer, weight = ("", *path.split("/"))
+        if weight.endswith("bias"):
+            return self.bias_rate, 0.0
+        return 1.0, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
+
+    def get_config(self):
+        own = {name: getattr(self, name) for name in ("l2", "classifier_l2", "bias_rate")}
+        return {**super().get_config(), **own}

@@ -1,0 +1,168 @@
+"""Training recipes as data. Importing this module does not import Keras.
+
+Every number is the authors' own (their Caffe solvers, or the paper) unless `reasons` says why not.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Everything that decides how a network is trained, besides its data and its seed.
+
+    Attributes:
+        name: Name in `RECIPES`.
+        source: Where the numbers come from.
+        epochs: Passes over the training slice.
+        batch_size: Images a step.
+        learning_rate: Rate of the first step.
+        momentum: Momentum of SGD.
+        nesterov: Whether momentum is Nesterov's.
+        schedule: `"steps"`: times `decay` at each epoch of `decay_epochs`; `"exponential"`: times
+            `decay` after every epoch; `"cosine"`: down to 0 at the end of the last epoch.
+        decay: Factor of the first two schedules.
+        decay_epochs: Epochs at which `"steps"` decays.
+        l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
+        classifier_l2: Factor on `l2` for the classifier's kernel.
+        bias_rate: Factor on the learning rate of biases.
+        preprocessing: Steps of `highway_keras.data.preprocessor`, in order.
+        augmentation: Steps of `highway_keras.data.augmenter`, in order.
+        validation: Share of the training images that is held out to choose by.
+        reasons: Why a number differs from its source, by attribute.
+    """
+
+    name: str
+    source: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    momentum: float = 0.9
+    nesterov: bool = False
+    schedule: str = "exponential"
+    decay: float = 1.0
+    decay_epochs: tuple = ()
+    l2: float = 0.0
+    classifier_l2: float = 10.0
+    bias_rate: float = 1.0
+    preprocessing: tuple = ("scale",)
+    augmentation: tuple = ()
+    validation: float = 0.1
+    reasons: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        _check(self, "epochs", int, least=1)
+        _check(self, "batch_size", int, least=1)
+        _check(self, "learning_rate", (int, float), above=0)
+        _check(self, "momentum", (int, float), least=0, below=1)
+        _check(self, "decay", (int, float), above=0)
+        _check(self, "l2", (int, float), least=0)
+        _check(self, "validation", (int, float), least=0, below=1)
+        if self.schedule not in ("steps", "exponential", "cosine"):
+            raise ValueError(
+                "`schedule` must be 'steps', 'exponential' or 'cosine'. "
+                f"Received: schedule={self.schedule!r}."
+            )
+
+    def override(self, **changes):
+        """A copy with other values; only existing attributes can be named."""
+        known = {field.name for field in dataclasses.fields(self)}
+        unknown = sorted(set(changes) - known)
+        if unknown:
+            raise ValueError(
+                f"Overrides must name an attribute of the recipe. Received: {', '.join(unknown)}. "
+                f"Known: {', '.join(sorted(known))}."
+            )
+        return dataclasses.replace(self, **changes)
+
+
+def _check(recipe, name, kinds, least=None, above=None, below=None):
+    value = getattr(recipe, name)
+    bounds = {"at least": least, "above": above, "below": below}
+    right = isinstance(value, kinds) and not isinstance(value, bool)
+    right = right and (least is None or value >= least)
+    right = right and (above is None or value > above)
+    right = right and (below is None or value < below)
+    if not right:
+        kind = "an integer" if kinds is int else "a number"
+        limits = " and ".join(f"{word} {n}" for word, n in bounds.items() if n is not None)
+        raise ValueError(f"`{name}` must be {kind} {limits}. Received: {name}={value!r}.")
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            name="thin",
+            source="Section 3.1: SGD with momentum, exponential decay; the values are searched.",
+            epochs=10,
+            batch_size=128,
+            learning_rate=0.02,
+            decay=0.85,
+            reasons={"learning_rate": "chosen on held-out images, as are momentum and decay"},
+        ),
+        Recipe(
+            name="digits",
+            source="As `thin`, for the 1,797 embedded digits.",
+            epochs=30,
+            batch_size=32,
+            learning_rate=0.02,
+            decay=0.95,
+            reasons={"batch_size": "so few images need smaller batches and more epochs"},
+        ),
+        Recipe(
+            name="mnist",
+            source="The authors' solver for Table 1.",
+            epochs=300,
+            batch_size=100,
+            learning_rate=0.01,
+            nesterov=True,
+            schedule="steps",
+            decay=0.1,
+            decay_epochs=(100, 200),
+            l2=0.001,
+            bias_rate=2.0,
+            validation=0.0,
+        ),
+        Recipe(
+            name="cifar",
+            source="The authors' solver for Table 3, taken over for Table 2.",
+            epochs=400,
+            batch_size=100,
+            learning_rate=0.025,
+            nesterov=True,
+            schedule="steps",
+            decay=0.1,
+            decay_epochs=(200, 300, 350),
+            l2=0.001,
+            bias_rate=2.0,
+            preprocessing=("gcn", "mean"),
+            augmentation=("crop8", "mirror"),
+            validation=0.0,
+        ),
+        Recipe(
+            name="quick",
+            source="A few epochs on a laptop, for the convolutional networks.",
+            epochs=5,
+            batch_size=100,
+            learning_rate=0.05,
+            nesterov=True,
+            schedule="cosine",
+            l2=0.0005,
+            bias_rate=2.0,
+            reasons={
+                "learning_rate": "a short schedule needs larger steps",
+                "schedule": "ends at 0 whatever the number of epochs",
+                "l2": "half of the authors', whose schedule is 60 times as long",
+            },
+        ),
+    )
+}
+
+
+def get_recipe(name):
+    """The recipe of that name; an error lists those there are."""
+    if name not in RECIPES:
+        raise ValueError(
+            f"`recipe` must be one of {', '.join(RECIPES)}. Received: recipe={name!r}."
+        )
+    return RECIPES[name]

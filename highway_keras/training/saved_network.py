@@ -1,0 +1,70 @@
+"""A network that `fit` saved: loading it safely, measuring it, and asking it."""
+
+import pathlib
+
+import keras
+import numpy as np
+
+from highway_keras.data import read_image
+from highway_keras.training.run_folder import RunFolder
+from highway_keras.training.trainer import evaluate
+
+
+class SavedNetwork:
+    """A `.keras` file and, where the run's settings lie beside it, its data set and classes.
+
+    Args:
+        path: A `.keras` file with raw images in and class probabilities out.
+
+    Raises:
+        ValueError: If the file is missing, damaged, or holds something else.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.model = _load(self.path)
+        folder = RunFolder(self.path.parent)
+        self.settings = folder.read_json() if folder.settings.exists() else {}
+
+    @property
+    def dataset(self):
+        """The data set it was trained on."""
+        if "dataset" not in self.settings:
+            raise ValueError(
+                f"There is no run.json beside {self.path} to tell its data set. Pass --dataset."
+            )
+        return self.settings["dataset"]
+
+    def evaluate(self, images):
+        """Cross-entropy (nats) and accuracy on the test images of a `data.Dataset`."""
+        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
+        if wanted != (images.input_shape, images.classes):
+            raise ValueError(
+                f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
+                f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
+            )
+        return evaluate(self.model, images)
+
+    def classify(self, paths):
+        """Yields (path, class name, probability) for picture files."""
+        shape = self.model.input_shape[1:]
+        pictures = np.stack([read_image(path, shape) for path in paths])
+        names = self.settings.get("class_names") or range(self.model.output_shape[-1])
+        for path, row in zip(paths, self.model.predict(pictures, verbose=0), strict=True):
+            best = int(np.argmax(row))
+            yield str(path), str(names[best]), float(row[best])
+
+
+def _load(path):
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    if path.suffix != ".keras":
+        raise ValueError(f"A saved network is a .keras file. Received: {path}.")
+    try:
+        model = keras.models.load_model(path)
+    except Exception as error:  # damaged archives raise errors of many kinds
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}") from error
+    if len(model.inputs) != 1 or len(model.outputs) != 1 or len(model.input_shape) != 4:
+        raise ValueError(f"{path} does not take one image and return one prediction.")
+    return model

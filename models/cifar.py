@@ -1,0 +1,189 @@
+"""Section 3.3: the networks of Tables 2 and 3, and the Fitnets they are compared with."""
+
+import keras
+
+from highway_keras.layers import ConvHighway2D, Maxout
+from highway_keras.models.heads import (
+    FAN_IN,
+    check_image_shape,
+    dropout,
+    load_weights,
+    normal,
+    pool_features,
+    predictions,
+)
+
+# The widths of the layers, stage by stage; 2x2 max-pooling stands between the stages.
+HIGHWAY_A = ((16,) * 3, (32,) * 3, (64,) * 3)
+HIGHWAY_B = ((32,) * 5, (80,) * 6, (128,) * 6)
+HIGHWAY_C = ((32,) * 10, (64,) * 10, (96,) * 10)
+FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
+FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
+
+
+def highway_a(transform_bias=-1.0, **options):
+    """Highway A of Table 2, 11 layers; options as in `cifar_network`.
+
+    A reconstruction: the paper gives depth and parameter count (~236 K) only.
+    """
+    stages = _highway_stages(HIGHWAY_A, transform_bias)
+    return cifar_network(stages, _dense_head(250), **{"name": "highway-a", **options})
+
+
+def highway_b(transform_bias=-2.0, **options):
+    """Highway B of Table 2, 19 layers; options as in `cifar_network`."""
+    stages = _highway_stages(HIGHWAY_B, transform_bias)
+    return cifar_network(stages, _dense_head(500), **{"name": "highway-b", **options})
+
+
+def highway_c(transform_bias=-3.0, **options):
+    """Highway C of Table 2, 32 layers of alternating 1x1 and 3x3; options as in `cifar_network`.
+
+    A reconstruction: the paper gives depth, kernels and parameter count (~1.25 M) only.
+    """
+    stages = _highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
+    return cifar_network(stages, _dense_head(100), **{"name": "highway-c", **options})
+
+
+def highway_gap(classes=10, transform_bias=-2.0, **options):
+    """The 19-layer network of Table 3, ended by global average pooling; options as in
+    `cifar_network`.
+    """
+    stages = _highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(0.01))
+    options = {"name": f"highway-gap-{classes}", "classifier_kernel": normal(0.05), **options}
+    return cifar_network(stages, _average_head, classes=classes, **options)
+
+
+def fitnet_a(**options):
+    """Fitnet A of Table 2, 11 maxout layers, without hints; options as in `cifar_network`."""
+    return cifar_network(_maxout_stages(FITNET_A), _maxout_head, **{"name": "fitnet-a", **options})
+
+
+def fitnet_b(**options):
+    """Fitnet B of Table 2, 19 maxout layers, without hints; options as in `cifar_network`."""
+    return cifar_network(_maxout_stages(FITNET_B), _maxout_head, **{"name": "fitnet-b", **options})
+
+
+def cifar_network(
+    stages,
+    head,
+    dropout_rate=0.2,
+    input_shape=(32, 32, 3),
+    classes=10,
+    classifier_activation="softmax",
+    classifier_kernel=FAN_IN,
+    include_top=True,
+    pooling=None,
+    weights=None,
+    name=None,
+):
+    """The frame of all CIFAR networks: stages with max-pooling between them, a head, a softmax.
+
+    Args:
+        stages: Functions from tensor to tensor.
+        head: Function from the last stage's maps to the features that are classified.
+        dropout_rate: Dropout on the input, behind each pooling and before the classifier: the
+            authors' 0.2 for the network of Table 3, taken over for the others.
+        input_shape: (height, width, channels), sides of at least 32.
+        classes: Number of classes.
+        classifier_activation: Activation of the top; `None` returns logits.
+        classifier_kernel: Initializer of the top's kernel.
+        include_top: Whether the network ends in head and classifier.
+        pooling: Without the top: `"avg"`, `"max"` or `None`, as in `keras.applications`.
+        weights: `None`, or the path of a weights file.
+        name: Name of the model.
+
+    Returns:
+        An uncompiled `keras.Model`.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
+    """
+    inputs = keras.Input(check_image_shape(input_shape, least=32), name="images")
+    x = dropout(inputs, dropout_rate, "input_dropout")
+    for index, stage in enumerate(stages, start=1):
+        if index > 1:
+            x = keras.layers.MaxPooling2D(2, name=f"stage{index - 1}_pool")(x)
+            x = dropout(x, dropout_rate, f"stage{index - 1}_dropout")
+        x = stage(x, f"stage{index}")
+    if include_top:
+        x = dropout(head(x), dropout_rate, "head_dropout")
+        x = predictions(x, classes, classifier_activation, classifier_kernel)
+    else:
+        x = pool_features(x, pooling)
+    return load_weights(keras.Model(inputs, x, name=name), weights)
+
+
+def _convolution(filters, size, name, activation="relu", kernel_initializer=FAN_IN):
+    return keras.layers.Conv2D(
+        filters,
+        size,
+        padding="same",
+        activation=activation,
+        kernel_initializer=kernel_initializer,
+        name=name,
+    )
+
+
+def _highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=FAN_IN):
+    """The first layer of a stage is plain and changes the width, the others are highway layers."""
+
+    def stage(x, name, width, layers, kernel):
+        x = _convolution(width, 3, f"{name}_plain", kernel_initializer=kernel)(x)
+        for index in range(1, layers):
+            x = ConvHighway2D(
+                width,
+                kernel_sizes[(index - 1) % len(kernel_sizes)],
+                kernel_initializer=FAN_IN,
+                transform_kernel_initializer=FAN_IN,
+                transform_bias_initializer=transform_bias,
+                name=f"{name}_highway{index}",
+            )(x)
+        return x
+
+    def bind(index, widths):
+        kernel = FAN_IN if index else first_kernel
+        return lambda x, name: stage(x, name, widths[0], len(widths), kernel)
+
+    return [bind(index, stage_widths) for index, stage_widths in enumerate(widths)]
+
+
+def _maxout_stages(widths):
+    def bind(stage_widths):
+        def stage(x, name):
+            for index, width in enumerate(stage_widths, start=1):
+                x = _convolution(2 * width, 3, f"{name}_conv{index}", activation=None)(x)
+                x = Maxout(2, name=f"{name}_maxout{index}")(x)
+            return x
+
+        return stage
+
+    return [bind(stage_widths) for stage_widths in widths]
+
+
+def _dense_head(units):
+    def head(x):
+        x = _flat_pool(x)
+        return keras.layers.Dense(units, activation="relu", kernel_initializer=FAN_IN, name="head")(
+            x
+        )
+
+    return head
+
+
+def _maxout_head(x):
+    x = keras.layers.Dense(1000, kernel_initializer=FAN_IN, name="head")(_flat_pool(x))
+    return Maxout(2, name="head_maxout")(x)
+
+
+def _flat_pool(x):
+    x = keras.layers.MaxPooling2D(8, name="head_pool")(x)
+    return keras.layers.Flatten(name="flatten")(x)
+
+
+def _average_head(x):
+    x = _convolution(100, 1, "head")(x)
+    return keras.layers.GlobalAveragePooling2D(name="head_pool")(x)

@@ -1,0 +1,86 @@
+"""Section 3.2: the convolutional highway networks of Table 1."""
+
+import keras
+
+from highway_keras.layers import ConvHighway2D
+from highway_keras.models.heads import (
+    FAN_IN,
+    check_image_shape,
+    dropout,
+    load_weights,
+    normal,
+    pool_features,
+    predictions,
+)
+
+# (highway layers, size of the max-pooling behind them, dropout behind that)
+STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
+INPUT_DROPOUT = 0.2
+
+
+def mnist_highway(
+    width=16,
+    transform_bias=-1.0,
+    input_shape=(28, 28, 1),
+    classes=10,
+    classifier_activation="softmax",
+    include_top=True,
+    pooling=None,
+    weights=None,
+    name=None,
+):
+    """The 10-layer highway network of Table 1: nine convolutional layers and a softmax.
+
+    A plain 5x5 convolution without padding, then 2 + 3 + 3 highway layers of 3x3, each group ended
+    by overlapping max-pooling of stride 2 and dropout. ReLU throughout.
+
+    Args:
+        width: Feature maps of every layer; 16 or 32 in the paper.
+        transform_bias: Start of the transform gates' biases.
+        input_shape: (height, width, channels), sides of at least 12.
+        classes: Number of classes.
+        classifier_activation: Activation of the top; `None` returns logits.
+        include_top: Whether the network ends in the classifier.
+        pooling: Without the top: `"avg"`, `"max"` or `None`, as in `keras.applications`.
+        weights: `None`, or the path of a weights file.
+        name: Name of the model.
+
+    Returns:
+        An uncompiled `keras.Model`.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Example:
+
+    >>> from highway_keras.models import mnist_highway
+    >>> mnist_highway(width=16).count_params()
+    38986
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.2, and the authors'
+        Caffe definition.
+    """
+    inputs = keras.Input(check_image_shape(input_shape, least=12), name="images")
+    x = dropout(inputs, INPUT_DROPOUT, "input_dropout")
+    x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=FAN_IN, name="plain")(x)
+    for stage, (layers, pool, rate) in enumerate(STAGES, start=1):
+        for index in range(1, layers + 1):
+            x = ConvHighway2D(
+                width,
+                3,
+                kernel_initializer=FAN_IN,
+                transform_kernel_initializer=FAN_IN,
+                transform_bias_initializer=transform_bias,
+                name=f"stage{stage}_highway{index}",
+            )(x)
+        # "same" rounds odd sizes up, as Caffe's pooling does.
+        x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{stage}_pool")(x)
+        x = dropout(x, rate, f"stage{stage}_dropout")
+    if include_top:
+        x = keras.layers.Flatten(name="flatten")(x)
+        x = predictions(x, classes, classifier_activation, normal(0.1))
+    else:
+        x = pool_features(x, pooling)
+    model = keras.Model(inputs, x, name=name or f"mnist-highway-{width}")
+    return load_weights(model, weights)

@@ -1,0 +1,102 @@
+"""Section 3.1: thin fully connected networks of any depth, highway, plain and residual."""
+
+import keras
+
+from highway_keras.layers import Highway
+from highway_keras.models.heads import load_weights, predictions
+
+# About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
+UNITS = {"highway": 50, "plain": 71, "residual": 71}
+
+
+def thin_mlp(
+    depth,
+    kind="highway",
+    units=None,
+    activation="relu",
+    transform_bias=-2.0,
+    input_shape=(28, 28, 1),
+    classes=10,
+    classifier_activation="softmax",
+    include_top=True,
+    weights=None,
+    name=None,
+):
+    """A thin network: one plain layer, `depth - 1` highway, plain or residual ones, a softmax.
+
+    ```
+    highway   y = H(x) * T(x) + x * (1 - T(x))        50 units
+    plain     y = H(x)                                71 units
+    residual  y = x + H(x)                            71 units
+    ```
+
+    Weights of H and T start "normalized" as in the paper: Glorot for tanh, He for ReLU.
+
+    Args:
+        depth: Number of hidden layers, the plain first one included.
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
+        activation: Activation of H; the paper searches `"relu"` and `"tanh"`.
+        transform_bias: Start of the transform gate's bias; the paper searches -1 to -10.
+        input_shape: Shape of one input; it is flattened.
+        classes: Number of classes.
+        classifier_activation: Activation of the top; `None` returns logits.
+        include_top: Whether the network ends in the classifier.
+        weights: `None`, or the path of a weights file.
+        name: Name of the model.
+
+    Returns:
+        An uncompiled `keras.Model`.
+
+    Raises:
+        ValueError: If `depth` or `units` is not a positive integer, or `kind` is unknown.
+
+    Example:
+
+    >>> from highway_keras.models import thin_mlp
+    >>> thin_mlp(depth=10).count_params()
+    85660
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
+    """
+    _check(depth, kind, units)
+    units = units or UNITS[kind]
+    options = {
+        "activation": activation,
+        "kernel_initializer": "he_uniform" if activation == "relu" else "glorot_uniform",
+    }
+    inputs = keras.Input(input_shape, name="images")
+    x = keras.layers.Flatten(name="flatten")(inputs)
+    x = keras.layers.Dense(units, **options, name="plain")(x)
+    for index in range(1, depth):
+        x = _hidden_layer(x, kind, units, options, transform_bias, index)
+    if include_top:
+        x = predictions(x, classes, classifier_activation, "glorot_uniform")
+    model = keras.Model(inputs, x, name=name or f"thin-{kind}-{depth}")
+    return load_weights(model, weights)
+
+
+def _hidden_layer(x, kind, units, options, transform_bias, index):
+    if kind == "highway":
+        return Highway(
+            units,
+            **options,
+            transform_kernel_initializer=options["kernel_initializer"],
+            transform_bias_initializer=transform_bias,
+            name=f"highway_{index}",
+        )(x)
+    h = keras.layers.Dense(units, **options, name=f"{kind}_{index}")(x)
+    return keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
+
+
+def _check(depth, kind, units):
+    for argument, value in (("depth", depth), ("units", units)):
+        if argument == "units" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(
+                f"`{argument}` must be a positive integer. Received: {argument}={value!r}."
+            )
+    if kind not in UNITS:
+        raise ValueError(f"`kind` must be one of {', '.join(UNITS)}. Received: kind={kind!r}.")

@@ -1,0 +1,25 @@
+"""Settings of every test: quiet and small backends, fixed seeds, our own warnings as errors."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+import keras
+import pytest
+
+
+def pytest_configure(config):
+    # The module that a warning points at: ours, its rooms, or our tests; not Keras's own.
+    for module in ("highway_keras", "test_"):
+        config.addinivalue_line("filterwarnings", f"error:::{module}")
+    config.addinivalue_line("filterwarnings", "ignore:__array__ impl:DeprecationWarning:keras")
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    keras.utils.set_random_seed(0)
+    yield
+    keras.config.set_dtype_policy("float32")

@@ -1,0 +1,179 @@
+"""What every layer must do, checked on one row of the table; and gradients on any backend."""
+
+import json
+
+import keras
+import numpy as np
+from keras import ops
+from layer_cases import GATED
+
+
+def check_layer(case, folder):
+    """Runs every check on the layer of `case`; `folder` takes its saved model."""
+    x = standard_normal(case.input_shape)
+    check_parameters(case)
+    check_config(case)
+    check_shapes(case, x)
+    check_saving(case, x, folder / "layer.keras")
+    for policy in ("mixed_bfloat16", "mixed_float16"):
+        check_mixed_precision(case, x, policy)
+    check_fit(case, x)
+    check_gradients(case, x)
+    if case in GATED:
+        check_gate(case, x)
+    if len(case.input_shape) == 3 and case.input_shape[1] == case.expected_shape[1]:
+        check_mask(case, x)
+
+
+def check_parameters(case):
+    assert built(case).count_params() == case.parameters
+
+
+def check_config(case):
+    layer = case.make(name="kept")
+    stored = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
+    copy = keras.saving.deserialize_keras_object(stored)
+    assert type(copy) is case.layer
+    assert copy.name == "kept"
+    assert json.dumps(copy.get_config(), sort_keys=True, default=str) == json.dumps(
+        layer.get_config(), sort_keys=True, default=str
+    )
+    copy.build(case.input_shape)
+    assert copy.count_params() == case.parameters
+
+
+def check_shapes(case, x):
+    layer = built(case)
+    assert tuple(layer.compute_output_shape(case.input_shape)) == case.expected_shape
+    eager = layer(x)
+    assert tuple(eager.shape) == case.expected_shape
+    for batch in (None, case.input_shape[0]):
+        symbolic = case.make()(keras.Input(case.input_shape[1:], batch_size=batch))
+        assert symbolic.shape == (batch, *case.expected_shape[1:])
+        assert symbolic.dtype == keras.backend.standardize_dtype(eager.dtype)
+
+
+def check_saving(case, x, path):
+    model = as_model(case.make(), case)
+    model.save(path)
+    np.testing.assert_array_equal(array(keras.models.load_model(path)(x)), array(model(x)))
+
+
+def check_mixed_precision(case, x, policy):
+    if policy == "mixed_float16" and lacks_float16(case):
+        return
+    layer = built(case)
+    keras.config.set_dtype_policy(policy)
+    mixed = built(case)
+    keras.config.set_dtype_policy("float32")
+    assert {w.dtype for w in mixed.trainable_weights} <= {"float32"}
+    mixed.set_weights(layer.get_weights())
+    outputs = mixed(x)
+    assert keras.backend.standardize_dtype(outputs.dtype) == policy.removeprefix("mixed_")
+    np.testing.assert_allclose(array(outputs), array(layer(x)), atol=0.05)
+
+
+def check_fit(case, x):
+    model = as_model(case.make(), case)
+    before = model.get_weights()
+    model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)
+    loss = model.fit(x, standard_normal(case.expected_shape), verbose=0).history["loss"]
+    assert np.isfinite(loss).all()
+    moved = [np.any(a != b) for a, b in zip(before, model.get_weights(), strict=True)]
+    assert all(moved), [w.path for w, m in zip(model.weights, moved, strict=True) if not m]
+
+
+def check_gradients(case, x):
+    layer = built(case)
+    for variable, gradient in zip(
+        [*layer.trainable_variables, keras.Variable(x, name="inputs")],
+        layer_gradients(layer, x, standard_normal(case.expected_shape)),
+        strict=True,
+    ):
+        assert gradient is not None and np.isfinite(gradient).all(), variable.path
+        assert np.any(gradient != 0), variable.path
+
+
+def check_gate(case, x):
+    layer = case.make()
+    outputs, gate = (array(z) for z in layer(x, return_gate=True))
+    np.testing.assert_array_equal(outputs, array(layer(x)))
+    assert gate.shape == case.input_shape
+    assert (gate >= 0).all() and (gate <= 1).all()
+    inputs = keras.Input(case.input_shape[1:])
+    model = keras.Model(inputs, layer(inputs, return_gate=True))
+    assert [z.shape for z in model.outputs] == 2 * [(None, *case.input_shape[1:])]
+    np.testing.assert_array_equal(array(model(x)[1]), gate)
+
+
+def check_mask(case, x):
+    x = np.where(np.arange(x.shape[1])[None, :, None] == 1, 0, x)
+    masked = keras.layers.Masking()(x)
+    found = MaskProbe()(case.make()(masked))
+    np.testing.assert_array_equal(array(found), (x != 0).any(-1))
+
+
+class MaskProbe(keras.Layer):
+    """Returns the mask that reaches it."""
+
+    supports_masking = True
+
+    def call(self, inputs, mask=None):
+        assert mask is not None, "the mask was lost"
+        return mask
+
+
+def lacks_float16(case):
+    """TensorFlow has no float16 convolution of channels first on a CPU; Keras's layers fail too."""
+    on_cpu = keras.backend.backend() == "tensorflow" and not keras.distribution.list_devices("gpu")
+    return on_cpu and case.channel_axis == 1 and len(case.input_shape) > 3
+
+
+def built(case, **changes):
+    layer = case.make(**changes)
+    layer.build(case.input_shape)
+    return layer
+
+
+def as_model(layer, case):
+    return keras.Sequential([keras.Input(case.input_shape[1:]), layer])
+
+
+def standard_normal(shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
+
+
+def array(tensor):
+    """A tensor of any dtype as a NumPy array of numbers that NumPy knows."""
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    return ops.convert_to_numpy(ops.cast(tensor, "float32") if dtype == "bfloat16" else tensor)
+
+
+def layer_gradients(layer, x, weighting):
+    """The gradients of `sum(weighting * layer(x))`: one a trainable variable, then that of `x`."""
+    fixed = [v.value for v in layer.non_trainable_variables]
+
+    def function(*values):
+        outputs, _ = layer.stateless_call(list(values[:-1]), fixed, values[-1])
+        return ops.sum(outputs * weighting)
+
+    return gradients(function, *[v.value for v in layer.trainable_variables], x)
+
+
+def gradients(function, *values):
+    """The gradients of a scalar function with respect to each of its arguments, in NumPy."""
+    values = [ops.convert_to_tensor(v) for v in values]
+    if keras.backend.backend() == "jax":
+        import jax
+
+        results = jax.grad(function, argnums=tuple(range(len(values))))(*values)
+    elif keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            result = function(*values)
+        results = tape.gradient(result, values)
+    else:
+        raise NotImplementedError(f"No gradients here for {keras.backend.backend()}.")
+    return [None if g is None else ops.convert_to_numpy(g) for g in results]

@@ -1,0 +1,329 @@
+"""The depth loop against a plain Python chain of blocks, differentiated by the backend."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from highway_keras.depth_loop import scan
+
+BACKEND = keras.backend.backend()
+needs_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.function is TensorFlow's")
+WIDTH, BATCH = 5, 6
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+KINDS = {
+    "coupled": {"kind": "highway", "carry": "coupled"},
+    "learned": {"kind": "highway", "carry": "learned"},
+    "plain": {"kind": "plain"},
+    "residual": {"kind": "residual"},
+}
+
+
+def branches(kind="highway", carry="coupled"):
+    return 1 if kind != "highway" else 3 if carry == "learned" else 2
+
+
+def weights(depth, kind, lead=(), dtype="float32", batch=(BATCH,), seed=0):
+    """Input, kernel and bias of a chain, scaled so that its signal neither dies nor explodes."""
+    rng, m = np.random.default_rng(seed), branches(**KINDS[kind])
+    scale = 0.2 if kind == "residual" else 0.8
+    x = rng.normal(size=(*lead, *batch, WIDTH))
+    kernel = rng.normal(size=(depth, *lead, WIDTH, m * WIDTH)) * scale / WIDTH**0.5
+    bias = rng.normal(size=(depth, *lead, m * WIDTH)) * 0.3
+    return [v.astype(dtype) for v in (x, kernel, bias)]
+
+
+def python_chain(x, kernel, bias, activation="relu", kind="highway", carry="coupled"):
+    """The equations of the paper, block after block. Returns all outputs and all gates."""
+    outputs, gates = [], []
+    for w, b in zip(kernel, bias, strict=True):
+        parts = ops.split(ops.matmul(x, w) + b, branches(kind, carry), axis=-1)
+        h = keras.activations.get(activation)(parts[0])
+        if kind == "highway":
+            t = ops.sigmoid(parts[1])
+            c = ops.sigmoid(parts[2]) if carry == "learned" else 1 - t
+            gates.append(t)
+            x = h * t + x * c
+        else:
+            x = h if kind == "plain" else x + h
+        outputs.append(x)
+    return outputs, gates
+
+
+def weighted(y):
+    """A scalar that depends on every element of `y`, each in its own way."""
+    return ops.sum(y * ops.cos(ops.reshape(ops.arange(np.prod(y.shape), dtype=y.dtype), y.shape)))
+
+
+def value_and_gradients(loss, arrays, wrap=lambda f: f):
+    """The value of `loss` and its gradients, as NumPy arrays. `wrap` compiles, say."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        def run(*tensors):
+            with tf.GradientTape() as tape:
+                tape.watch(tensors)
+                value = loss(*tensors)
+            return value, tape.gradient(value, tensors)
+
+        value, gradients = wrap(run)(*map(tf.constant, arrays))
+    elif BACKEND == "jax":
+        import jax
+
+        tensors = map(jax.numpy.asarray, arrays)
+        value, gradients = wrap(jax.value_and_grad(loss, argnums=(0, 1, 2)))(*tensors)
+    else:
+        import torch
+
+        tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
+        value = wrap(loss)(*tensors)
+        gradients = torch.autograd.grad(value, tensors)
+    return [ops.convert_to_numpy(v) for v in (value, *gradients)]
+
+
+def assert_equal(actual, expected, tolerance):
+    for a, e in zip(actual, expected, strict=True):
+        assert a.shape == e.shape
+        assert a.dtype == e.dtype
+        assert np.max(np.abs(a - e)) <= tolerance * max(np.max(np.abs(e)), 1.0)
+
+
+def double_precision(dtype):
+    if BACKEND == "jax" and dtype == "float64":
+        import jax
+
+        return jax.enable_x64(True)
+    return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("depth", [1, 2, 7, 30])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_the_chain(kind, activation, depth, dtype):
+    options = {"activation": activation, **KINDS[kind]}
+    arrays = weights(depth, kind, dtype=dtype)
+    with double_precision(dtype):
+        actual = value_and_gradients(lambda *a: weighted(scan(*a, **options)), arrays)
+        expected = value_and_gradients(
+            lambda *a: weighted(python_chain(*a, **options)[0][-1]), arrays
+        )
+    assert_equal(actual, expected, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("activation", ["gelu", "softmax", lambda z: z * ops.sigmoid(3 * z)])
+def test_any_activation(activation, kind):
+    """Softmax is not elementwise: it must see the units of a sample, not the samples of a unit."""
+    options = {"activation": activation, **KINDS[kind]}
+    arrays = weights(4, kind)
+    actual = value_and_gradients(lambda *a: weighted(scan(*a, **options)), arrays)
+    expected = value_and_gradients(lambda *a: weighted(python_chain(*a, **options)[0][-1]), arrays)
+    assert_equal(actual, expected, 1e-5)
+
+
+def test_any_gate_activation():
+    x, kernel, bias = weights(3, "learned")
+    options = {"transform_activation": "hard_sigmoid", "carry_activation": "tanh"}
+    y = x
+    for w, b in zip(kernel, bias, strict=True):
+        h, t, c = np.split(y @ w + b, 3, axis=-1)
+        y = np.maximum(h, 0) * np.clip(t / 6 + 0.5, 0, 1) + y * np.tanh(c)
+    actual = ops.convert_to_numpy(scan(x, kernel, bias, carry="learned", **options))
+    np.testing.assert_allclose(actual, y, atol=1e-5)
+
+
+@pytest.mark.parametrize("rematerialize", [False, True])
+@pytest.mark.parametrize("kind", ["coupled", "learned"])
+def test_all_outputs_and_gates(kind, rematerialize):
+    """Every block's output and gate, and the gradients that come in through them."""
+    arrays = weights(7, kind)
+
+    def loop(*a):
+        options = {"return_sequence": True, "return_gate": True, "rematerialize": rematerialize}
+        outputs, gates = scan(*a, activation="tanh", **options, **KINDS[kind])
+        assert tuple(outputs.shape) == tuple(gates.shape) == (7, BATCH, WIDTH)
+        return weighted(outputs) + weighted(gates * gates)
+
+    def chain(*a):
+        outputs, gates = map(ops.stack, python_chain(*a, activation="tanh", **KINDS[kind]))
+        return weighted(outputs) + weighted(gates * gates)
+
+    assert_equal(value_and_gradients(loop, arrays), value_and_gradients(chain, arrays), 1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_return_sequence_alone(kind):
+    arrays = weights(4, kind)
+    outputs = ops.convert_to_numpy(scan(*arrays, return_sequence=True, **KINDS[kind]))
+    expected = ops.convert_to_numpy(ops.stack(python_chain(*arrays, **KINDS[kind])[0]))
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rematerialize_changes_nothing(kind, activation):
+    options = {"activation": activation, **KINDS[kind]}
+    arrays = weights(7, kind)
+    kept = value_and_gradients(lambda *a: weighted(scan(*a, **options)), arrays)
+    again = value_and_gradients(
+        lambda *a: weighted(scan(*a, rematerialize=True, **options)), arrays
+    )
+    assert_equal(again, kept, 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trials_equal_separate_networks(kind):
+    """A mixture of activations included: trials 0 and 2 have relu, trial 1 tanh."""
+    arrays = weights(6, kind, lead=(3,))
+    share = np.array([1.0, 0.0, 1.0]).reshape(3, 1, 1)
+    together = value_and_gradients(
+        lambda *a: weighted(scan(*a, activation=share, **KINDS[kind])), arrays
+    )
+
+    def separately(x, kernel, bias):
+        names = ["relu", "tanh", "relu"]
+        ys = [
+            python_chain(x[k], kernel[:, k], bias[:, k], activation=name, **KINDS[kind])[0][-1]
+            for k, name in enumerate(names)
+        ]
+        return weighted(ops.stack(ys))
+
+    assert_equal(together, value_and_gradients(separately, arrays), 1e-5)
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (2, 3), (2, 3, 2)])
+@pytest.mark.parametrize("lead", [(), (3,)])
+def test_any_leading_axes(lead, batch):
+    x, kernel, bias = weights(3, "coupled", lead=lead, batch=batch)
+    y, gates = scan(x, kernel, bias, return_gate=True)
+    flat = x.reshape(*lead, -1, WIDTH)
+    expected, expected_gates = scan(flat, kernel, bias, return_gate=True)
+    assert tuple(y.shape) == x.shape
+    assert tuple(gates.shape) == (3, *x.shape)
+    for a, e in ((y, expected), (gates, expected_gates)):
+        a, e = ops.convert_to_numpy(a), ops.convert_to_numpy(e)
+        np.testing.assert_allclose(a.reshape(e.shape), e, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_mixed_precision(dtype):
+    """Half-precision inputs with float32 weights: the gradients keep the dtype of their tensor."""
+    x, kernel, bias = weights(5, "coupled")
+
+    def loss(x, kernel, bias):
+        y = scan(ops.cast(x, dtype), kernel, bias, activation="tanh")
+        assert keras.backend.standardize_dtype(y.dtype) == dtype
+        return weighted(ops.cast(y, "float32"))
+
+    actual = value_and_gradients(loss, [x, kernel, bias])
+    expected = value_and_gradients(
+        lambda *a: weighted(python_chain(*a, activation="tanh")[0][-1]), [x, kernel, bias]
+    )
+    assert_equal(actual, expected, {"float16": 1e-2, "bfloat16": 8e-2}[dtype])
+
+
+def test_closed_gates_carry_and_open_gates_transform():
+    x, kernel, _ = weights(1, "coupled")
+    for start, expected in ((-200.0, x), (200.0, np.tanh(x @ kernel[0, :, :WIDTH]))):
+        gated = np.concatenate([np.zeros((1, WIDTH)), np.full((1, WIDTH), start)], -1)
+        y = ops.convert_to_numpy(scan(x, kernel, gated.astype("float32"), activation="tanh"))
+        np.testing.assert_allclose(y, expected, atol=1e-6)
+
+
+def _tf_function(**options):
+    def wrap(f):
+        import tensorflow as tf
+
+        return tf.function(f, **options)
+
+    return wrap
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("rematerialize", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_inside_a_tf_function(jit_compile, rematerialize):
+    arrays = weights(7, "coupled")
+
+    def loss(*a):
+        return weighted(scan(*a, activation="tanh", rematerialize=rematerialize))
+
+    eager = value_and_gradients(loss, arrays)
+    compiled = value_and_gradients(loss, arrays, _tf_function(jit_compile=jit_compile))
+    assert_equal(compiled, eager, 1e-6)
+
+
+@needs_tensorflow
+def test_saved_model_of_any_batch_size(tmp_path):
+    import tensorflow as tf
+
+    x, kernel, bias = weights(7, "coupled")
+    module = tf.Module()
+    module.kernel, module.bias = tf.Variable(kernel), tf.Variable(bias)
+    module.serve = tf.function(
+        lambda x: scan(x, module.kernel, module.bias),
+        input_signature=[tf.TensorSpec((None, WIDTH), tf.float32)],
+    )
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for rows in (1, BATCH):
+        expected = python_chain(x[:rows], kernel, bias)[0][-1]
+        np.testing.assert_allclose(loaded.serve(x[:rows]), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="jax.jit is JAX's")
+@pytest.mark.parametrize("rematerialize", [False, True])
+def test_inside_a_jax_jit(rematerialize):
+    import jax
+
+    arrays = weights(7, "coupled")
+
+    def loss(*a):
+        return weighted(scan(*a, rematerialize=rematerialize))
+
+    compiled = value_and_gradients(loss, arrays, jax.jit)
+    assert_equal(compiled, value_and_gradients(loss, arrays), 1e-6)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch's chain is a plain loop")
+def test_the_program_does_not_grow_with_depth():
+    """The point of the loop: as many operations at depth 200 as at depth 2."""
+
+    def size(depth):
+        arrays = weights(depth, "coupled")
+        if BACKEND == "jax":
+            import jax
+
+            return str(jax.make_jaxpr(jax.grad(lambda *a: weighted(scan(*a))))(*arrays)).count("\n")
+        import tensorflow as tf
+
+        graph = tf.function(lambda *a: scan(*a)).get_concrete_function(*arrays).graph.as_graph_def()
+        return len(graph.node) + sum(len(f.node_def) for f in graph.library.function)
+
+    assert size(2) == size(200)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": np.zeros((0, 5, 10)), "bias": np.zeros((0, 10))}, "at least one block"),
+        ({"kernel": np.zeros((3, 5, 5))}, r"`kernel` must have the shape \(L, d, 2 \* d\)"),
+        ({"kernel": np.zeros((3, 4, 10))}, r"`kernel` must have the shape .*Received: x.shape"),
+        ({"bias": np.zeros((3, 5))}, r"`bias` must have the shape of `kernel` without"),
+        (
+            {"kernel": np.zeros((3, 2, 5, 10)), "bias": np.zeros((3, 2, 10))},
+            r"`x` must have the shape \(..., d\) or, with trials",
+        ),
+        ({"kind": "dense"}, "`kind` must be .*Received: kind='dense'"),
+        ({"carry": "free"}, "`carry` must be .*Received: carry='free'"),
+        ({"kind": "plain", "return_gate": True}, "`return_gate=True` needs gates"),
+        ({"activation": np.ones((3, 1, 1))}, r"`activation` as a tensor .*\(K, 1, 1\)"),
+    ],
+)
+def test_errors(change, message):
+    x, kernel, bias = weights(3, "coupled")
+    with pytest.raises(ValueError, match=message):
+        scan(**{"x": x, "kernel": kernel, "bias": bias, **change})

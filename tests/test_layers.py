@@ -1,0 +1,109 @@
+"""Every row of the table through the harness, and the guard that every layer has a row."""
+
+import keras
+import numpy as np
+import pytest
+from harness import MaskProbe, array, check_layer, standard_normal
+from layer_cases import CASES, named
+
+import highway_keras
+from highway_keras import ConvHighway, ConvHighway2D, Highway, HighwayWrapper, layers
+from highway_keras.layers import MatchSize
+
+
+@pytest.mark.parametrize(**named(CASES))
+def test_layer(case, tmp_path):
+    check_layer(case, tmp_path)
+
+
+def test_every_layer_has_a_row():
+    exported = {getattr(layers, name) for name in layers.__all__}
+    assert exported == {case.layer for case in CASES}
+
+
+def test_rows_have_names_of_their_own():
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names)
+
+
+def test_layers_are_registered_under_the_package():
+    for layer in {case.layer for case in CASES}:
+        assert keras.saving.get_registered_name(layer) == f"highway_keras>{layer.__name__}"
+
+
+def test_conv_highway_is_the_two_dimensional_one():
+    assert ConvHighway is ConvHighway2D is highway_keras.ConvHighway
+
+
+def test_numpy_integers_are_integers():
+    layer = ConvHighway2D(np.int64(4), np.int32(3), dilation_rate=(np.int64(1), 2))
+    assert keras.saving.serialize_keras_object(layer)["config"]["filters"] == 4
+    assert layer.kernel_size == (3, 3) and layer.dilation_rate == (1, 2)
+
+
+@pytest.mark.parametrize("prefix", ["", "transform_"])
+def test_initializer_none_means_the_default(prefix):
+    default, layer = Highway(), Highway(
+        **{f"{prefix}kernel_initializer": None, f"{prefix}bias_initializer": None}
+    )
+    without_names = [{**z.get_config(), "name": None} for z in (default, layer)]
+    assert without_names[0] == without_names[1]
+
+
+@pytest.mark.parametrize("carry", ["coupled", "learned"])
+def test_equal_seeds_give_equal_weights(carry):
+    weights = []
+    for _ in range(2):
+        keras.utils.set_random_seed(7)
+        layer = Highway(carry=carry)
+        layer.build((None, 5))
+        weights.append(layer.get_weights())
+    for first, second in zip(*weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("make", [Highway, lambda **k: HighwayWrapper(keras.layers.Dense(5), **k)])
+def test_a_model_may_be_built_by_its_first_fit(make):
+    model = keras.Sequential([make(carry="learned"), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    model.fit(standard_normal((8, 5)), standard_normal((8, 1)), verbose=0)
+    kernels = [w for w in model.layers[0].weights if "kernel" in w.name]
+    assert len(kernels) == 3
+
+
+def test_wrapper_passes_the_mask_to_its_layer():
+    wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
+    x = standard_normal((2, 6, 3))
+    x[:, :2] = 0
+    masked = keras.layers.Masking()(x)
+    # Behind a mask the LSTM starts at the first step that counts.
+    np.testing.assert_allclose(array(wrapper(masked))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-6)
+    assert not np.allclose(array(wrapper(x))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-4)
+
+
+def test_wrapper_and_its_layer_may_have_different_dtype_policies():
+    wrapper = HighwayWrapper(keras.layers.Dense(3, dtype="float32"), dtype="mixed_bfloat16")
+    outputs = wrapper(standard_normal((2, 3)))
+    assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
+    assert wrapper(keras.Input((3,))).dtype == "bfloat16"
+
+
+def test_wrapper_gates_have_the_receptive_field_of_a_convolution():
+    wrapper = HighwayWrapper(keras.layers.Conv2D(4, (3, 5), padding="same", dilation_rate=2))
+    wrapper.build((None, 8, 8, 4))
+    assert tuple(wrapper.transform_kernel.shape) == (3, 5, 4, 4)
+    assert wrapper.transform_gate.dilation_rate == (2, 2)
+
+
+def test_wrapper_trains_the_layer_in_training_mode():
+    wrapper = HighwayWrapper(keras.layers.Dropout(0.5), transform_bias_initializer=30)
+    x = np.ones((50, 20), "float32")
+    np.testing.assert_allclose(array(wrapper(x)), x, atol=1e-6)
+    assert 0.4 < (array(wrapper(x, training=True)) == 0).mean() < 0.6
+
+
+def test_match_size_samples_the_mask_with_the_steps():
+    x = standard_normal((2, 5, 3))
+    x[:, 2] = 0
+    mask = MaskProbe()(MatchSize(strides=2)(keras.layers.Masking()(x)))
+    np.testing.assert_array_equal(array(mask), 2 * [[True, False, True]])
