@@ -20,7 +20,7 @@ _LAYERS = (
     "HighwayWrapper",
 )
 _INITIALIZERS = ("TransformBias",)
-_MODULES = ("data", "initializers", "layers", "models", "ops", "training")
+_MODULES = ("analysis", "data", "initializers", "layers", "models", "ops", "results", "training")
 __all__ = [*_LAYERS, *_INITIALIZERS, *_MODULES]
 
 

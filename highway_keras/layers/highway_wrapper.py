@@ -135,6 +135,7 @@ class HighwayWrapper(keras.layers.Wrapper):
             gate = self._convolution(rank, input_shape, options)
         else:
             gate = keras.layers.Dense(input_shape[-1], **options)
+        gate.supports_masking = True  # The wrapper passes the mask on.
         gate.build(input_shape)
         return gate
 
