@@ -17,10 +17,21 @@ _LAYERS = (
     "ConvHighway2D",
     "ConvHighway3D",
     "Highway",
+    "HighwayStack",
     "HighwayWrapper",
 )
 _INITIALIZERS = ("TransformBias",)
-_MODULES = ("analysis", "data", "initializers", "layers", "models", "ops", "results", "training")
+_MODULES = (
+    "analysis",
+    "data",
+    "depth_loop",
+    "initializers",
+    "layers",
+    "models",
+    "ops",
+    "results",
+    "training",
+)
 __all__ = [*_LAYERS, *_INITIALIZERS, *_MODULES]
 
 

@@ -8,6 +8,7 @@ import ast
 import os
 import shlex
 import sys
+import warnings
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -21,10 +22,20 @@ def main(arguments=None):
         return options.run(options) or 0
     except KeyboardInterrupt:
         return _end(INTERRUPTED, _how_to_resume(options, arguments))
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except USER_ERRORS as error:
         return _end(MISUSED, str(error) or type(error).__name__)
     except RuntimeError as error:
         return _end(FAILED, str(error))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one line, without the usage in front of it."""
+
+    def error(self, message):
+        self.exit(MISUSED, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
 
 def _end(code, message):
@@ -41,6 +52,7 @@ def _how_to_resume(options, arguments):
 
 def _import_backend():
     """Imports Keras without the lines that TensorFlow's libraries print while they load."""
+    warnings.simplefilter("ignore")  # meant for who writes Python
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
@@ -53,14 +65,14 @@ def _import_backend():
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="highway-keras",
         description="Highway networks in Keras: train, evaluate and use the networks of "
         '"Training Very Deep Networks" (Srivastava et al., 2015).',
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_list, _add_fit, _add_evaluate, _add_predict):
+    for add in (_add_list, _add_fit, _add_evaluate, _add_predict, _add_benchmark):
         add(commands)
     return parser
 
@@ -148,21 +160,20 @@ def _fit(options):
     _import_backend()
     from highway_keras import training
 
+    recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
     named = ("epochs", "batch_size", "learning_rate")
     overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,
         options.runs,
         dataset=options.dataset,
-        recipe=options.recipe,
+        recipe=recipe.override(**{**dict(options.set), **overrides}),
         out=options.out,
         resume=options.resume,
         seed=options.seed,
         data_dir=options.data_dir,
         limit=options.limit,
         model_options=dict(options.model_set),
-        **overrides,
-        **dict(options.set),
     )
     for result in runs:
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
@@ -205,6 +216,29 @@ def _predict(options):
     for path, label, probability in saved.classify(options.images):
         rows.append((path, label, f"{probability:.4f}"))
     _print_table(rows, right=(2,))
+
+
+def _add_benchmark(commands):
+    command = _command(commands, "benchmark", _benchmark, "Time the networks beside their peers.")
+    command.add_argument("--case", nargs="+", help="cases whose names contain this (default: all)")
+    command.add_argument("--peer", nargs="+", help="peers to compare with (default: all installed)")
+    command.add_argument("--turns", type=int, default=9, help="turns of each peer (default: 9)")
+    command.add_argument("--out", help="also write the table to this CSV file")
+
+
+def _benchmark(options):
+    from highway_keras.benchmarks import run
+
+    rows = []
+    for case in run.select(options.case):
+        rows += run.measure(case, options.turns, options.peer, say=_say)
+        if options.out:
+            run.save(rows, options.out)
+    run.report(rows)
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ def highway_a(transform_bias=-1.0, **options):
 
     A reconstruction: the paper gives depth and parameter count (~236 K) only.
     """
-    stages = _highway_stages(HIGHWAY_A, transform_bias)
-    return cifar_network(stages, _dense_head(250), **{"name": "highway-a", **options})
+    stages = highway_stages(HIGHWAY_A, transform_bias)
+    return cifar_network(stages, dense_head(250), **{"name": "highway-a", **options})
 
 
 def highway_b(transform_bias=-2.0, **options):
     """Highway B of Table 2, 19 layers; options as in `cifar_network`."""
-    stages = _highway_stages(HIGHWAY_B, transform_bias)
-    return cifar_network(stages, _dense_head(500), **{"name": "highway-b", **options})
+    stages = highway_stages(HIGHWAY_B, transform_bias)
+    return cifar_network(stages, dense_head(500), **{"name": "highway-b", **options})
 
 
 def highway_c(transform_bias=-3.0, **options):
@@ -41,27 +41,27 @@ def highway_c(transform_bias=-3.0, **options):
 
     A reconstruction: the paper gives depth, kernels and parameter count (~1.25 M) only.
     """
-    stages = _highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
-    return cifar_network(stages, _dense_head(100), **{"name": "highway-c", **options})
+    stages = highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
+    return cifar_network(stages, dense_head(100), **{"name": "highway-c", **options})
 
 
 def highway_gap(classes=10, transform_bias=-2.0, **options):
     """The 19-layer network of Table 3, ended by global average pooling; options as in
     `cifar_network`.
     """
-    stages = _highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(0.01))
+    stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(0.01))
     options = {"name": f"highway-gap-{classes}", "classifier_kernel": normal(0.05), **options}
-    return cifar_network(stages, _average_head, classes=classes, **options)
+    return cifar_network(stages, average_head, classes=classes, **options)
 
 
 def fitnet_a(**options):
     """Fitnet A of Table 2, 11 maxout layers, without hints; options as in `cifar_network`."""
-    return cifar_network(_maxout_stages(FITNET_A), _maxout_head, **{"name": "fitnet-a", **options})
+    return cifar_network(maxout_stages(FITNET_A), maxout_head, **{"name": "fitnet-a", **options})
 
 
 def fitnet_b(**options):
     """Fitnet B of Table 2, 19 maxout layers, without hints; options as in `cifar_network`."""
-    return cifar_network(_maxout_stages(FITNET_B), _maxout_head, **{"name": "fitnet-b", **options})
+    return cifar_network(maxout_stages(FITNET_B), maxout_head, **{"name": "fitnet-b", **options})
 
 
 def cifar_network(
@@ -117,7 +117,7 @@ def cifar_network(
     return load_weights(keras.Model(inputs, x, name=name), weights)
 
 
-def _convolution(filters, size, name, activation="relu", kernel_initializer=FAN_IN):
+def convolution(filters, size, name, activation="relu", kernel_initializer=FAN_IN):
     return keras.layers.Conv2D(
         filters,
         size,
@@ -128,11 +128,11 @@ def _convolution(filters, size, name, activation="relu", kernel_initializer=FAN_
     )
 
 
-def _highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=FAN_IN):
+def highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=FAN_IN):
     """The first layer of a stage is plain and changes the width, the others are highway layers."""
 
     def stage(x, name, width, layers, kernel):
-        x = _convolution(width, 3, f"{name}_plain", kernel_initializer=kernel)(x)
+        x = convolution(width, 3, f"{name}_plain", kernel_initializer=kernel)(x)
         for index in range(1, layers):
             x = ConvHighway2D(
                 width,
@@ -151,11 +151,11 @@ def _highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=FAN_
     return [bind(index, stage_widths) for index, stage_widths in enumerate(widths)]
 
 
-def _maxout_stages(widths):
+def maxout_stages(widths):
     def bind(stage_widths):
         def stage(x, name):
             for index, width in enumerate(stage_widths, start=1):
-                x = _convolution(2 * width, 3, f"{name}_conv{index}", activation=None)(x)
+                x = convolution(2 * width, 3, f"{name}_conv{index}", activation=None)(x)
                 x = Maxout(2, name=f"{name}_maxout{index}")(x)
             return x
 
@@ -164,7 +164,7 @@ def _maxout_stages(widths):
     return [bind(stage_widths) for stage_widths in widths]
 
 
-def _dense_head(units):
+def dense_head(units):
     def head(x):
         x = _flat_pool(x)
         return keras.layers.Dense(units, activation="relu", kernel_initializer=FAN_IN, name="head")(
@@ -174,7 +174,7 @@ def _dense_head(units):
     return head
 
 
-def _maxout_head(x):
+def maxout_head(x):
     x = keras.layers.Dense(1000, kernel_initializer=FAN_IN, name="head")(_flat_pool(x))
     return Maxout(2, name="head_maxout")(x)
 
@@ -184,6 +184,6 @@ def _flat_pool(x):
     return keras.layers.Flatten(name="flatten")(x)
 
 
-def _average_head(x):
-    x = _convolution(100, 1, "head")(x)
+def average_head(x):
+    x = convolution(100, 1, "head")(x)
     return keras.layers.GlobalAveragePooling2D(name="head_pool")(x)

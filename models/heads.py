@@ -1,8 +1,12 @@
 """What all factories share: the ends of a network, and checking and loading what a user passes."""
 
 import pathlib
+import zipfile
 
+import h5py
 import keras
+
+from highway_keras.layers.options import check_positive_integer, is_positive_integer
 
 FAN_IN = {  # Caffe's "xavier" filler: uniform, variance 1 / fan_in
     "class_name": "VarianceScaling",
@@ -21,10 +25,8 @@ def dropout(x, rate, name):
 
 def predictions(x, classes, activation, kernel_initializer):
     """The classifier. Recipes know it by its name, `predictions`, and decay it harder."""
-    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 1:
-        raise ValueError(f"`classes` must be a positive integer. Received: classes={classes!r}.")
     return keras.layers.Dense(
-        classes,
+        check_positive_integer("classes", classes),
         activation=activation,
         kernel_initializer=kernel_initializer,
         name="predictions",
@@ -44,7 +46,7 @@ def pool_features(x, pooling):
 def check_image_shape(input_shape, least):
     """Returns the shape as a tuple of three positive integers, each side at least `least`."""
     shape = tuple(input_shape)
-    valid = len(shape) == 3 and all(isinstance(n, int) and n > 0 for n in shape)
+    valid = len(shape) == 3 and all(map(is_positive_integer, shape))
     if not valid or min(shape[:2]) < least:
         raise ValueError(
             f"`input_shape` must be (height, width, channels) with sides of at least {least}. "
@@ -60,11 +62,29 @@ def load_weights(model, weights):
     path = pathlib.Path(weights)
     if not path.is_file():
         raise ValueError(f"`weights` must be None or an existing file. Received: weights={path}.")
+    misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        model.load_weights(path)
-    except (OSError, KeyError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"`weights` does not fit the model {model.name!r}. Received: weights={path}. {reason}"
-        ) from error
+        # Keras alone would leave out what the file has in excess, and load a deeper network's.
+        foreign = _stored_layers(path) ^ {layer.name for layer in model.layers}
+        if not foreign:
+            model.load_weights(path)
+    except Exception as error:  # damaged files raise errors of many kinds
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{misfit} {reason}") from error
+    if foreign:
+        names = ", ".join(sorted(map(str, foreign)))
+        raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
     return model
+
+
+def _stored_layers(path):
+    """Names of the layers in a `.weights.h5` or `.keras` file."""
+    if path.suffix == ".keras":
+        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+            return _layer_names(file)
+    return _layer_names(path)
+
+
+def _layer_names(file):
+    with h5py.File(file) as content:
+        return {layer["vars"].attrs.get("name") for layer in content["layers"].values()}

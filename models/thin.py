@@ -5,6 +5,7 @@ import math
 import keras
 
 from highway_keras.layers import Highway
+from highway_keras.layers.options import check_positive_integer
 from highway_keras.models.heads import load_weights, predictions
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
@@ -64,8 +65,10 @@ def thin_mlp(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
     """
-    _check(depth, kind, units)
-    units = units or UNITS[kind]
+    check_positive_integer("depth", depth)
+    if kind not in UNITS:
+        raise ValueError(f"`kind` must be one of {', '.join(UNITS)}. Received: kind={kind!r}.")
+    units = check_positive_integer("units", units, none="the kind's own width") or UNITS[kind]
     if transform_bias is None:
         transform_bias = -math.log(depth)
     options = {
@@ -94,15 +97,3 @@ def _hidden_layer(x, kind, units, options, transform_bias, index):
         )(x)
     h = keras.layers.Dense(units, **options, name=f"{kind}_{index}")(x)
     return keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
-
-
-def _check(depth, kind, units):
-    for argument, value in (("depth", depth), ("units", units)):
-        if argument == "units" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(
-                f"`{argument}` must be a positive integer. Received: {argument}={value!r}."
-            )
-    if kind not in UNITS:
-        raise ValueError(f"`kind` must be one of {', '.join(UNITS)}. Received: kind={kind!r}.")

@@ -166,7 +166,7 @@ def gradients(function, *values):
     if keras.backend.backend() == "jax":
         import jax
 
-        results = jax.grad(function, argnums=tuple(range(len(values))))(*values)
+        results = jax.jit(jax.grad(function, argnums=tuple(range(len(values)))))(*values)
     elif keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

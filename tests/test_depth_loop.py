@@ -103,6 +103,8 @@ def double_precision(dtype):
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_the_chain(kind, activation, depth, dtype):
+    if (BACKEND, activation, dtype) == ("jax", "tanh", "float64"):
+        pytest.skip("keras.ops.tanh of float64 is float32 on JAX")
     options = {"activation": activation, **KINDS[kind]}
     arrays = weights(depth, kind, dtype=dtype)
     with double_precision(dtype):
@@ -315,7 +317,7 @@ def test_the_program_does_not_grow_with_depth():
         ({"bias": np.zeros((3, 5))}, r"`bias` must have the shape of `kernel` without"),
         (
             {"kernel": np.zeros((3, 2, 5, 10)), "bias": np.zeros((3, 2, 10))},
-            r"`x` must have the shape \(..., d\) or, with trials",
+            r"`x` must have the shape \(K, ..., d\)",
         ),
         ({"kind": "dense"}, "`kind` must be .*Received: kind='dense'"),
         ({"carry": "free"}, "`carry` must be .*Received: carry='free'"),

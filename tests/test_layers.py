@@ -43,9 +43,8 @@ def test_numpy_integers_are_integers():
 
 @pytest.mark.parametrize("prefix", ["", "transform_"])
 def test_initializer_none_means_the_default(prefix):
-    default, layer = Highway(), Highway(
-        **{f"{prefix}kernel_initializer": None, f"{prefix}bias_initializer": None}
-    )
+    names = (f"{prefix}kernel_initializer", f"{prefix}bias_initializer")
+    default, layer = Highway(), Highway(**dict.fromkeys(names))
     without_names = [{**z.get_config(), "name": None} for z in (default, layer)]
     assert without_names[0] == without_names[1]
 
@@ -74,8 +73,8 @@ def test_a_model_may_be_built_by_its_first_fit(make):
 def test_wrapper_passes_the_mask_to_its_layer():
     wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
     x = standard_normal((2, 6, 3))
-    x[:, :2] = 0
-    masked = keras.layers.Masking()(x)
+    x[:, :2] = 5
+    masked = keras.layers.Masking(mask_value=5)(x)
     # Behind a mask the LSTM starts at the first step that counts.
     np.testing.assert_allclose(array(wrapper(masked))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-6)
     assert not np.allclose(array(wrapper(x))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-4)

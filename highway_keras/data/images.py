@@ -31,7 +31,7 @@ def read_image(path, input_shape):
             picture = picture.convert("L" if channels == 1 else "RGB")
     except FileNotFoundError as error:
         raise DataError(f"There is no picture at {path}.") from error
-    except (OSError, Image.DecompressionBombError) as error:
+    except Exception as error:  # Pillow's readers raise errors of many kinds
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)

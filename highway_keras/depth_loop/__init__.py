@@ -153,8 +153,8 @@ def _check_shapes(x, kernel, bias, branches):
         raise ValueError(
             f"`bias` must have the shape of `kernel` without its axis -2. Received: {received}"
         )
-    if len(x.shape) < len(shape) - 1 or (len(shape) == 4 and x.shape[0] != shape[1]):
+    if len(shape) == 4 and (len(x.shape) < 2 or x.shape[0] != shape[1]):
         raise ValueError(
-            "`x` must have the shape (..., d) or, with trials, (K, ..., d), with the K of "
-            f"`kernel`. Received: {received}"
+            "`x` must have the shape (K, ..., d), with the trial axis K of `kernel`. "
+            f"Received: {received}"
         )

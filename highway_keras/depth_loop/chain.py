@@ -52,25 +52,19 @@ def _loops(block, return_sequence, return_gate):
         d_outputs = [_columns(d) for d in d_outputs]
         d_gates = [d_outputs[1]] if return_gate else []
         dys = [d_outputs[0]] if return_sequence else []
-        in_loop = loops.KERNEL_GRADIENT_IN_LOOP or block.rematerialize
 
         def step(dy, layer):
             x, parts, w, b, d_y, d_gate = layer
             dy, d_gate = sum(d_y, dy), sum(d_gate)
             dx, dz = block.backward(dy, d_gate, x, parts, w, b, relu_share)
-            return dx, _weight_gradients(x, dz) if in_loop else [dz]
+            return dx, (ops.matmul(x, _columns(dz)), ops.sum(dz, axis=-1))
 
         last = ops.zeros_like(xs[0]) if return_sequence else d_outputs[0]
         layers = (xs, parts, kernel, bias[..., None], dys, d_gates)
-        dx, emitted = loops.scan(step, last, layers, reverse=True)
-        return _columns(dx), *(emitted if in_loop else _weight_gradients(xs, *emitted))
+        dx, d_weights = loops.scan(step, last, layers, reverse=True)
+        return _columns(dx), *d_weights
 
     return loops.compiled(forward), loops.compiled(backward)
-
-
-def _weight_gradients(x, dz):
-    """The gradients of kernel and bias, of one block or of all of them."""
-    return [ops.matmul(x, _columns(dz)), ops.sum(dz, axis=-1)]
 
 
 def _columns(x):

@@ -9,9 +9,6 @@ import keras
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
 
-    # Measured on a CPU: one batched product over all blocks after the loop beats one a block.
-    KERNEL_GRADIENT_IN_LOOP = False
-
     def compiled(f):
         return tf.function(f, autograph=False, jit_compile=True)
 
@@ -50,7 +47,6 @@ if keras.backend.backend() == "tensorflow":
 elif keras.backend.backend() == "jax":
     import jax
 
-    KERNEL_GRADIENT_IN_LOOP = True  # measured on a CPU: here a product a block is the faster way
     compiled = jax.jit
     scan = jax.lax.scan
 

@@ -7,6 +7,7 @@ from highway_keras.layers.conv_highway import (
     ConvHighway3D,
 )
 from highway_keras.layers.highway import Highway
+from highway_keras.layers.highway_stack import HighwayStack
 from highway_keras.layers.highway_wrapper import HighwayWrapper
 from highway_keras.layers.match_size import MatchSize
 from highway_keras.layers.maxout import Maxout
@@ -17,6 +18,7 @@ __all__ = [
     "ConvHighway2D",
     "ConvHighway3D",
     "Highway",
+    "HighwayStack",
     "HighwayWrapper",
     "MatchSize",
     "Maxout",

@@ -39,6 +39,15 @@ class GatedLayer(keras.Layer):
         """The shape of the kernel of H (`""`), T (`"transform_"`) or C (`"carry_"`)."""
         raise NotImplementedError
 
+    def bias_shape(self, kernel_shape):
+        """The shape of the bias that belongs to a kernel."""
+        return kernel_shape[-1:]
+
+    def weight_options(self, name):
+        """What `add_weight` needs for the weight of that name, besides its shape."""
+        kinds = ("initializer", "regularizer", "constraint")
+        return {kind: getattr(self, f"{name}_{kind}") for kind in kinds}
+
     def project(self, inputs, kernel):
         """Applies a kernel to the input, without bias."""
         raise NotImplementedError
@@ -62,7 +71,7 @@ class GatedLayer(keras.Layer):
         for prefix in self.transforms:
             shape = self.kernel_shape(prefix, input_shape)
             self._add(prefix, "kernel", shape)
-            self._add(prefix, "bias", shape[-1:])
+            self._add(prefix, "bias", self.bias_shape(shape))
         self.built = True
 
     def call(self, inputs, return_gate=False):
@@ -105,14 +114,9 @@ class GatedLayer(keras.Layer):
         if name == "bias" and not self.use_bias:
             self.bias = None
             return
-        variable = self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=getattr(self, f"{name}_initializer") or self._negated(weight),
-            regularizer=getattr(self, f"{name}_regularizer"),
-            constraint=getattr(self, f"{name}_constraint"),
-        )
-        setattr(self, name, variable)
+        options = self.weight_options(name)
+        options["initializer"] = options["initializer"] or self._negated(weight)
+        setattr(self, name, self.add_weight(name=name, shape=shape, **options))
 
     def _negated(self, weight):
         """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""

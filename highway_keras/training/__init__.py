@@ -10,6 +10,7 @@ _NAMES = {
     "RunFolder": "run_folder",
     "SavedNetwork": "saved_network",
     "TrainingDiverged": "trainer",
+    "choose_recipe": "trainer",
     "evaluate": "trainer",
     "fit": "trainer",
     "fit_runs": "trainer",

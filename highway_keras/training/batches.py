@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-MOST_STEPS_AT_ONCE = 32
+ENOUGH_STEPS_AT_ONCE, MOST_STEPS_AT_ONCE = 20, 32
 
 
 def plan_steps(images, batch_size):
@@ -18,7 +18,7 @@ def plan_steps(images, batch_size):
     batch_size = min(batch_size, images)
     steps = images // batch_size
     fits = range(steps - steps // 100, steps + 1)
-    steps = max(fits, key=lambda n: (_largest_divisor(n), n))
+    steps = max(fits, key=lambda n: (min(_largest_divisor(n), ENOUGH_STEPS_AT_ONCE), n))
     return steps, _largest_divisor(steps), batch_size
 
 

@@ -4,6 +4,7 @@ Every number is the authors' own (their Caffe solvers, or the paper) unless `rea
 """
 
 import dataclasses
+import math
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,15 +56,21 @@ class Recipe:
         _check(self, "learning_rate", (int, float), above=0)
         _check(self, "momentum", (int, float), least=0, below=1)
         _check(self, "decay", (int, float), above=0)
-        _check(self, "l2", (int, float), least=0)
+        for name in ("l2", "classifier_l2", "bias_rate"):
+            _check(self, name, (int, float), least=0)
         _check(self, "validation", (int, float), least=0, below=1)
+        if not isinstance(self.nesterov, bool):
+            raise ValueError(
+                f"`nesterov` must be True or False. Received: nesterov={self.nesterov!r}."
+            )
+        _check_decay_epochs(self.decay_epochs)
         if self.schedule not in ("steps", "exponential", "cosine"):
             raise ValueError(
                 "`schedule` must be 'steps', 'exponential' or 'cosine'. "
                 f"Received: schedule={self.schedule!r}."
             )
 
-    def override(self, **changes):
+    def override(self, /, **changes):
         """A copy with other values; only existing attributes can be named."""
         known = {field.name for field in dataclasses.fields(self)}
         unknown = sorted(set(changes) - known)
@@ -78,7 +85,7 @@ class Recipe:
 def _check(recipe, name, kinds, least=None, above=None, below=None):
     value = getattr(recipe, name)
     bounds = {"at least": least, "above": above, "below": below}
-    right = isinstance(value, kinds) and not isinstance(value, bool)
+    right = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
     right = right and (least is None or value >= least)
     right = right and (above is None or value > above)
     right = right and (below is None or value < below)
@@ -86,6 +93,15 @@ def _check(recipe, name, kinds, least=None, above=None, below=None):
         kind = "an integer" if kinds is int else "a number"
         limits = " and ".join(f"{word} {n}" for word, n in bounds.items() if n is not None)
         raise ValueError(f"`{name}` must be {kind} {limits}. Received: {name}={value!r}.")
+
+
+def _check_decay_epochs(epochs):
+    right = isinstance(epochs, tuple | list) and all(type(n) is int and n > 0 for n in epochs)
+    if not right or list(epochs) != sorted(set(epochs)):
+        raise ValueError(
+            "`decay_epochs` must be a tuple of rising positive integers, such as (60, 80). "
+            f"Received: decay_epochs={epochs!r}."
+        )
 
 
 RECIPES = {
@@ -96,8 +112,8 @@ RECIPES = {
             source="Section 3.1: SGD with momentum, exponential decay; the values are searched.",
             epochs=10,
             batch_size=128,
-            learning_rate=0.02,
-            decay=0.85,
+            learning_rate=0.15,
+            decay=0.8,
             reasons={"learning_rate": "chosen on held-out images, as are momentum and decay"},
         ),
         Recipe(
@@ -105,7 +121,7 @@ RECIPES = {
             source="As `thin`, for the 1,797 embedded digits.",
             epochs=30,
             batch_size=32,
-            learning_rate=0.02,
+            learning_rate=0.1,
             decay=0.95,
             reasons={"batch_size": "so few images need smaller batches and more epochs"},
         ),

@@ -13,6 +13,7 @@ class RunFolder:
     ```
     best.keras          the network with its preprocessing, as of the best epoch
     final.keras         the same, as of the last epoch
+    curves.png          losses by epoch
     history.csv         a row an epoch
     run.json            settings, and results once it has ended
     state.weights.h5    weights and optimizer, to resume from
@@ -27,6 +28,7 @@ class RunFolder:
         self.path = pathlib.Path(path)
         self.best = self.path / "best.keras"
         self.final = self.path / "final.keras"
+        self.curves = self.path / "curves.png"
         self.history = self.path / "history.csv"
         self.settings = self.path / "run.json"
         self.state = self.path / "state.weights.h5"
@@ -66,40 +68,55 @@ class RunFolder:
 
     def read_json(self):
         try:
-            return json.loads(self.settings.read_text())
-        except ValueError as error:
-            raise ValueError(f"{self.settings} is not a run's settings: {error}.") from error
+            return dict(json.loads(self.settings.read_text(encoding="utf-8")))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The run's settings {self.settings} cannot be read. Delete that file, or the "
+                "folder to start anew."
+            ) from error
 
     def write_json(self, content):
         with replacing(self.settings) as temporary:
-            temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+            text = json.dumps(content, indent=2, ensure_ascii=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
 
     def read_history(self):
         """The rows of `history.csv`, numbers as floats."""
-        if not self.history.exists():
-            return []
-        with self.history.open(newline="") as file:
+        try:
             return [
-                {key: float(value) for key, value in row.items()} for row in csv.DictReader(file)
+                # Keras writes NA where no images are held out.
+                {key: float(value) for key, value in row.items() if value != "NA"}
+                for row in self._rows()
             ]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The run's history {self.history} cannot be read. Delete the folder to start anew."
+            ) from error
 
     def keep_history(self, epochs):
         """Cuts the history back to its first epochs: those that the saved state has seen."""
-        rows = self.read_history()[:epochs]
+        rows = self._rows()[:epochs]
         if not rows:
             self.history.unlink(missing_ok=True)
             return
         with replacing(self.history) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
-            writer.writerows({**row, "epoch": int(row["epoch"])} for row in rows)
+            writer.writerows(rows)
+
+    def _rows(self):
+        if not self.history.exists():
+            return []
+        with self.history.open(newline="") as file:
+            return list(csv.DictReader(file))
 
 
 @contextlib.contextmanager
 def replacing(path):
     """`with replacing(path) as temporary:` writes a file that is then there whole or not at all."""
-    # The suffix stays last: Keras chooses the format by it.
-    temporary = path.with_name(f".{os.getpid()}-{path.name}")
+    # The suffix stays last: Keras chooses the format by it. What a killed run leaves under this
+    # name, the next one overwrites.
+    temporary = path.with_name(f".{path.name}")
     try:
         yield temporary
         os.replace(temporary, path)

@@ -65,6 +65,16 @@ def _load(path):
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}") from error
-    if len(model.inputs) != 1 or len(model.outputs) != 1 or len(model.input_shape) != 4:
-        raise ValueError(f"{path} does not take one image and return one prediction.")
+    if not _classifies_images(model):
+        raise ValueError(
+            f"{path} must take one image of a fixed size and return a probability for each class, "
+            "as a network that `fit` saved does."
+        )
     return model
+
+
+def _classifies_images(model):
+    takes, gives = getattr(model, "input_shape", None), getattr(model, "output_shape", None)
+    if not isinstance(takes, tuple) or not isinstance(gives, tuple):  # several, or not built
+        return False
+    return len(takes) == 4 and len(gives) == 2 and None not in (*takes[1:], gives[1])

@@ -1,6 +1,7 @@
 """The one trainer: reads a recipe, trains a network with `model.fit`, leaves a folder."""
 
 import dataclasses
+import importlib.util
 import statistics
 import sys
 import time
@@ -11,6 +12,7 @@ import numpy as np
 from highway_keras import data, models
 from highway_keras.training.batches import batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
+from highway_keras.training.curves import plot_curves
 from highway_keras.training.optimizer import CaffeSGD
 from highway_keras.training.recipes import Recipe, get_recipe
 from highway_keras.training.run_folder import RunFolder
@@ -44,9 +46,15 @@ class Result:
     seconds: float
 
 
-def default_recipe(card, dataset):
-    """The network's own recipe; the embedded digits are too few for any but theirs."""
-    return get_recipe("digits" if dataset == "digits" else card.recipe)
+def choose_recipe(recipe, model, dataset=None):
+    """The `Recipe` for a network: the one named, or else its own.
+
+    The embedded digits are too few for any but theirs.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    own = "digits" if dataset == "digits" else models.get(model).recipe
+    return get_recipe(own if recipe is None else recipe)
 
 
 def fit(
@@ -95,8 +103,7 @@ def fit(
     """
     card = models.get(model)
     dataset = dataset or card.dataset
-    recipe = recipe if isinstance(recipe, Recipe) else _named(recipe, card, dataset)
-    recipe = recipe.override(**overrides)
+    recipe = choose_recipe(recipe, model, dataset).override(**overrides)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise ValueError(f"`seed` must be an integer from 0 to 2**31 - 1. Received: seed={seed!r}.")
     images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
@@ -114,8 +121,9 @@ def fit(
     network = card.build(
         input_shape=images.input_shape, classes=images.classes, **(model_options or {})
     )
-    folder.open(settings, resume)
-    return _Run(network, images, recipe, folder, seed, _verbosity(verbose)).train()
+    run = _Run(network, images, recipe, folder, seed, _verbosity(verbose))
+    folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
+    return run.train()
 
 
 def fit_runs(model, runs, out=None, seed=0, **arguments):
@@ -138,10 +146,6 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     out = out or f"runs/{model}-{runs}-runs"
     seeds = range(seed, seed + runs)
     return [fit(model, out=f"{out}/seed-{s}", seed=s, **arguments) for s in seeds]
-
-
-def _named(recipe, card, dataset):
-    return default_recipe(card, dataset) if recipe is None else get_recipe(recipe)
 
 
 def _verbosity(verbose):
@@ -186,7 +190,7 @@ class _Run:
             return 0
         try:
             self.trained.load_weights(self.folder.state)
-        except (OSError, KeyError, ValueError) as error:
+        except Exception as error:  # damaged files raise errors of many kinds
             raise ValueError(
                 f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
                 "anew."
@@ -216,7 +220,7 @@ class _Run:
                 keras.callbacks.TerminateOnNaN(),
                 EpochSeeds(self.seed),
                 keras.callbacks.CSVLogger(self.folder.history, append=True),
-                keras.callbacks.TensorBoard(self.folder.tensorboard, write_graph=False),
+                *_tensorboard(self.folder),
                 Checkpoint(self.folder, self.complete, monitor, best),
             ],
         )
@@ -225,6 +229,7 @@ class _Run:
         chosen = keras.models.load_model(self.folder.best)
         loss, accuracy = evaluate(chosen, self.images)
         self.complete.save(self.folder.final)
+        self._draw(rows)
         best_epoch = len(rows)
         if len(self.images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
@@ -233,6 +238,21 @@ class _Run:
         results = {name: getattr(result, name) for name in measured}
         self.folder.write_json({**self.folder.read_json(), "results": results})
         return result
+
+
+    def _draw(self, rows):
+        curves = {"training": [row["loss"] for row in rows]}
+        if len(self.images.x_val):
+            curves["held out"] = [row["val_loss"] for row in rows]
+        title = f"{self.complete.name} on {self.images.name}"
+        plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
+
+
+def _tensorboard(folder):
+    """Keras writes for TensorBoard with TensorFlow, which other backends do without."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return []
+    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
 
 
 def _compile(model, optimizer, at_once=1):
@@ -253,7 +273,8 @@ def _optimizer(recipe, steps):
     elif recipe.schedule == "exponential":
         schedule = schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
     else:
-        boundaries = [epoch * steps for epoch in recipe.decay_epochs]
+        # The step that Keras calls a boundary still has the rate before it.
+        boundaries = [epoch * steps - 1 for epoch in recipe.decay_epochs]
         values = [rate * recipe.decay**n for n in range(len(boundaries) + 1)]
         schedule = schedules.PiecewiseConstantDecay(boundaries, values)
     return CaffeSGD(

@@ -1,0 +1,54 @@
+"""What is measured: networks, their size, and the peers that run them."""
+
+import dataclasses
+
+THIN = ("ours", "dense_chain", "dense_chain_xla", "plain", "torch_eager", "torch_compile")
+THIN += ("jax_scan", "products")
+# Unrolled, 1000 layers take minutes to trace, and hours under XLA.
+LOOPS = ("ours", "torch_eager", "jax_scan", "products")
+CONVOLUTIONAL = ("ours", "two_convolutions", "maxout", "torch_eager")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A network to train, or to predict with.
+
+    Attributes:
+        model: Registered name, or `thin-highway-DEPTH` of any depth.
+        training: Whether a step trains or only predicts.
+        batch: Images a step.
+        steps: Steps a turn.
+        peers: Names of modules in `peers/`, ours first.
+    """
+
+    model: str
+    training: bool
+    batch: int
+    steps: int
+    peers: tuple
+
+    @property
+    def name(self):
+        return f"{self.model} {'train' if self.training else 'predict'}"
+
+    @property
+    def depth(self):
+        """Hidden layers of a thin network."""
+        return int(self.model.rpartition("-")[2])
+
+    @property
+    def image_shape(self):
+        return (28, 28, 1) if self.model.startswith("thin") else (32, 32, 3)
+
+
+def _cases():
+    for depth, steps in ((10, 120), (50, 60), (100, 30), (1000, 4)):
+        peers = THIN if depth <= 100 else LOOPS
+        for training in (True, False):
+            yield Case(f"thin-highway-{depth}", training, 128, steps, peers)
+    for model in ("highway-b", "highway-gap-10"):
+        for training in (True, False):
+            yield Case(model, training, 32, 2, CONVOLUTIONAL)
+
+
+CASES = {case.name: case for case in _cases()}

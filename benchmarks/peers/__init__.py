@@ -1,0 +1,1 @@
+"""The peers, one a file, each with `run(case, turns)`."""

@@ -1,0 +1,7 @@
+"""Two Dense layers a block under XLA."""
+
+from highway_keras.benchmarks.peers import dense_chain, keras_turns
+
+
+def run(case, turns):
+    keras_turns.run(lambda: dense_chain.build(case.depth), case, turns, jit_compile=True)

@@ -1,0 +1,9 @@
+"""PyTorch through `torch.compile`."""
+
+import torch
+
+from highway_keras.benchmarks.peers import torch_eager
+
+
+def run(case, turns):
+    torch_eager.run(case, turns, compiled=torch.compile)

@@ -1,0 +1,77 @@
+"""Running a model over an array batch by batch, in bounded memory."""
+
+import sys
+
+import keras
+import numpy as np
+
+
+def as_arrays(x, model_inputs):
+    """The arrays of `x`, one for each input of the model, all of one length."""
+    arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
+    if len(arrays) != len(model_inputs):
+        raise ValueError(
+            f"`x` must hold an array for each of the model's {len(model_inputs)} inputs. "
+            f"Received: {len(arrays)}."
+        )
+    for array, expected in zip(arrays, model_inputs, strict=True):
+        if not _fits(array.shape, expected.shape):
+            raise ValueError(
+                f"`x` must be an array of samples, {expected.shape}. Received: "
+                f"x.shape={array.shape}. One sample still needs its batch axis: `x[:1]`."
+            )
+    if len({len(a) for a in arrays}) != 1 or not len(arrays[0]):
+        raise ValueError(
+            "`x` must hold one or more samples, in all arrays the same number. "
+            f"Received: shapes {[a.shape for a in arrays]}."
+        )
+    return arrays
+
+
+def as_labels(y, count):
+    """The labels as integers `(count, ...)`."""
+    labels = np.asarray(y)
+    if labels.ndim > 1 and labels.shape[-1] == 1:
+        labels = labels[..., 0]
+    if not np.issubdtype(labels.dtype, np.integer) or labels.ndim < 1 or len(labels) != count:
+        raise ValueError(
+            f"`y` must be {count} class numbers, integers from 0. Received: an array of "
+            f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
+        )
+    return labels
+
+
+def run(model, arrays, batch_size, verbose):
+    """Yields `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
+
+    The last batch is filled up, so that the model is compiled for one size, and cut again.
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(
+            f"`batch_size` must be a positive integer. Received: batch_size={batch_size!r}."
+        )
+    count = len(arrays[0])
+    batch_size = min(batch_size, count)
+    shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
+    progress = keras.utils.Progbar(count, verbose=int(shown), unit_name="sample")
+    for start in range(0, count, batch_size):
+        part = slice(start, min(start + batch_size, count))
+        batch = [_filled(array[part], batch_size) for array in arrays]
+        outputs = keras.tree.flatten(model.predict_on_batch(batch))
+        yield part, [output[: part.stop - part.start] for output in outputs]
+        progress.update(part.stop)
+
+
+def _filled(array, length):
+    missing = length - len(array)
+    return np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]) if missing else array
+
+
+def _is_structure(x):
+    return isinstance(x, list | tuple | dict)
+
+
+def _fits(shape, expected):
+    return len(shape) == len(expected) and all(
+        n in (None, m) for m, n in zip(shape[1:], expected[1:], strict=True)
+    )

@@ -1,0 +1,55 @@
+"""What the analyses need to know of the kinds of gated layers: axes, biases, weights, carry gates."""
+
+from keras import ops
+
+from highway_keras.layers import HighwayWrapper
+
+_WEIGHTS = ("kernel", "bias")
+
+
+def channel_axis(layer):
+    """The axis of the units in inputs, outputs and gates of a gated layer."""
+    if isinstance(layer, HighwayWrapper):
+        first = getattr(layer.transform_gate, "data_format", None) == "channels_first"
+        return 1 if first else -1
+    return layer.channel_axis
+
+
+def block_biases(graph):
+    """The biases of the transform gates, an array `(units,)` for each block."""
+    biases = []
+    for call in graph.gated:
+        bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
+        biases.extend(bias.reshape(call.depth, -1))
+    return biases
+
+
+def closed(layer, inputs):
+    """The output of a gated layer whose transform gate is 0: `x`, or `x * C(x)`."""
+    return inputs if layer.carry == "coupled" else inputs * _carry_gate(layer, inputs)
+
+
+def _carry_gate(layer, inputs):
+    if isinstance(layer, HighwayWrapper):
+        return layer.carry_gate(inputs)
+    bias = layer.carry_bias
+    if layer.channel_axis == 1:
+        bias = ops.reshape(bias, (-1,) + (1,) * (len(inputs.shape) - 2))
+    return layer.carry_activation(layer.project(inputs, layer.carry_kernel) + bias)
+
+
+def stacked_weights(layers):
+    """The kernels `(depth, d, m * d)` and biases of a chain of `Highway`s and `HighwayStack`s.
+
+    They are what `highway_keras.depth_loop.scan` takes.
+    """
+    kernels, biases = [], []
+    for layer in layers:
+        kernel, bias = ([getattr(layer, p + w) for p in layer.transforms] for w in _WEIGHTS)
+        if layer.bias is None:
+            bias[0] = ops.zeros_like(layer.transform_bias)
+        width = layer.transform_kernel.shape[-1]
+        kernel, bias = ops.concatenate(kernel, axis=-1), ops.concatenate(bias, axis=-1)
+        kernels.append(ops.reshape(kernel, (-1, width, kernel.shape[-1])))
+        biases.append(ops.reshape(bias, (-1, bias.shape[-1])))
+    return ops.concatenate(kernels), ops.concatenate(biases)

@@ -1,0 +1,233 @@
+"""What the gates of a trained network do: biases, gates, block outputs, by sample and on average."""
+
+import dataclasses
+
+import keras
+import numpy as np
+from keras import ops
+
+from highway_keras.analysis.batches import as_arrays, as_labels, run
+from highway_keras.analysis.blocks import block_biases, channel_axis, stacked_weights
+from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.named_array import NamedArray, by_layer
+from highway_keras.depth_loop import scan
+from highway_keras.layers import HighwayStack
+
+BATCH_SIZE = 500
+
+
+def gate_model(model):
+    """A model from the inputs of `model` to the transform gates T of all its gated blocks.
+
+    It shares the weights of `model`, nested models included, so it follows its training.
+
+    Args:
+        model: A built functional or Sequential Keras model with gated layers.
+
+    Returns:
+        A `keras.Model` whose outputs are a list, one `(batch_size, ..., units)` for each block in
+        order, its output layers named as `Graph.blocks`; channels stand last whatever the layer's
+        `data_format`.
+
+    Raises:
+        TypeError: If `model` is a subclassed model, or none.
+        ValueError: If `model` is not built or has no gated layers.
+
+    Example:
+
+    >>> from highway_keras import analysis, models
+    >>> network = models.thin_mlp(depth=4, units=7, input_shape=(8,))
+    >>> [gate.shape for gate in analysis.gate_model(network).outputs]
+    [(None, 7), (None, 7), (None, 7)]
+    """
+    return observer(Graph(model), "gates", per_position=True)
+
+
+def transform_biases(model):
+    """The biases of the transform gates, axes `layer` and `unit` (Figure 2, first column).
+
+    Args:
+        model: As for `gate_model`.
+
+    Returns:
+        A `NamedArray`.
+
+    Example:
+
+    >>> from highway_keras import analysis, models
+    >>> analysis.transform_biases(models.thin_mlp(depth=4, transform_bias=-3.0)).values.mean()
+    np.float64(-3.0)
+    """
+    graph = Graph(model)
+    return by_layer(block_biases(graph), graph.blocks)
+
+
+def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
+    """The transform gates of each sample (Figure 2, third column).
+
+    Args:
+        model: As for `gate_model`.
+        x: Samples as `model` takes them: an array, or a list of them.
+        per_position: Whether to keep the positions of a convolutional or recurrent layer instead
+            of averaging over them.
+        batch_size: Samples at once.
+        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
+
+    Returns:
+        A `NamedArray` with the axes `sample`, `layer`, `unit`. With `per_position` a dictionary
+        from the name of each block to an array `(samples, ..., units)`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import analysis, models
+    >>> network = models.mnist_highway(16)
+    >>> images = np.zeros((2, 28, 28, 1))
+    >>> analysis.gates(network, images)
+    NamedArray(sample: 2, layer: 8, unit: 16)
+    >>> analysis.gates(network, images, per_position=True)["stage1_highway1"].shape
+    (2, 24, 24, 16)
+    """
+    return _of_samples(model, "gates", x, per_position, batch_size, verbose)
+
+
+def block_outputs(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
+    """The outputs of all gated blocks for each sample (Figure 2, fourth column).
+
+    Arguments and result are those of `gates`.
+    """
+    return _of_samples(model, "outputs", x, per_position, batch_size, verbose)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanGates:
+    """Mean transform gates of a data set.
+
+    Attributes:
+        overall: The mean over all samples, axes `layer` and `unit` (Figure 2, second column).
+        by_class: The mean over the samples of a class minus the mean over all, axes `class`,
+            `layer` and `unit` (Figure 3). `None` without labels.
+        samples: Number of samples.
+    """
+
+    overall: NamedArray
+    by_class: NamedArray | None
+    samples: int
+
+
+def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
+    """The mean transform gates over a data set, and by how much those of each class differ.
+
+    One pass over the data, in the memory of one batch. Gates of convolutional layers are averaged
+    over space as well.
+
+    Args:
+        model: As for `gate_model`.
+        x: Samples as `model` takes them: an array, or a list of them.
+        y: Class numbers, integers `(samples,)`. `None`: no class means.
+        batch_size: Samples at once.
+        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
+
+    Returns:
+        A `MeanGates`.
+
+    Raises:
+        ValueError: If `x` does not fit the model, or `y` does not fit `x`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import analysis, models
+    >>> network = models.thin_mlp(depth=4, input_shape=(8,))
+    >>> x, y = np.zeros((6, 8)), np.array([0, 0, 1, 1, 2, 2])
+    >>> analysis.mean_gates(network, x, y).by_class
+    NamedArray(class: 3, layer: 3, unit: 50)
+    """
+    graph = Graph(model)
+    arrays = as_arrays(x, graph.inputs)
+    count = len(arrays[0])
+    labels = np.zeros(count, int) if y is None else as_labels(y, count)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"`y` must be one class a sample. Received: labels of shape {labels.shape}."
+        )
+    classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    sums = 0.0
+    for part, parts in run(observer(graph, "gates"), arrays, batch_size, verbose):
+        # Summed with one product a block, `(classes, batch) @ (batch, units)`.
+        membership = (numbers[part] == np.arange(len(classes))[:, None]).astype("float32")
+        sums = sums + by_layer([membership @ gate for gate in parts], graph.blocks, kind=None).values
+    overall = sums.sum(0) / count
+    axes = {"layer": graph.blocks, "unit": range(overall.shape[-1])}
+    differences = None
+    if y is not None:
+        values = sums / sizes[:, None, None] - overall
+        differences = NamedArray(values, {"class": tuple(classes.tolist()), **axes})
+    return MeanGates(NamedArray(overall, axes), differences, count)
+
+
+def observer(graph, what, per_position=False):
+    """A model from the inputs of `graph` to a list of the `"gates"` or `"outputs"` of its blocks."""
+    seen = []
+
+    def visit(call, *args, **kwargs):
+        if not call.is_gated:
+            return call.layer(*args, **kwargs)
+        outputs, gates, *blocks = Observed(call.layer, what, per_position)(args[0])
+        seen.extend(blocks)
+        return (outputs, gates) if kwargs.get("return_gate") else outputs
+
+    graph.repeat(visit)
+    return keras.Model(graph.inputs, seen)
+
+
+class Observed(keras.Layer):
+    """A gated layer that returns output and gate, and then what is to be seen of each block."""
+
+    def __init__(self, layer, what, per_position):
+        super().__init__(dtype=layer.dtype_policy)
+        self.layer, self.what, self.per_position = layer, what, per_position
+        self.supports_masking = True
+
+    def call(self, inputs):
+        outputs, gate = self.layer(inputs, return_gate=True)
+        blocks = [gate if self.what == "gates" else outputs]
+        if isinstance(self.layer, HighwayStack):
+            blocks = ops.unstack(gate if self.what == "gates" else self._sequence(inputs))
+        return outputs, gate, *map(self._shown, blocks)
+
+    def _sequence(self, inputs):
+        layer = self.layer
+        return scan(
+            inputs,
+            *stacked_weights([layer]),
+            activation=layer.activation,
+            transform_activation=layer.transform_activation,
+            carry_activation=layer.carry_activation,
+            carry=layer.carry,
+            return_sequence=True,
+        )
+
+    def _shown(self, values):
+        values = ops.cast(ops.moveaxis(values, channel_axis(self.layer), -1), "float32")
+        positions = tuple(range(1, len(values.shape) - 1))
+        return ops.mean(values, axis=positions) if positions and not self.per_position else values
+
+    def compute_output_spec(self, inputs):
+        depth = getattr(self.layer, "depth", None)
+        y, gate = self.layer.compute_output_spec(inputs, return_gate=True)
+        shape = list(y.shape)
+        shape.append(shape.pop(channel_axis(self.layer)))
+        shape = shape if self.per_position else (shape[0], shape[-1])
+        blocks = [keras.KerasTensor(tuple(shape), "float32") for _ in range(depth or 1)]
+        return y, gate, *blocks
+
+
+def _of_samples(model, what, x, per_position, batch_size, verbose):
+    graph = Graph(model)
+    arrays = as_arrays(x, graph.inputs)
+    batches = run(observer(graph, what, per_position), arrays, batch_size, verbose)
+    blocks = [np.concatenate(parts) for parts in zip(*(parts for _, parts in batches), strict=True)]
+    if per_position:
+        return dict(zip(graph.blocks, blocks, strict=True))
+    return by_layer(blocks, graph.blocks, sample=range(len(arrays[0])))

@@ -1,0 +1,164 @@
+"""The layer calls of a model as one list, and running that list again with some calls changed.
+
+Keras offers no way to ask a finished model for a second output of its layers, and it refuses to
+connect one (`layer(x, return_gate=True)`) where the layer's first call had one output. So the
+calls are recorded and repeated on the same symbolic inputs, each by the caller's own function.
+"""
+
+import dataclasses
+
+import keras
+
+from highway_keras.layers import HighwayStack, HighwayWrapper
+from highway_keras.layers.gated import GatedLayer
+
+GATED = (GatedLayer, HighwayWrapper)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a layer in a graph, with the symbolic tensors that went in and came out."""
+
+    layer: keras.Operation
+    args: tuple
+    kwargs: dict
+    outputs: object
+
+    @property
+    def is_gated(self):
+        return isinstance(self.layer, GATED)
+
+    @property
+    def depth(self):
+        """The number of its gated blocks."""
+        if isinstance(self.layer, HighwayStack):
+            return self.layer.depth
+        return int(self.is_gated)
+
+
+class Graph:
+    """The layer calls of a functional or Sequential model in order, those of nested models inlined.
+
+    Attributes:
+        inputs: New symbolic inputs, one for each of the model's.
+        calls: A list of `Call`.
+        outputs: The symbolic outputs.
+        blocks: The names of the gated blocks in order: the layer's, with the number of the block
+            in a `HighwayStack`, and in brackets which one it is where a name occurs again.
+
+    Raises:
+        TypeError: If the model is no Keras model, or one whose layer calls cannot be known.
+        ValueError: If it is not built or has no gated layers.
+    """
+
+    def __init__(self, model):
+        _check_model(model)
+        self.inputs = [keras.Input(batch_shape=x.shape, dtype=x.dtype) for x in model.inputs]
+        self.calls = []
+        self.outputs = self._inline(model, self.inputs)
+        self.blocks = _block_names(self.gated)
+        if not self.blocks:
+            raise ValueError(
+                "`model` must contain gated layers: `Highway`, `ConvHighway1D` to `3D`, "
+                "`HighwayStack` or `HighwayWrapper`, as layers of its own or of the functional and "
+                f"Sequential models in it. Received: model={model.name!r} without any."
+            )
+
+    @property
+    def gated(self):
+        """The calls of gated layers."""
+        return [call for call in self.calls if call.is_gated]
+
+    def repeat(self, visit):
+        """Runs the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
+
+        Returns what stands for the outputs then.
+        """
+        tensors = {}
+        for call in self.calls:
+            args, kwargs = _replace((call.args, call.kwargs), tensors)
+            _note(call.outputs, visit(call, *args, **kwargs), tensors)
+        return _replace(self.outputs, tensors)
+
+    def _inline(self, model, inputs):
+        own_inputs, calls, outputs = _record(model)
+        tensors = {}
+        _note(own_inputs, inputs, tensors)
+        for call in calls:
+            args, kwargs = _replace((call.args, call.kwargs), tensors)
+            if _has_graph(call.layer):
+                results = self._inline(call.layer, keras.tree.flatten(args))
+            else:
+                results = call.layer(*args, **kwargs)
+                self.calls.append(Call(call.layer, args, kwargs, results))
+            _note(call.outputs, results, tensors)
+        return _replace(outputs, tensors)
+
+
+def _record(model):
+    """The inputs, calls and outputs of a model on its own level."""
+    calls = []
+
+    def record(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        calls.append(Call(layer, args, kwargs, outputs))
+        return outputs
+
+    # A model over the same graph: functional also where `model` is Sequential, and not compiled.
+    functional = keras.Model(model.inputs, model.outputs)
+    # "Cloning" with the very same layers is Keras's public way to visit the calls of a graph.
+    clone = keras.models.clone_model(
+        functional, clone_function=lambda layer: layer, call_function=record
+    )
+    return clone.inputs, calls, clone.outputs
+
+
+def _note(symbolic, actual, tensors):
+    pairs = zip(keras.tree.flatten(symbolic), keras.tree.flatten(actual), strict=True)
+    tensors.update((id(key), value) for key, value in pairs)
+
+
+def _replace(structure, tensors):
+    return keras.tree.map_structure(lambda x: tensors.get(id(x), x), structure)
+
+
+def _has_graph(layer):
+    """Whether the layer is a built functional or Sequential model."""
+    if not isinstance(layer, keras.Model):
+        return False
+    try:
+        return bool(layer.inputs)
+    except (AttributeError, ValueError):  # a subclassed model; a Sequential that is not built
+        return False
+
+
+def _check_model(model):
+    if not isinstance(model, keras.Model):
+        raise TypeError(
+            f"`model` must be a Keras model. Received: model={model!r} "
+            f"(of type {type(model).__name__})."
+        )
+    if _has_graph(model):
+        return
+    if isinstance(model, keras.Sequential):
+        raise ValueError(
+            f"`model` must be built. Received: the Sequential model {model.name!r}, which does not "
+            "know its input yet. Start it with a `keras.Input`, or call it once."
+        )
+    raise TypeError(
+        "`model` must be a functional or Sequential model, whose layer calls can be repeated. "
+        f"Received: {model.name!r}, a subclassed model ({type(model).__name__}). Analyse the "
+        "functional models it is made of, or write it as one: "
+        "`keras.Model(inputs, outputs)`."
+    )
+
+
+def _block_names(calls):
+    names, seen = [], {}
+    for call in calls:
+        stack = isinstance(call.layer, HighwayStack)
+        own = [f"{call.layer.name}_{i}" for i in range(call.depth)] if stack else [call.layer.name]
+        for name in own:
+            seen[name] = seen.get(name, 0) + 1
+            names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(names)

@@ -1,0 +1,138 @@
+"""Layers that carry lesioned copies of a batch along with the intact one.
+
+A batch of n samples grows to k * n: the intact copy first, then one for each lesion so far. All
+copies run through every layer together, and what lies before a lesion is computed once.
+"""
+
+import functools
+
+import keras
+from keras import ops
+
+from highway_keras.analysis.blocks import closed, stacked_weights
+from highway_keras.depth_loop import loops
+from highway_keras.depth_loop.block import Block
+
+
+class Copies(keras.Layer):
+    """Base of the layers that change the number of copies.
+
+    Args:
+        before: Number of copies in the input.
+        after: Where each copy of the output's mask comes from: a number of a copy of the input.
+    """
+
+    def __init__(self, before, after, **kwargs):
+        super().__init__(**kwargs)
+        self.before, self.after = before, tuple(after)
+        self.supports_masking = True
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, *inputs.shape[1:]), inputs.dtype)
+
+    def compute_mask(self, inputs, mask=None):
+        return None if mask is None else self.pick(mask)
+
+    def pick(self, x):
+        """The copies of `x` that `after` names."""
+        count = ops.shape(x)[0] // self.before
+        return ops.concatenate([x[i * count : (i + 1) * count] for i in self.after])
+
+
+class Pick(Copies):
+    """Orders, repeats or drops copies."""
+
+    def call(self, inputs):
+        return self.pick(inputs)
+
+
+class LesionedBlock(Copies):
+    """Any gated layer on all copies, and one more copy: the intact one past the closed gates."""
+
+    def __init__(self, layer, before):
+        super().__init__(before, (*range(before), 0), dtype=layer.dtype_policy)
+        self.layer = layer
+
+    def call(self, inputs):
+        intact = inputs[: ops.shape(inputs)[0] // self.before]
+        return ops.concatenate([self.layer(inputs), closed(self.layer, intact)])
+
+    def compute_output_spec(self, inputs):
+        return super().compute_output_spec(self.layer.compute_output_spec(inputs))
+
+
+class LesionedChain(Copies):
+    """A chain of dense gated layers on all copies, and a copy more for each block of it.
+
+    The same as a `LesionedBlock` for each, but as one compiled loop over stacked weights. There
+    the copies run one after the other, each only from its lesion on: a matrix of one batch stays
+    in the cache of a CPU, that of all copies does not.
+    """
+
+    def __init__(self, layers, before):
+        self.depth = sum(getattr(layer, "depth", 1) for layer in layers)
+        after = (*range(before), *[0] * self.depth)
+        super().__init__(before, after, dtype=layers[0].dtype_policy)
+        self.layers = list(layers)
+
+    def call(self, inputs):
+        first = self.layers[0]
+        activations = (first.activation, first.transform_activation, first.carry_activation)
+        block = Block("highway", activations[: len(first.transforms)])
+        kernel, bias = (ops.cast(w, inputs.dtype) for w in stacked_weights(self.layers))
+        shape = (-1, *ops.shape(inputs)[1:])
+        rows = ops.reshape(inputs, (self.before, -1, inputs.shape[-1]))
+        return ops.reshape(_lesioned_chain(block)(rows, kernel, bias[..., None]), shape)
+
+
+@functools.lru_cache(maxsize=16)
+def _lesioned_chain(block):
+    """The compiled chain of a block: copies `(k, n, d)` in, all of them and the lesioned out."""
+
+    def run(copies, kernel, bias):
+        depth = kernel.shape[0]
+        no_share = ops.zeros((), copies.dtype)
+
+        def forward(x, index):
+            weights = (ops.take(w, index, axis=0) for w in (kernel, bias))
+            return block.forward(x, *weights, no_share)
+
+        def from_block(index, x):
+            return ops.while_loop(
+                lambda i, _: i < depth, lambda i, x: (i + 1, forward(x, i)[0]), (index, x)
+            )[1]
+
+        def step(x, index):
+            y, parts = forward(x, index)
+            skipped = x[0] if len(parts) == 2 else x[0] * parts[2][0]
+            return y, from_block(index + 1, skipped)
+
+        columns = ops.swapaxes(copies, -1, -2)
+        intact, lesioned = _scan(step, columns, ops.arange(depth))
+        return ops.swapaxes(ops.concatenate([intact, lesioned]), -1, -2)
+
+    return getattr(loops, "compiled", lambda f: f)(run)
+
+
+_scan = getattr(loops, "scan", ops.scan)
+
+
+class Scores(keras.Layer):
+    """Loss, error and sum of the probabilities for each sample and copy, `(n, copies, 3)`."""
+
+    def __init__(self, copies, from_logits):
+        super().__init__(dtype="float32")
+        self.copies, self.from_logits = copies, from_logits
+
+    def call(self, inputs):
+        predictions, labels = inputs
+        truth = ops.concatenate([labels] * self.copies)
+        loss = keras.losses.sparse_categorical_crossentropy(truth, predictions, self.from_logits)
+        wrong = ops.not_equal(ops.argmax(predictions, axis=-1), ops.cast(truth, "int32"))
+        scores = ops.stack([loss, ops.cast(wrong, "float32"), ops.sum(predictions, -1)], axis=-1)
+        count = ops.shape(labels)[0]
+        scores = ops.mean(ops.reshape(scores, (self.copies, count, -1, 3)), axis=2)
+        return ops.swapaxes(scores, 0, 1)
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, self.copies, 3), "float32")

@@ -1,0 +1,74 @@
+"""Numbers with named axes: what the analyses return."""
+
+import csv
+import dataclasses
+import itertools
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class NamedArray:
+    """An array whose axes have names and whose positions have labels.
+
+    Attributes:
+        values: The numbers, a NumPy array. Blocks narrower than the widest one of a model are
+            filled up with NaN.
+        axes: From the name of each axis, in order, to the labels along it.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras.analysis import NamedArray
+    >>> gates = NamedArray(np.zeros((2, 3)), {"layer": ("first", "second"), "unit": range(3)})
+    >>> gates.at(layer="second").axes
+    {'unit': range(0, 3)}
+    """
+
+    values: np.ndarray
+    axes: dict
+
+    @property
+    def shape(self):
+        return self.values.shape
+
+    def at(self, **labels):
+        """The part at one label of an axis or more, such as `at(layer="highway_1")`."""
+        index = [slice(None)] * len(self.axes)
+        for name, label in labels.items():
+            if name not in self.axes or label not in self.axes[name]:
+                known = {key: list(value) for key, value in self.axes.items()}
+                raise ValueError(
+                    f"An axis and one of its labels are needed. Received: {name}={label!r}. "
+                    f"Known: {known}."
+                )
+            index[list(self.axes).index(name)] = list(self.axes[name]).index(label)
+        left = {name: axis for name, axis in self.axes.items() if name not in labels}
+        return NamedArray(self.values[tuple(index)], left)
+
+    def to_csv(self, path):
+        """Writes a row for each number, with its labels; what is NaN is left out."""
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*self.axes, "value"])
+            cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
+            writer.writerows([*labels, float(v)] for labels, v in cells if not np.isnan(v))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
+
+    def __repr__(self):
+        axes = ", ".join(f"{name}: {len(labels)}" for name, labels in self.axes.items())
+        return f"NamedArray({axes})"
+
+
+def by_layer(arrays, names, **leading):
+    """Joins an array `(..., units)` a block to one of `(..., layer, unit)`.
+
+    `leading` names the axes that the arrays have in front of their units.
+    """
+    widest = max(array.shape[-1] for array in arrays)
+    values = np.full((*arrays[0].shape[:-1], len(arrays), widest), np.nan)
+    for index, array in enumerate(arrays):
+        values[..., index, : array.shape[-1]] = array
+    return NamedArray(values, {**leading, "layer": tuple(names), "unit": range(widest)})

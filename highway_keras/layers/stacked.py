@@ -1,0 +1,69 @@
+"""Initializers, regularizers and constraints of a layer, for weights stacked over depth."""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class ByLayer(keras.initializers.Initializer):
+    """A constant a layer: row `l` of the stacked biases is filled with `values[l]`.
+
+    Args:
+        values: A sequence of numbers, one for each layer.
+    """
+
+    def __init__(self, values):
+        self.values = [float(value) for value in values]
+
+    def __call__(self, shape, dtype=None):
+        if len(self.values) != shape[0]:
+            raise ValueError(
+                "A sequence of biases must have a number for each layer. "
+                f"Received: {len(self.values)} numbers for depth={shape[0]}."
+            )
+        column = np.reshape(self.values, (-1,) + (1,) * (len(shape) - 1))
+        return ops.convert_to_tensor(np.broadcast_to(column, shape), dtype=dtype)
+
+    def get_config(self):
+        return {"values": self.values}
+
+
+def initializer(of_layer):
+    """Starts each layer of the stack as `of_layer` starts one layer, each with its own draw."""
+
+    def start(shape, dtype=None):
+        if isinstance(of_layer, keras.initializers.VarianceScaling):
+            # The depth axis multiplies both fans, so the draw comes out sqrt(depth) too small.
+            return math.sqrt(shape[0]) * of_layer(shape, dtype=dtype)
+        if isinstance(of_layer, keras.initializers.Orthogonal | keras.initializers.Identity):
+            clones = [_reseeded(of_layer, index) for index in range(shape[0])]
+            return ops.stack([clone(shape[1:], dtype=dtype) for clone in clones])
+        return of_layer(shape, dtype=dtype)
+
+    return start
+
+
+def _reseeded(of_layer, index):
+    config = of_layer.get_config()
+    if isinstance(config.get("seed"), int):
+        config["seed"] += index
+    return type(of_layer).from_config(config)
+
+
+def regularizer(of_layer):
+    """The sum of the penalties of all layers."""
+    return lambda weight: ops.sum(ops.vectorized_map(of_layer, weight))
+
+
+def constraint(of_layer):
+    """Each layer's weight constrained by itself."""
+    return lambda weight: ops.vectorized_map(of_layer, weight)
+
+
+def weight_options(options):
+    """A weight's `initializer`, `regularizer` and `constraint`, for the stacked weight."""
+    wrap = {"initializer": initializer, "regularizer": regularizer, "constraint": constraint}
+    return {name: option and wrap[name](option) for name, option in options.items()}

@@ -1,0 +1,29 @@
+"""Training curves as a picture."""
+
+from highway_keras.training.run_folder import replacing
+
+# Okabe and Ito's colours, told apart by colour-blind eyes too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def plot_curves(curves, path, title, label="training loss (nats)"):
+    """Draws losses by epoch on a logarithmic axis.
+
+    Args:
+        curves: Dictionary of names to sequences of losses, one an epoch.
+        path: Where to put the PNG, a `pathlib.Path`.
+        title: Title of the picture.
+        label: What the losses are.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for (name, losses), colour in zip(curves.items(), COLOURS * len(curves), strict=False):
+        axes.semilogy(range(1, len(losses) + 1), losses, "o-", ms=3, color=colour, label=name)
+    axes.set(title=title, xlabel="epoch", ylabel=label)
+    axes.grid(which="both", alpha=0.25)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)

@@ -1,0 +1,216 @@
+"""What users get wrong: each mistake is one line that says what to do, and exit code 2."""
+
+import re
+import shlex
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from highway_keras import ConvHighway2D, Highway, TransformBias, cli, layers, models, training
+from highway_keras.data import public
+
+
+def arrays(shape=(8, 8, 1)):
+    x = np.random.default_rng(0).integers(0, 256, (40, *shape), "uint8")
+    y = np.arange(40) % 4
+    return {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+
+
+def write_data(w):
+    good = arrays()
+    nan = np.where(good["y_train"] == 3, np.nan, good["y_train"])
+    for name, changes in {
+        "good": {},
+        "rgb": arrays((8, 8, 3)),
+        "nan": {"y_train": nan},
+        "float": {"x_train": good["x_train"] / 255},
+        "flat": {"x_train": good["x_train"].reshape(40, 64)},
+        "pickle": {"y_train": good["y_train"].astype(object)},
+    }.items():
+        np.savez(w / f"{name}.npz", **{**good, **changes})
+    np.savez(w / "keys.npz", images=good["x_train"], labels=good["y_train"])
+    (w / "cut.npz").write_bytes((w / "good.npz").read_bytes()[:2000])
+
+
+def write_networks(w):
+    keras_layers = keras.layers
+    a, b, text = keras.Input((8, 8, 1)), keras.Input((8, 8, 1)), keras.Input((20,))
+    flat = keras_layers.Flatten()(keras_layers.Add()([a, b]))
+    keras.Model([a, b], keras_layers.Dense(4)(flat)).save(w / "two.keras")
+    keras.Model(text, keras_layers.Dense(4)(text)).save(w / "text.keras")
+    keras.Sequential([a, keras_layers.Conv2D(4, 3)]).save(w / "maps.keras")
+    with pytest.warns(UserWarning, match="not yet been built"):
+        keras.Sequential([keras_layers.Flatten(), keras_layers.Dense(4)]).save(w / "unbuilt.keras")
+    (w / "cut.keras").write_bytes((w / "two.keras").read_bytes()[:2000])
+    (w / "prose.keras").write_text("no network")
+    (w / "network.h5").write_bytes(b"")
+
+
+def write_runs(w):
+    options = {"epochs": 1, "limit": 40, "model_options": {"depth": 2}, "verbose": 0}
+    training.fit("thin-highway-10", "digits", out=w / "run", **options)
+    for name, file, content in [
+        ("bad-state", "state.weights.h5", b"damaged"),
+        ("cut-state", "state.weights.h5", (w / "run" / "state.weights.h5").read_bytes()[:3000]),
+        ("bad-settings", "run.json", b'{"model": "thin'),
+        ("other-settings", "run.json", b"3"),
+        ("bad-history", "history.csv", b"epoch,loss\n0,low\n"),
+    ]:
+        shutil.copytree(w / "run", w / name)
+        (w / name / file).write_bytes(content)
+    (w / "lonely.keras").write_bytes((w / "run" / "best.keras").read_bytes())
+    models.thin_mlp(4).save_weights(w / "deep.weights.h5")
+
+
+@pytest.fixture(scope="module")
+def w(tmp_path_factory):
+    """A folder full of damaged and unsuitable files."""
+    w = tmp_path_factory.mktemp("bad")
+    write_data(w)
+    write_networks(w)
+    write_runs(w)
+    picture = Image.fromarray(arrays()["x_train"][0, ..., 0])
+    picture.save(w / "picture.png")
+    (w / "cut.png").write_bytes((w / "picture.png").read_bytes()[:60])
+    (w / "prose.png").write_text("no picture")
+    (w / "file").write_text("a regular file")
+    (w / "empty").mkdir()
+    return w
+
+
+FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --out new "
+RESUME = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --resume "
+COMMANDS = {
+    # the command itself
+    "": "the following arguments are required: COMMAND.* See highway-keras --help",
+    "tarin": r"invalid choice: 'tarin' \(choose from '?list'?, '?fit'?",
+    "fit": "the following arguments are required: MODEL. See highway-keras fit --help",
+    "list --all": "unrecognized arguments: --all",
+    f"{FIT} --epohcs 3": "unrecognized arguments: --epohcs 3",
+    "evaluate": "required: FILE",
+    "predict run/best.keras": "required: IMAGE",
+    # names
+    "fit thin-higway-10": "Received: name='thin-higway-10'. Did you mean thin-highway-10 or",
+    "fit resnet50": "must be a registered network.* Known: thin-highway-10, thin-highway-20",
+    "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'.*path ending in .npz",
+    f"{FIT} --recipe slow": "`recipe` must be one of thin, digits, mnist, .*Received: .*'slow'",
+    # numbers
+    f"{FIT} --epochs 0": "`epochs` must be an integer at least 1. Received: epochs=0",
+    f"{FIT} --epochs 2.5": "argument --epochs: invalid int value: '2.5'",
+    f"{FIT} --epochs many": "argument --epochs: invalid int value: 'many'",
+    f"{FIT} --batch-size -1": "`batch_size` must be an integer at least 1. Received: .*=-1",
+    f"{FIT} --learning-rate -0.1": "`learning_rate` must be a number above 0. Received: .*=-0.1",
+    f"{FIT} --learning-rate nan": "`learning_rate` must be a number above 0. Received: .*=nan",
+    f"{FIT} --learning-rate fast": "argument --learning-rate: invalid float value: 'fast'",
+    f"{FIT} --runs 0": "`runs` must be a positive integer. Received: runs=0",
+    f"{FIT} --seed -1": r"`seed` must be an integer from 0 to 2\*\*31 - 1. Received: seed=-1",
+    f"{FIT} --seed 4294967296": "`seed` must be an integer from 0 to",
+    f"{FIT} --limit 0": "`limit` must be a positive integer or None. Received: limit=0",
+    # recipes and factories
+    f"{FIT} --set momentun=0.9": "must name an attribute.*Received: momentun. Known: .*momentum",
+    f"{FIT} --set verbose=0": "must name an attribute of the recipe. Received: verbose",
+    f"{FIT} --set momentum": "argument --set: expected KEY=VALUE, received 'momentum'",
+    f"{FIT} --set momentum=1.5": "`momentum` must be a number at least 0 and below 1",
+    f"{FIT} --set schedule=linear": "`schedule` must be 'steps', 'exponential' or 'cosine'",
+    f"{FIT} --set decay_epochs=5": "`decay_epochs` must be a tuple of rising positive integers",
+    f"{FIT} --set validation=1": "`validation` must be a number at least 0 and below 1",
+    f"{FIT} --set preprocessing=wash": "must be a sequence of names from 'scale', 'gcn', 'mean'",
+    f"{FIT} --model-set depth=0": "`depth` must be a positive integer. Received: depth=0",
+    f"{FIT} --model-set kind=dense": "`kind` must be one of highway, plain, residual",
+    f"{FIT} --model-set colour=red": "unexpected keyword argument 'colour'",
+    f"{FIT} --model-set activation=magic": "Could not interpret .*identifier: magic",
+    f"{FIT} --model-set weights=none.h5": "`weights` must be None or an existing file",
+    f"{FIT} --model-set weights={{w}}/deep.weights.h5": "does not fit .* Layers that only one of",
+    # data
+    "fit thin-plain-10 --dataset {w}/none.npz": "There is no file .*none.npz",
+    "fit thin-plain-10 --dataset {w}/cut.npz": "it is damaged, cut short.*numpy.savez",
+    "fit thin-plain-10 --dataset {w}/pickle.npz": "no .npz of plain arrays. Write it again",
+    "fit thin-plain-10 --dataset {w}/keys.npz": "must hold the arrays x_train, .*Missing: x_train",
+    "fit thin-plain-10 --dataset {w}/nan.npz": "`y_train` .* has NaN for 10 of 40 labels. Remove",
+    "fit thin-plain-10 --dataset {w}/float.npz": r"must be uint8.* save \(255 \* x_train\)",
+    "fit thin-plain-10 --dataset {w}/flat.npz": r"must be of shape \(n, height, width\)",
+    "fit mnist-highway-16 --dataset digits --out new": r"sides of at least 12. Received: .*\(8, 8",
+    "fit highway-b --dataset digits --out new": "sides of at least 32",
+    # folders
+    f"{FIT} --out {{w}}/file/below": "`out` must be a folder that can be written. Received: .*file",
+    f"{FIT} --out {{w}}/file": "`out` must be a folder that can be written",
+    f"{FIT} --out {{w}}/run": "already holds a run.* --resume .*or name another folder",
+    f"{RESUME} --seed 3 --out {{w}}/run": "the settings it was started with. seed: 0 -> 3",
+    f"{RESUME} --out {{w}}/bad-state": "bad-state.* cannot be read. Delete the folder to start",
+    f"{RESUME} --out {{w}}/cut-state": "cut-state.* cannot be read. Delete the folder to start",
+    f"{RESUME} --out {{w}}/bad-settings": "run.json cannot be read. Delete that file, or",
+    f"{RESUME} --out {{w}}/other-settings": "run.json cannot be read",
+    f"{RESUME} --out {{w}}/bad-history": "history.csv cannot be read. Delete the folder",
+    # saved networks
+    "evaluate {w}/none.keras": "There is no file .*none.keras",
+    "evaluate {w}/empty": "There is no file .*empty",
+    "evaluate {w}/network.h5": "A saved network is a .keras file. Received: .*network.h5",
+    "evaluate {w}/cut.keras": "cut.keras cannot be loaded as a Keras model",
+    "evaluate {w}/prose.keras": "prose.keras cannot be loaded as a Keras model",
+    "evaluate {w}/two.keras": "two.keras must take one image of a fixed size",
+    "evaluate {w}/text.keras": "text.keras must take one image of a fixed size",
+    "evaluate {w}/maps.keras": "maps.keras must take one image .* a probability for each class",
+    "evaluate {w}/unbuilt.keras": "unbuilt.keras must take one image",
+    "evaluate {w}/lonely.keras": "no run.json beside .* its data set. Pass --dataset",
+    "evaluate {w}/bad-settings/best.keras": "run.json cannot be read",
+    "evaluate {w}/run/best.keras --dataset {w}/good.npz": r"\(8, 8, 1\) in 10 classes. .* in 4",
+    "evaluate {w}/run/best.keras --dataset {w}/rgb.npz": r"Received: .*'rgb' .*\(8, 8, 3\)",
+    # pictures
+    "predict {w}/run/best.keras {w}/none.png": "There is no picture at .*none.png",
+    "predict {w}/run/best.keras {w}/cut.png": "cut.png is not a PNG or JPEG picture",
+    "predict {w}/run/best.keras {w}/picture.png {w}/prose.png": "prose.png is not a PNG or JPEG",
+    "predict {w}/run/best.keras {w}/empty": "empty is not a PNG or JPEG picture",
+}
+
+
+def complaint(command, w, capfd):
+    """The one line on stderr, behind the name of the command."""
+    capfd.readouterr()
+    try:
+        code = cli.main(shlex.split(command.format(w=w)))
+    except SystemExit as end:  # argparse ends so
+        code = end.code
+    printed = capfd.readouterr()
+    assert code == 2 and "Epoch 1" not in printed.out
+    (line,) = printed.err.splitlines()
+    assert "Traceback" not in line
+    return re.fullmatch(r"highway-keras( fit| list| evaluate| predict)?: (.+)", line)[2]
+
+
+@pytest.mark.parametrize(("command", "message"), COMMANDS.items(), ids=COMMANDS)
+def test_bad_command(command, message, w, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert re.search(message, complaint(command, w, capfd))
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_missing_data_offline(w, capfd, monkeypatch):
+    pytest.importorskip("tensorflow", reason="TFDS reads through TensorFlow")
+    monkeypatch.setattr(public, "_answers", lambda url: False)
+    message = complaint("fit thin-plain-10 --data-dir {w}/empty", w, capfd)
+    assert re.match(r"No prepared copy of 'mnist' in .*empty", message)
+    for remedy in ("--data-dir", "--dataset digits", ".npz"):
+        assert remedy in message
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ConvHighway2D(8, 3, strides=2), "`strides` must be 1: .* strides=2. Sub-sample"),
+        (lambda: ConvHighway2D(8, 3, padding="valid"), "`padding` must be 'same'.*shrinks"),
+        (lambda: ConvHighway2D(8, 0), "`kernel_size` must be a positive integer"),
+        (lambda: TransformBias(1.0), "`value` must be negative and finite.*Received: value=1"),
+        (lambda: Highway(8).build((None, 5)), r"`units` must equal .*MatchSize\(8\)"),
+        (lambda: Highway(carry="open"), "`carry` must be 'coupled'"),
+        (lambda: layers.HighwayWrapper(keras.layers.Dense(3)).build((None, 5)), "must preserve the shape"),
+        (lambda: models.create("highway-b", pooling="sum", include_top=False), "'avg', 'max' or"),
+        (lambda: training.get_recipe("mnist").override(epochs=True), "`epochs` must be an integer"),
+    ],
+)
+def test_bad_arguments_in_python(make, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)

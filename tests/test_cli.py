@@ -1,0 +1,221 @@
+"""The command: what it prints, what it leaves, how it ends."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from highway_keras import cli, data, models, results, training
+
+SCRIPT = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main\n"
+
+
+def run(*arguments):
+    """Exit code of the command, run in this process."""
+    try:
+        return cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:  # argparse ends so
+        return end.code
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of the run that the README begins with, and what it printed."""
+    folder, command = tmp_path_factory.mktemp("cli"), "fit thin-highway-10 --dataset digits"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT + "sys.exit(main())", *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "runs" / "thin-highway-10-digits", done.stdout
+
+
+def accuracy(text):
+    return float(re.search(r"test accuracy ([\d.]+) %", text)[1])
+
+
+def test_the_installed_script_is_main():
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="highway-keras")
+    assert script.value == "highway_keras.cli:main"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["fit", "--help"], ["fit"], []])
+def test_no_backend_is_imported_to_say_little(arguments):
+    script = SCRIPT + (
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*{'keras', 'tensorflow', 'jax', 'numpy', 'sklearn'} & {*sys.modules}, "
+        "file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.splitlines()[-1] == ""
+
+
+def test_list_shows_every_network(capsys):
+    assert run("list") == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "name" and "paper %" in header and "ours %" in header
+    assert [line.split()[0] for line in lines] == models.list_models()
+    for line, card in zip(lines, map(models.get, models.list_models()), strict=True):
+        assert line.split()[1:4] == [card.dataset, str(card.layers), f"{card.parameters:,}"]
+        assert card.paper in line
+
+
+def test_list_shows_the_best_of_what_was_measured(capsys, monkeypatch):
+    rows = [("fitnet-a", 1, 88.5, 88.5, 0), ("fitnet-a", 3, 89.1, 88.9, 0.15)]
+    rows += [("fitnet-b", 1, 91.6, 91.6, 0)]
+    keys = ("model", "n", "best", "mean", "std")
+    table = [dict(zip(keys, map(str, row), strict=True)) for row in rows]
+    monkeypatch.setattr(results, "read", lambda name: table if name == "accuracy" else [])
+    run("list")
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["fitnet-a"].endswith("89.10 (88.90 ± 0.15)")
+    assert lines["fitnet-b"].endswith("91.60")
+
+
+def test_a_reader_may_leave_early():
+    script = SCRIPT + "sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 0
+
+
+def test_help_names_every_command(capsys):
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    for command in ("list", "fit", "evaluate", "predict"):
+        assert re.search(rf"^ +{command} +[A-Z].*\.$", text, re.M)
+        assert run(command, "--help") == 0
+        assert f"usage: highway-keras {command}" in capsys.readouterr().out
+
+
+# fit, evaluate, predict
+
+
+def test_fit_reads_real_digits(trained):
+    folder, printed = trained
+    assert accuracy(printed) > 95
+    assert f"saved {folder.relative_to(folder.parents[1]) / 'best.keras'}" in printed
+    epochs = training.get_recipe("digits").epochs
+    assert f"Epoch {epochs}/{epochs}" in printed
+
+
+def test_evaluate_measures_the_same(trained, capsys):
+    folder, printed = trained
+    assert run("evaluate", folder / "best.keras") == 0
+    text = capsys.readouterr().out
+    assert accuracy(text) == accuracy(printed)
+    assert re.fullmatch(r"test accuracy [\d.]+ %  test loss 0\.\d{4}  \(359 images\)\n", text)
+
+
+def test_evaluate_far_from_its_run(trained, capsys, tmp_path):
+    (tmp_path / "moved.keras").write_bytes((trained[0] / "best.keras").read_bytes())
+    assert run("evaluate", tmp_path / "moved.keras", "--dataset", "digits") == 0
+    assert accuracy(capsys.readouterr().out) == accuracy(trained[1])
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpeg"])
+def test_predict_reads_pictures(trained, capsys, tmp_path, suffix):
+    images = data.load("digits")
+    chosen = [int(np.flatnonzero(images.y_test == digit)[0]) for digit in range(10)]
+    paths = [tmp_path / f"{digit}.{suffix}" for digit in range(10)]
+    for path, index in zip(paths, chosen, strict=True):
+        Image.fromarray(images.x_test[index, ..., 0]).save(path, quality=95)
+    assert run("predict", trained[0] / "best.keras", *paths) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["image", "class", "probability"]
+    rows = [line.rsplit(maxsplit=2) for line in lines]
+    assert [row[0] for row in rows] == list(map(str, paths))
+    model = keras.models.load_model(trained[0] / "best.keras")
+    expected = model.predict(images.x_test[chosen], verbose=0)
+    if suffix == "png":  # JPEG changes grey levels
+        assert [row[1] for row in rows] == [str(digit) for digit in expected.argmax(-1)]
+        np.testing.assert_allclose([float(r[2]) for r in rows], expected.max(-1), atol=1e-4)
+    assert sum(row[1] == str(digit) for digit, row in enumerate(rows)) >= 9
+
+
+def test_predict_scales_pictures_and_takes_any_mode(trained, capsys, tmp_path):
+    images = data.load("digits")
+    grey = Image.fromarray(images.x_test[0, ..., 0]).resize((40, 40), Image.Resampling.BICUBIC)
+    for mode in ("L", "RGB", "RGBA", "P"):
+        grey.convert(mode).save(tmp_path / f"{mode}.png")
+    assert run("predict", trained[0] / "best.keras", *sorted(tmp_path.glob("*.png"))) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[1] for line in lines] == 4 * [str(images.y_test[0])]
+
+
+def test_fit_options(tmp_path, capsys):
+    command = "fit thin-plain-10 --dataset digits --epochs 1 --batch-size 64 --learning-rate 0.05"
+    command += " --set momentum=0.5 nesterov=True decay=1 --model-set depth=2 activation=relu"
+    command += " --limit 300 --seed 4 --runs 2 --recipe thin"
+    assert run(*command.split(), "--out", tmp_path / "runs") == 0
+    text = capsys.readouterr().out
+    assert re.search(r"\n2 runs, best \(mean ± std\): [\d.]+ \([\d.]+ ± [\d.]+\) %\n$", text)
+    for seed in (4, 5):
+        settings = training.RunFolder(tmp_path / "runs" / f"seed-{seed}").read_json()
+        assert settings["seed"] == seed and settings["limit"] == 300
+        assert settings["model_options"] == {"depth": 2, "activation": "relu"}
+        recipe = training.get_recipe("thin").override(
+            epochs=1, batch_size=64, learning_rate=0.05, momentum=0.5, nesterov=True, decay=1
+        )
+        kept = training.Recipe(**settings["recipe"])
+        assert kept.override(**{k: tuple(v) for k, v in vars(kept).items() if type(v) is list}) == (
+            recipe
+        )
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (None, 0, ""),
+        (ValueError("two\n lines."), 2, "highway-keras: two lines.\n"),
+        (FileNotFoundError("No file."), 2, "highway-keras: No file.\n"),
+        (TypeError(), 2, "highway-keras: TypeError\n"),
+        (training.TrainingDiverged("Lower it."), 1, "highway-keras: Lower it.\n"),
+        (KeyboardInterrupt(), 130, "highway-keras: Interrupted.\n"),
+    ],
+)
+def test_exit_codes(error, code, line, monkeypatch, capsys):
+    def end(options):
+        if error:
+            raise error
+
+    monkeypatch.setattr(cli, "_list", end)
+    assert run("list") == code
+    assert capsys.readouterr().err == line
+
+
+def test_our_own_mistakes_keep_their_traceback(monkeypatch):
+    monkeypatch.setattr(cli, "_list", lambda options: {}["absent"])
+    with pytest.raises(KeyError):
+        run("list")
+
+
+def test_divergence_ends_with_1(tmp_path, capsys):
+    command = "fit thin-highway-10 --dataset digits --limit 64 --epochs 1 --learning-rate 1e38"
+    assert run(*command.split(), "--model-set", "depth=2", "--out", tmp_path / "run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("highway-keras: The training loss is no longer finite after epoch 1. A")
+
+
+def test_importing_the_backend_gives_stderr_back(capfd):
+    cli._import_backend()
+    os.write(2, b"heard")
+    assert capfd.readouterr().err == "heard"

@@ -1,0 +1,44 @@
+"""The examples in the docstrings run and print what they say."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import highway_keras
+from highway_keras import layers
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# These two rooms lie beside the package, where walking its folder does not come by.
+PACKAGES = ("highway_keras", "highway_keras.models", "highway_keras.tuning")
+# Their examples speak of images that the reader has.
+NEEDS_DATA = {f"highway_keras.data.{m}" for m in ("augmentation", "normalization", "preprocessing")}
+PUBLIC = [getattr(layers, name) for name in layers.__all__]
+PUBLIC += [highway_keras.TransformBias, highway_keras.ops.highway]
+
+
+def modules():
+    for package in PACKAGES:
+        yield package
+        path = importlib.import_module(package).__path__
+        yield from (found.name for found in pkgutil.walk_packages(path, f"{package}."))
+
+
+@pytest.mark.parametrize("name", sorted(set(modules())))
+def test_examples(name, tmp_path, monkeypatch):
+    if name in NEEDS_DATA:
+        pytest.skip("its examples need data")
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)
+def test_docstring_is_complete(thing):
+    text = inspect.getdoc(thing)
+    assert "Example:" in text and ">>>" in text
+    if "Args:" in text:  # `ConvHighway1D` and `3D` refer to `ConvHighway2D`.
+        for argument in set(inspect.signature(thing).parameters) - {"kwargs"}:
+            assert f"    {argument}: " in text

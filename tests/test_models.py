@@ -1,0 +1,306 @@
+"""The zoo: its names, sizes and shapes as the paper and the authors' definitions state them."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import models
+from highway_keras.layers import ConvHighway2D, Highway
+
+# Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
+# for the thin nets (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10, units u = 50, g = 2 products
+# a highway layer, and u = 71, g = 1 otherwise.
+STAGES_B = "PHHHH PHHHHH PHHHHH"
+NETWORKS = {
+    "thin-highway-10": (85_660, "P" + 9 * "H" + "P"),
+    "thin-highway-20": (136_660, "P" + 19 * "H" + "P"),
+    "thin-highway-50": (289_660, "P" + 49 * "H" + "P"),
+    "thin-highway-100": (544_660, "P" + 99 * "H" + "P"),
+    "thin-plain-10": (102_463, 11 * "P"),
+    "thin-plain-20": (153_583, 21 * "P"),
+    "thin-plain-50": (306_943, 51 * "P"),
+    "thin-plain-100": (562_543, 101 * "P"),
+    "thin-residual-10": (102_463, 11 * "P"),
+    "thin-residual-20": (153_583, 21 * "P"),
+    "thin-residual-50": (306_943, 51 * "P"),
+    "thin-residual-100": (562_543, 101 * "P"),
+    "mnist-highway-16": (38_986, "P HH HHH HHH P"),
+    "mnist-highway-32": (151_690, "P HH HHH HHH P"),
+    "highway-a": (236_328, "PHH PHH PHH PP"),
+    "highway-b": (2_312_438, f"{STAGES_B} PP"),
+    "highway-c": (1_264_502, 3 * ("P" + 9 * "H") + "PP"),
+    "highway-gap-10": (2_256_838, f"{STAGES_B} PP"),
+    "highway-gap-100": (2_265_928, f"{STAGES_B} PP"),
+    "fitnet-a": (251_194, 11 * "P"),
+    "fitnet-b": (2_548_602, 19 * "P"),
+}
+PAPER = {
+    "mnist-highway-16": "99.43 (99.40 ± 0.03)",
+    "mnist-highway-32": "99.55 (99.54 ± 0.02)",
+    "highway-a": "89.18",
+    "highway-b": "92.46 (92.28 ± 0.16)",
+    "highway-c": "91.20",
+    "highway-gap-10": "92.40 (92.31 ± 0.12)",
+    "highway-gap-100": "67.76 (67.61 ± 0.15)",
+    "fitnet-a": "89.01",
+    "fitnet-b": "91.61",
+}
+TRANSFORM_BIASES = {"mnist-highway-16": -1, "highway-a": -1, "highway-b": -2, "highway-c": -3}
+TRANSFORM_BIASES |= {"highway-gap-10": -2}
+TRANSFORM_BIASES |= {f"thin-highway-{n}": -np.log(n) for n in (10, 20, 50, 100)}
+# One of each factory and kind, for what need not be asked of every depth.
+SMALL = ["thin-highway-10", "thin-plain-10", "thin-residual-10", "mnist-highway-16", "highway-a"]
+SMALL += ["highway-b", "highway-c", "highway-gap-10", "fitnet-a", "fitnet-b"]
+CONVOLUTIONAL = [name for name in SMALL if not name.startswith("thin")]
+
+
+@functools.cache
+def network(name):
+    return models.create(name)
+
+
+def layers_of(model, *classes):
+    return [layer for layer in model.layers if isinstance(layer, classes)]
+
+
+def test_the_registry_holds_the_fixed_names_in_order():
+    assert models.list_models() == list(NETWORKS)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_size_and_depth(name):
+    parameters, expected = NETWORKS[name]
+    card, model = models.get(name), network(name)
+    assert model.count_params() == card.parameters == parameters
+    gated = (Highway, ConvHighway2D)
+    weighted = layers_of(model, keras.layers.Dense, keras.layers.Conv2D, *gated)
+    kinds = "".join("H" if isinstance(layer, gated) else "P" for layer in weighted)
+    assert kinds == expected.replace(" ", "")
+    # The thin nets' depth is that of their hidden layers; the others count the softmax too.
+    assert card.layers == len(weighted) - name.startswith("thin")
+    assert (model.input_shape, model.output_shape) == (
+        (None, *card.input_shape),
+        (None, card.classes),
+    )
+    assert model.name == card.name == name and not model.compiled
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_claims(name):
+    card = models.get(name)
+    assert card.paper == PAPER.get(name, "")
+    assert card.table == {"t": "Figure 1", "m": "Table 1"}.get(
+        name[0], "Table 3" if "gap" in name else "Table 2"
+    ) or (name.startswith("thin-residual") and card.table == "")
+    family = name.split("-")[0] if name.startswith(("thin", "mnist")) else "cifar"
+    assert card.recipe == family
+    assert card.dataset == (f"cifar{card.classes}" if family == "cifar" else "mnist")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_output_is_a_probability_for_every_class(name):
+    model = network(name)
+    images = np.random.default_rng(0).standard_normal((2, *model.input_shape[1:]))
+    outputs = keras.ops.convert_to_numpy(model(images.astype("float32")))
+    assert outputs.shape == (2, 10) and (outputs >= 0).all()
+    np.testing.assert_allclose(outputs.sum(-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_names_of_layers_are_stable(name):
+    names = [layer.name for layer in network(name).layers]
+    assert [layer.name for layer in models.create(name).layers] == names
+    assert names[0] == "images" and names[-1] == "predictions"
+
+
+def test_names_of_layers():
+    assert [layer.name for layer in models.thin_mlp(3, "residual").layers] == (
+        "images flatten plain residual_1 add_1 residual_2 add_2 predictions".split()
+    )
+    assert [layer.name for layer in network("mnist-highway-16").layers] == (
+        "images input_dropout plain stage1_highway1 stage1_highway2 stage1_pool stage1_dropout "
+        "stage2_highway1 stage2_highway2 stage2_highway3 stage2_pool stage2_dropout "
+        "stage3_highway1 stage3_highway2 stage3_highway3 stage3_pool stage3_dropout "
+        "flatten predictions".split()
+    )
+    assert [layer.name for layer in network("highway-a").layers] == (
+        "images input_dropout stage1_plain stage1_highway1 stage1_highway2 stage1_pool "
+        "stage1_dropout stage2_plain stage2_highway1 stage2_highway2 stage2_pool stage2_dropout "
+        "stage3_plain stage3_highway1 stage3_highway2 head_pool flatten head head_dropout "
+        "predictions".split()
+    )
+
+
+@pytest.mark.parametrize(("name", "bias"), TRANSFORM_BIASES.items())
+def test_transform_biases_start_negative(name, bias):
+    for layer in layers_of(network(name), Highway, ConvHighway2D):
+        np.testing.assert_allclose(layer.transform_bias, bias, rtol=1e-6)
+
+
+def test_table_1_is_the_authors_definition():
+    model = network("mnist-highway-16")
+    dropouts = layers_of(model, keras.layers.Dropout)
+    assert [layer.rate for layer in dropouts] == [0.2, 0.3, 0.4, 0.5]
+    pools = layers_of(model, keras.layers.MaxPooling2D)
+    assert [pool.output.shape[1:] for pool in pools] == [(12, 12, 16), (6, 6, 16), (3, 3, 16)]
+    assert [pool.pool_size for pool in pools] == [(3, 3), (3, 3), (2, 2)]
+    assert model.get_layer("plain").output.shape[1:] == (24, 24, 16)
+    assert model.get_layer("predictions").kernel_initializer.stddev == 0.1
+
+
+def test_table_3_is_the_authors_definition():
+    model = network("highway-gap-10")
+    assert {layer.rate for layer in layers_of(model, keras.layers.Dropout)} == {0.2}
+    assert model.get_layer("head").output.shape[1:] == (8, 8, 100)
+    assert model.get_layer("head").activation is keras.activations.relu
+    assert model.get_layer("predictions").kernel_initializer.stddev == 0.05
+
+
+def test_highway_c_alternates_its_kernels():
+    model = network("highway-c")
+    sizes = [model.get_layer(f"stage2_highway{i}").kernel_size for i in range(1, 10)]
+    assert sizes == [(1, 1), (3, 3)] * 4 + [(1, 1)]
+
+
+def test_caffes_xavier_has_variance_one_over_fan_in():
+    kernel = np.asarray(network("highway-b").get_layer("stage3_highway1").kernel)
+    assert kernel.var() == pytest.approx(1 / (9 * 128), rel=0.02)
+    assert np.abs(kernel).max() <= np.sqrt(3 / (9 * 128))
+
+
+@pytest.mark.parametrize(("activation", "scale"), [("relu", 2 / 50), ("tanh", 1 / 50)])
+def test_thin_kernels_are_normalized_for_their_activation(activation, scale):
+    layer = models.thin_mlp(2, activation=activation).get_layer("highway_1")
+    for kernel in (layer.kernel, layer.transform_kernel):  # limit = sqrt(3 variance)
+        assert 0.95 < np.abs(np.asarray(kernel)).max() / np.sqrt(3 * scale) <= 1
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONAL)
+def test_without_the_top(name):
+    maps = models.create(name, include_top=False)
+    assert len(maps.output_shape) == 4
+    for pooling, average in (("avg", np.mean), ("max", np.max)):
+        pooled = models.create(name, include_top=False, pooling=pooling)
+        pooled.set_weights(maps.get_weights())
+        images = np.random.default_rng(0).random((2, *maps.input_shape[1:]), "float32")
+        outputs = keras.ops.convert_to_numpy(maps(images))
+        np.testing.assert_allclose(
+            keras.ops.convert_to_numpy(pooled(images)), average(outputs, (1, 2)), rtol=1e-4
+        )
+
+
+def test_thin_without_the_top():
+    assert models.thin_mlp(4, units=7, include_top=False).output_shape == (None, 7)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_classes_and_input_shape(name):
+    shape = (8, 8, 1) if name.startswith("thin") else (40, 36, 2)
+    model = models.create(name, input_shape=shape, classes=3)
+    assert model.input_shape == (None, *shape) and model.output_shape == (None, 3)
+
+
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16", "highway-a"])
+def test_logits(name):
+    logits, model = models.create(name, classifier_activation=None), network(name)
+    logits.set_weights(model.get_weights())
+    images = np.random.default_rng(0).random((2, *model.input_shape[1:]), "float32")
+    softmax = keras.ops.softmax(logits(images))
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(softmax), keras.ops.convert_to_numpy(model(images)), rtol=1e-4
+    )
+
+
+def test_probabilities_stay_float32_under_mixed_precision():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    model = models.thin_mlp(3)
+    assert model.get_layer("highway_1").compute_dtype == "bfloat16"
+    assert model.output.dtype == "float32"
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+def test_weights_come_back_from_a_file(name, suffix, tmp_path):
+    path = tmp_path / f"saved{suffix}"
+    model = network(name)
+    model.save(path) if suffix == ".keras" else model.save_weights(path)
+    loaded = models.create(name, weights=path)
+    for before, after in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("thin-highway-11", "Received: name='thin-highway-11'. Did you mean thin-highway-1"),
+        ("mnist_highway_16", "Did you mean mnist-highway-16 or mnist-highway-32"),
+        ("fitnet", "Did you mean fitnet-"),
+        ("resnet50", "Known: thin-highway-10, thin-highway-20,.* fitnet-b"),
+        (None, "must be a registered network. Received: name=None"),
+    ],
+)
+@pytest.mark.parametrize("function", [models.get, models.create])
+def test_unknown_name(function, name, message):
+    with pytest.raises(ValueError, match=message):
+        function(name)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: models.thin_mlp(0), "`depth` must be a positive integer. Received: depth=0"),
+        (lambda: models.thin_mlp(2.0), "`depth` must be a positive integer. Received: depth=2.0"),
+        (lambda: models.thin_mlp(True), "`depth` must be a positive integer"),
+        (lambda: models.thin_mlp(2, units=-1), "`units` must be a positive integer, or None"),
+        (lambda: models.thin_mlp(2, "dense"), "one of highway, plain, residual. Received: kind="),
+        (lambda: models.thin_mlp(2, classes=0), "`classes` must be a positive integer"),
+        (
+            lambda: models.mnist_highway(input_shape=(8, 8, 1)),
+            r"sides of at least 12. Received: input_shape=\(8, 8, 1\)",
+        ),
+        (lambda: models.highway_a(input_shape=(28, 28, 1)), "sides of at least 32"),
+        (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
+        (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
+        (lambda: models.mnist_highway(0), "filters=0"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+def test_foreign_and_damaged_weights(suffix, tmp_path):
+    def written(model):
+        path = tmp_path / f"{model.name}{suffix}"
+        model.save(path) if suffix == ".keras" else model.save_weights(path)
+        return path
+
+    deeper = written(models.thin_mlp(12))
+    wider = written(models.thin_mlp(10, units=51))
+    plain = written(models.thin_mlp(10, "plain"))
+    cut = tmp_path / f"cut{suffix}"
+    cut.write_bytes(deeper.read_bytes()[:1000])
+    text = tmp_path / f"text{suffix}"
+    text.write_text("no weights")
+    misfit = "`weights` does not fit the model 'thin-highway-10'. Received: weights=.*"
+    for path, message in [
+        (deeper, f"{misfit} Layers that only one of them has: highway_10, highway_11"),
+        (plain, f"{misfit} Layers that only one of them has: highway_1, highway_2, "),
+        (wider, f"{misfit}thin-highway-10.* could not be loaded"),
+        (cut, f"{misfit}cut"),
+        (text, f"{misfit}text"),
+        (tmp_path / f"no{suffix}", "`weights` must be None or an existing file. Received: .*no"),
+    ]:
+        with pytest.raises(ValueError, match=message) as caught:
+            models.create("thin-highway-10", weights=path)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,159 @@
+"""A run that was killed and resumed ends like one that was not, to the last bit."""
+
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import training
+from highway_keras.training import run_folder
+
+COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main; "
+COMMAND += "sys.exit(main())"  # what the installed script does
+THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12 --model-set depth=4"
+# Dropout, crops and mirrors draw random numbers; no images are held out.
+RANDOM = "fit mnist-highway-16 --dataset small.npz --recipe cifar --epochs 12 --batch-size 10"
+RANDOM += " --model-set width=4 --set learning_rate=0.01"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resume")
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    x = (rng.integers(0, 100, (120, 12, 12, 1)) + 70 * y[:, None, None, None]).astype("uint8")
+    np.savez(folder / "small.npz", x_train=x, y_train=y, x_test=x[:30], y_test=y[:30])
+    return folder
+
+
+def start(command, folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *shlex.split(command)],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ends(process):
+    """Its exit code and what it wrote on stderr."""
+    errors = process.communicate(timeout=200)[1]
+    return process.returncode, errors
+
+
+def stop(command, folder, rows, how):
+    """Sends a signal at a random moment after `rows` epochs."""
+    history = folder / command.split("--out ")[1].split()[0] / "history.csv"
+    pause = random.uniform(0, 0.2)  # an epoch takes some 0.1 s: anywhere in one, or between two
+    print(f"signal {how} at {pause:.3f} s after epoch {rows}")
+    process, began = start(command, folder), time.monotonic()
+    while process.poll() is None and time.monotonic() - began < 200:
+        if history.exists() and history.read_text().count("\n") > rows:
+            time.sleep(pause)
+            process.send_signal(how)
+            break
+        time.sleep(0.002)
+    return ends(process)
+
+
+def contents(file):
+    """Every array of a HDF5 file, by path."""
+    arrays = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = np.asarray(item)
+
+    with h5py.File(file) as content:
+        content.visititems(visit)
+    return arrays
+
+
+def assert_same_end(first, second):
+    assert (first / "history.csv").read_text() == (second / "history.csv").read_text()
+    states = [contents(path / "state.weights.h5") for path in (first, second)]
+    weights = [{}, {}]
+    for found, path in zip(weights, (first, second), strict=True):
+        for name in ("best", "final"):
+            model = keras.models.load_model(path / f"{name}.keras")
+            found |= {f"{name}/{v.path}": np.asarray(v) for v in model.weights}
+    for one, other in (states, weights):
+        assert one.keys() == other.keys() and len(one) > 10
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_stopped_and_killed(folder):
+    command = f"{THIN} --out stopped"
+    whole = start(f"{THIN} --out whole", folder)
+    assert stop(command, folder, 1, signal.SIGINT) == (
+        130,
+        "highway-keras: Interrupted. Nothing finished is lost; continue with: "
+        f"highway-keras {command} --resume\n",
+    )
+    assert stop(f"{command} --resume", folder, 5, signal.SIGKILL)[0] == -signal.SIGKILL
+    assert ends(start(f"{command} --resume", folder)) == ends(whole) == (0, "")
+    assert_same_end(folder / "whole", folder / "stopped")
+
+
+def test_killed_with_random_numbers_in_training(folder):
+    whole = start(f"{RANDOM} --out random", folder)
+    command = f"{RANDOM} --out killed --resume"
+    assert stop(command, folder, 2, signal.SIGKILL)[0] == -signal.SIGKILL
+    assert ends(start(command, folder)) == ends(whole) == (0, "")
+    assert_same_end(folder / "random", folder / "killed")
+
+
+class Crash(BaseException):
+    pass
+
+
+def fit(out, resume=False):
+    options = {"limit": 96, "epochs": 2, "model_options": {"depth": 2}, "verbose": 0}
+    return training.fit("thin-highway-10", "digits", out=out, resume=resume, **options)
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
+def test_crash_at_every_file_that_is_written(tmp_path, monkeypatch):
+    """Every call of `os.replace` changes a file; crash before the even ones, after the odd ones."""
+    replace, written = os.replace, []
+
+    def replace_or_crash(source, target):
+        moment = len(written)
+        written.append(target.name)
+        if moment != crash_at or moment % 2:
+            replace(source, target)
+        if moment == crash_at:
+            raise Crash
+
+    monkeypatch.setattr(run_folder.os, "replace", replace_or_crash)
+    crash_at = None
+    whole = fit(tmp_path / "whole")
+    moments = list(written)
+    assert set(moments) >= {"run.json", "best.keras", "state.weights.h5"}
+    for crash_at, name in enumerate(moments):
+        out = tmp_path / f"crash-{crash_at}"
+        written.clear()
+        with pytest.raises(Crash):
+            fit(out)
+        crash_at = None
+        again = fit(out, resume=True)
+        assert again.history == whole.history, name
+        assert (again.test_loss, again.best_epoch) == (whole.test_loss, whole.best_epoch)
+        assert_same_end(out, whole.folder.path)
+
+
+def test_half_a_row_of_history_is_dropped(tmp_path):
+    whole = fit(tmp_path / "run")
+    with whole.folder.history.open("a") as file:
+        file.write("2,0.5")
+    assert fit(tmp_path / "run", resume=True).history == whole.history

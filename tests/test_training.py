@@ -1,0 +1,463 @@
+"""Recipes, the authors' solver, and what a training run leaves behind."""
+
+import csv
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from highway_keras import data, models, training
+from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe, trainer
+from highway_keras.training.batches import MOST_STEPS_AT_ONCE, batches, plan_steps
+from highway_keras.training.batches import _numpy as numpy_batches
+from highway_keras.training.callbacks import EpochSeeds
+
+SMALL = {"limit": 128, "model_options": {"depth": 3}, "verbose": 0}
+
+
+def small_fit(out, **changes):
+    return training.fit("thin-highway-10", "digits", out=out, **{**SMALL, "epochs": 3, **changes})
+
+
+def weights(path):
+    return keras.models.load_model(path).get_weights()
+
+
+def assert_equal_weights(first, second):
+    for one, other in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Recipes
+
+AUTHORS = {
+    "mnist": {
+        "learning_rate": 0.01,
+        "epochs": 300,
+        "decay_epochs": (100, 200),
+        "preprocessing": ("scale",),
+        "augmentation": (),
+    },
+    "cifar": {
+        "learning_rate": 0.025,
+        "epochs": 400,
+        "decay_epochs": (200, 300, 350),
+        "preprocessing": ("gcn", "mean"),
+        "augmentation": ("crop8", "mirror"),
+    },
+}
+AUTHORS_BOTH = {"batch_size": 100, "momentum": 0.9, "nesterov": True, "schedule": "steps"}
+AUTHORS_BOTH |= {"decay": 0.1, "l2": 0.001, "classifier_l2": 10, "bias_rate": 2, "validation": 0}
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+def test_the_authors_solvers(name):
+    recipe = dataclasses.asdict(get_recipe(name))
+    expected = {**AUTHORS_BOTH, **AUTHORS[name]}
+    assert {key: recipe[key] for key in expected} == expected
+    assert recipe["reasons"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "images", "drops"),
+    [
+        ("mnist", 60_000, [60_000, 120_000, 180_000]),
+        ("cifar", 50_000, [100_000, 150_000, 175_000, 200_000]),
+    ],
+)
+def test_epochs_are_the_authors_iterations(name, images, drops):
+    recipe = get_recipe(name)
+    steps, _, batch = plan_steps(images, recipe.batch_size)
+    assert batch == 100
+    assert [steps * epoch for epoch in (*recipe.decay_epochs, recipe.epochs)] == drops
+
+
+def test_thin_nets_decay_exponentially():
+    assert {get_recipe(name).schedule for name in ("thin", "digits")} == {"exponential"}
+
+
+def test_reasons_are_given_for_attributes_that_exist():
+    known = {field.name for field in dataclasses.fields(Recipe)}
+    for name, recipe in RECIPES.items():
+        assert recipe.name == name and recipe.source and set(recipe.reasons) <= known
+
+
+def test_every_card_names_a_recipe():
+    assert {models.get(name).recipe for name in models.list_models()} <= set(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, "`epochs` must be an integer at least 1. Received: epochs=0"),
+        ({"epochs": 2.5}, "`epochs` must be an integer"),
+        ({"batch_size": True}, "`batch_size` must be an integer"),
+        ({"learning_rate": -0.1}, "`learning_rate` must be a number above 0. Received: .*=-0.1"),
+        ({"learning_rate": float("nan")}, "`learning_rate` must be a number above 0"),
+        ({"learning_rate": float("inf")}, "`learning_rate` must be a number above 0"),
+        ({"learning_rate": "fast"}, "`learning_rate` must be a number"),
+        ({"momentum": 1}, "`momentum` must be a number at least 0 and below 1. Received: .*=1"),
+        ({"decay": 0}, "`decay` must be a number above 0"),
+        ({"l2": -1e-3}, "`l2` must be a number at least 0"),
+        ({"classifier_l2": None}, "`classifier_l2` must be a number"),
+        ({"bias_rate": -1}, "`bias_rate` must be a number at least 0"),
+        ({"validation": 1.0}, "`validation` must be a number at least 0 and below 1"),
+        ({"nesterov": "yes"}, "`nesterov` must be True or False. Received: nesterov='yes'"),
+        ({"schedule": "linear"}, "must be 'steps', 'exponential' or 'cosine'. Received: .*linear"),
+        ({"decay_epochs": 60}, "`decay_epochs` must be a tuple of rising .* Received: .*=60"),
+        ({"decay_epochs": (20, 10)}, "`decay_epochs` must be a tuple of rising"),
+        ({"decay_epochs": (0.5,)}, "`decay_epochs` must be a tuple of rising"),
+        ({"learning_rte": 1, "self": 2}, "Received: learning_rte, self. Known: .*learning_rate"),
+    ],
+)
+def test_bad_overrides(changes, message):
+    with pytest.raises(ValueError, match=message):
+        get_recipe("thin").override(**changes)
+
+
+def test_override_leaves_the_recipe_as_it_was():
+    assert get_recipe("thin").override(epochs=7).epochs == 7 != get_recipe("thin").epochs
+
+
+def test_choose_recipe():
+    assert training.choose_recipe(None, "highway-b").name == "cifar"
+    assert training.choose_recipe(None, "thin-plain-50", "digits").name == "digits"
+    assert training.choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
+    with pytest.raises(ValueError, match=r"must be one of thin, digits.* Received: recipe='slow'"):
+        training.choose_recipe("slow", "highway-b")
+
+
+EXPONENTIAL = get_recipe("thin").override(learning_rate=0.02, decay=0.95)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "epoch_rates"),
+    [
+        ("mnist", {0: 0.01, 99: 0.01, 100: 0.001, 199: 0.001, 200: 0.0001, 299: 0.0001}),
+        ("cifar", {0: 0.025, 199: 0.025, 200: 0.0025, 300: 2.5e-4, 349: 2.5e-4, 350: 2.5e-5}),
+        (EXPONENTIAL, {0: 0.02, 1: 0.02 * 0.95, 10: 0.02 * 0.95**10}),
+    ],
+)
+def test_rates_by_epoch(recipe, epoch_rates):
+    steps = 7
+    recipe = training.choose_recipe(recipe, "highway-a")
+    optimizer = trainer._optimizer(recipe, steps)
+    for epoch, rate in epoch_rates.items():
+        for step in (0, steps - 1):
+            optimizer.iterations.assign(epoch * steps + step)
+            assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5), (epoch, step)
+
+
+def test_cosine_ends_at_zero():
+    recipe = get_recipe("quick").override(epochs=4)
+    optimizer = trainer._optimizer(recipe, steps=10)
+    rates = []
+    for step in (0, 20, 40):
+        optimizer.iterations.assign(step)
+        rates.append(float(optimizer.learning_rate))
+    assert rates == pytest.approx([recipe.learning_rate, recipe.learning_rate / 2, 0], abs=1e-6)
+
+
+# The solver
+
+
+def caffe_sgd(values, gradients, velocity, rate, momentum, nesterov, l2, classifier_l2, bias_rate):
+    """One update as Caffe writes it (sgd_solver.cpp, nesterov_solver.cpp), in float64, in place.
+
+    Its history has the other sign, and its Nesterov another form, than Keras's.
+    """
+    for name, w in values.items():
+        is_bias = name.endswith("bias")
+        decay = 0 if is_bias else l2 * (classifier_l2 if name.startswith("predictions/") else 1)
+        local_rate = rate * (bias_rate if is_bias else 1)
+        before = velocity[name].copy()
+        velocity[name] *= momentum
+        velocity[name] += local_rate * (gradients[name] + decay * w)
+        step = velocity[name]
+        w -= (1 + momentum) * step - momentum * before if nesterov else step
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate"),
+    [
+        (0.0, False, 0.0, 10, 1),
+        (0.9, False, 0.1, 10, 2),
+        (0.9, True, 0.1, 10, 2),
+        (0.5, True, 0.2, 3, 0.5),
+    ],
+)
+def test_sgd_is_caffes(nested, momentum, nesterov, l2, classifier_l2, bias_rate):
+    settings = {"momentum": momentum, "nesterov": nesterov, "l2": l2}
+    settings |= {"classifier_l2": classifier_l2, "bias_rate": bias_rate}
+    network = models.thin_mlp(3, units=4, input_shape=(5,), classes=3, name="net")
+    model = keras.Sequential([keras.Input((5,)), network]) if nested else network
+    rates = [0.1, 0.1, 0.03, 0.03, 0.01]
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1, 3], [0.1, 0.03, 0.01])
+    optimizer = CaffeSGD(schedule, **settings)
+    variables = model.trainable_variables
+    names = ["/".join(v.path.split("/")[-2:]) for v in variables]
+    assert {"plain/bias", "highway_1/transform_kernel", "predictions/kernel"} < set(names)
+    rng = np.random.default_rng(0)
+    values = [ops.convert_to_numpy(v).astype(float) for v in variables]
+    values = dict(zip(names, values, strict=True))
+    velocity = {n: np.zeros_like(v) for n, v in values.items()}
+    for rate in rates:
+        gradients = {n: rng.standard_normal(v.shape) for n, v in values.items()}
+        optimizer.apply([ops.convert_to_tensor(gradients[n], "float32") for n in names], variables)
+        caffe_sgd(values, gradients, velocity, rate, **settings)
+    for name, variable in zip(names, variables, strict=True):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(variable), values[name], rtol=1e-5, atol=1e-6, err_msg=name
+        )
+
+
+def test_sgd_goes_through_its_config():
+    optimizer = CaffeSGD(0.3, momentum=0.8, nesterov=True, l2=0.02, classifier_l2=5, bias_rate=3)
+    config = keras.optimizers.serialize(optimizer)
+    assert keras.optimizers.deserialize(config).get_config() == optimizer.get_config()
+    with pytest.raises(ValueError, match=r"`l2` must be at least 0. Received: l2=-1"):
+        CaffeSGD(l2=-1)
+
+
+# Batches
+
+
+def test_plan_steps():
+    for images in [*range(1, 500), 1294, 1438, 45_000, 50_000, 54_000, 60_000]:
+        for batch_size in (1, 32, 100, 128):
+            steps, at_once, batch = plan_steps(images, batch_size)
+            assert batch == min(images, batch_size)
+            assert steps % at_once == 0 and 1 <= at_once <= MOST_STEPS_AT_ONCE
+            assert 0.99 * (images // batch) <= steps <= images // batch
+    assert plan_steps(54_000, 128) == (420, 30, 128)  # not 421, a prime
+    assert plan_steps(10, 32) == (1, 1, 10)
+
+
+@pytest.fixture(params=[batches, numpy_batches], ids=["backend", "numpy"])
+def epochs_of(request):
+    """A function that returns the images of `count` epochs of 7 steps of 3 of 23 images."""
+
+    def epochs(count, seed=0, first_epoch=0):
+        x, y = np.arange(23, dtype="float32")[:, None], np.arange(23)
+        endless = iter(request.param(x, y, 7, 3, seed, first_epoch))
+        found = []
+        for _ in range(count):
+            pairs = [next(endless) for _ in range(7)]
+            images, labels = (np.concatenate([np.asarray(p[i]) for p in pairs]) for i in (0, 1))
+            np.testing.assert_array_equal(images[:, 0], labels)
+            found.append(labels.tolist())
+        return found
+
+    return epochs
+
+
+def test_an_epoch_holds_no_image_twice(epochs_of):
+    for epoch in epochs_of(5):
+        assert len(epoch) == len(set(epoch)) == 21
+
+
+def test_what_an_epoch_leaves_out_differs(epochs_of):
+    assert set().union(*epochs_of(5)) == set(range(23))
+
+
+def test_order_depends_on_seed_and_epoch_alone(epochs_of):
+    first = epochs_of(4)
+    assert first == epochs_of(4)
+    assert first[2:] == epochs_of(2, first_epoch=2)
+    orders = [tuple(epoch) for epoch in first + epochs_of(4, seed=1)]
+    assert len(set(orders)) == len(orders)
+
+
+def test_epoch_seeds_repeat_dropout():
+    model = models.mnist_highway(2, input_shape=(12, 12, 1))
+    callback = EpochSeeds(seed=3)
+    callback.set_model(model)
+    images = np.ones((4, 12, 12, 1), "float32")
+
+    def outputs(epoch, calls=2):
+        callback.on_epoch_begin(epoch)
+        return [ops.convert_to_numpy(model(images, training=True)) for _ in range(calls)]
+
+    first, other = outputs(5), outputs(6)
+    np.testing.assert_array_equal(first, outputs(5))
+    assert not np.allclose(first[0], first[1]) and not np.allclose(first, other)
+    states = [v for v in model.variables if "seed_generator" in v.path]
+    callback.on_epoch_begin(0)
+    assert len({tuple(np.asarray(state)) for state in states}) == len(states) == 4
+
+
+# Runs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs, with seeds 0 and 1."""
+    keras.utils.set_random_seed(11)  # what went before must not matter
+    out = tmp_path_factory.mktemp("two") / "runs"
+    return training.fit_runs("thin-highway-10", 2, out, dataset="digits", **SMALL, epochs=3)
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return runs[0]
+
+
+def test_equal_seeds_give_equal_runs(run, tmp_path):
+    again = small_fit(tmp_path / "again")
+    assert again.history == run.history
+    assert (again.test_accuracy, again.test_loss) == (run.test_accuracy, run.test_loss)
+    assert_equal_weights(again.folder.final, run.folder.final)
+    assert_equal_weights(again.folder.best, run.folder.best)
+
+
+def test_other_seeds_give_other_runs(runs):
+    first, second = runs
+    assert [r.folder.path.name for r in runs] == ["seed-0", "seed-1"]
+    assert first.history[0]["loss"] != second.history[0]["loss"]
+    assert not np.array_equal(*(weights(r.folder.final)[0] for r in runs))
+
+
+def test_history_is_a_row_an_epoch(run):
+    with run.folder.history.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2"]
+    assert [{k: float(v) for k, v in row.items()} for row in rows] == run.history
+    assert set(rows[0]) == {"epoch", "loss", "accuracy", "val_loss", "val_accuracy"}
+    assert run.history[-1]["loss"] < run.history[0]["loss"]
+
+
+def test_settings_and_results_are_written(run):
+    written = json.loads(run.folder.settings.read_text())
+    recipe = get_recipe("digits").override(epochs=3)
+    expected = {"model": "thin-highway-10", "dataset": "digits", "limit": 128, "seed": 0}
+    expected |= {"model_options": {"depth": 3}, "class_names": list("0123456789")}
+    assert {key: written[key] for key in expected} == expected
+    assert written["recipe"] == json.loads(json.dumps(dataclasses.asdict(recipe)))
+    assert written["results"] == {
+        "test_accuracy": run.test_accuracy,
+        "test_loss": run.test_loss,
+        "best_epoch": run.best_epoch,
+        "seconds": run.seconds,
+    }
+
+
+def test_saved_networks_take_raw_images(run):
+    images = data.load("digits")
+    best = keras.models.load_model(run.folder.best)
+    assert training.evaluate(best, images) == (run.test_loss, run.test_accuracy)
+    right = np.argmax(best.predict(images.x_test, verbose=0), -1) == images.y_test
+    assert right.mean() == pytest.approx(run.test_accuracy)
+
+
+def test_best_and_final_are_of_their_epochs(run):
+    images = data.load("digits")
+    held_out = dataclasses.replace(images, x_test=images.x_val, y_test=images.y_val)
+    for path, epoch in ((run.folder.best, run.best_epoch), (run.folder.final, 3)):
+        _, accuracy = training.evaluate(keras.models.load_model(path), held_out)
+        assert accuracy == pytest.approx(run.history[epoch - 1]["val_accuracy"], abs=1e-6)
+    assert run.history[run.best_epoch - 1]["val_accuracy"] == max(
+        row["val_accuracy"] for row in run.history
+    )
+
+
+def test_nothing_half_written_stays(run):
+    assert not list(run.folder.path.rglob(".*"))
+
+
+def test_tensorboard_gets_events(run):
+    pytest.importorskip("tensorflow", reason="Keras writes TensorBoard's files with TensorFlow")
+    assert list(run.folder.tensorboard.rglob("events.out.tfevents*"))
+
+
+def test_without_tensorflow_there_are_no_events(tmp_path, monkeypatch):
+    find = trainer.importlib.util.find_spec
+    monkeypatch.setattr(
+        trainer.importlib.util, "find_spec", lambda n: None if n == "tensorflow" else find(n)
+    )
+    assert not small_fit(tmp_path / "run", epochs=1).folder.tensorboard.exists()
+
+
+def test_everything_at_once_without_held_out_images(tmp_path):
+    """The authors' recipe for CIFAR: contrast, mean image, crops, mirrors, dropout, L2."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (60, 12, 12, 3), "uint8"), np.arange(60) % 3
+    np.savez(tmp_path / "small.npz", x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
+    sizes = {"batch_size": 20, "epochs": 2, "model_options": {"width": 3}, "verbose": 0}
+    run = training.fit(
+        "mnist-highway-16", tmp_path / "small.npz", "cifar", tmp_path / "run", **sizes
+    )
+    assert run.best_epoch == 2 and set(run.history[0]) == {"epoch", "loss", "accuracy"}
+    assert_equal_weights(run.folder.best, run.folder.final)
+    steps = [layer.name for layer in keras.models.load_model(run.folder.best).layers]
+    assert steps == ["preprocessor", "mnist-highway-16"]
+
+
+def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
+    for resume in (False, True):
+        with pytest.raises(
+            training.TrainingDiverged, match=r"A lower `learning_rate` helps. Received: .*=1e\+38"
+        ):
+            small_fit(tmp_path / "run", learning_rate=1e38, resume=resume)
+        names = {path.name for path in (tmp_path / "run").iterdir()}
+        assert names <= {"run.json", "history.csv", "tensorboard"}
+        assert "results" not in json.loads((tmp_path / "run" / "run.json").read_text())
+
+
+def test_a_run_is_not_overwritten(run):
+    before = run.folder.settings.read_bytes()
+    with pytest.raises(ValueError, match=r"`out` already holds a run.*--resume .* another folder"):
+        small_fit(run.folder.path)
+    assert run.folder.settings.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 1}, "seed: 0 -> 1"),
+        ({"epochs": 9}, "recipe: .*'epochs': 3.* -> .*'epochs': 9"),
+        ({"model_options": {"depth": 4}}, "model_options: {'depth': 3} -> {'depth': 4}"),
+        ({"limit": 64}, "limit: 128 -> 64"),
+    ],
+)
+def test_a_run_resumes_with_its_own_settings(run, changes, message):
+    with pytest.raises(ValueError, match=f"the settings it was started with. {message}"):
+        small_fit(run.folder.path, resume=True, **changes)
+
+
+def test_resuming_an_ended_run_gives_its_result(run):
+    again = small_fit(run.folder.path, resume=True)
+    assert dataclasses.replace(again, seconds=0) == dataclasses.replace(
+        run, folder=again.folder, seconds=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": -1}, "`seed` must be an integer from 0 to .* Received: seed=-1"),
+        ({"seed": 0.5}, "`seed` must be an integer"),
+        ({"preprocessing": ("wash",)}, "`steps` must be a sequence of names from 'scale'"),
+        ({"augmentation": "mirror"}, "`steps` must be a sequence of names from 'crop8'"),
+        ({"model_options": {"depth": 0}}, "`depth` must be a positive integer"),
+        ({"limit": 0}, "`limit` must be a positive integer"),
+    ],
+)
+def test_a_mistake_leaves_no_folder(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        small_fit(tmp_path / "run", **arguments)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("runs", [0, -1, 2.0, True, "3"])
+def test_runs_must_be_a_positive_integer(runs):
+    with pytest.raises(ValueError, match=r"`runs` must be a positive integer. Received: runs="):
+        training.fit_runs("thin-highway-10", runs)
+
+
+def test_summary():
+    assert training.summary([0.99431]) == "99.43"
+    assert training.summary([0.99, 0.98, 0.97]) == "99.00 (98.00 ± 1.00)"

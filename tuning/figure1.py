@@ -1,0 +1,99 @@
+"""Figure 1 of the paper, from the searches on disk: tables as CSV, panels as PNG."""
+
+import csv
+import pathlib
+
+import numpy as np
+
+from highway_keras.training.curves import COLOURS
+from highway_keras.training.run_folder import replacing
+from highway_keras.tuning.records import bias_rows, curve_rows, read_searches, top_rows
+
+LINES = {"highway": "-", "plain": "--", "residual": ":"}
+
+
+def draw_figure1(searches, out):
+    """Draws both panels of Figure 1, and the loss over transform bias and depth.
+
+    Args:
+        searches: Folder of searches, as `run_searches` leaves it.
+        out: Folder for `figure1.png`, `figure1-curves.csv`, `figure1-top10.csv`,
+            `transform-bias.png` and `transform-bias.csv`.
+
+    Returns:
+        The rows of `figure1-top10.csv`, dictionaries.
+
+    Raises:
+        ValueError: If there is no search with a result.
+    """
+    found, out = read_searches(searches), pathlib.Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    tops, biases = top_rows(found), bias_rows(found)
+    _write_csv(out / "figure1-curves.csv", curve_rows(found))
+    _write_csv(out / "figure1-top10.csv", tops)
+    _draw_panels(found, tops, out / "figure1.png")
+    if biases:
+        _write_csv(out / "transform-bias.csv", biases)
+        _draw_biases(biases, out / "transform-bias.png")
+    return tops
+
+
+def _write_csv(path, rows):
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _draw_panels(searches, tops, path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    depths = sorted({search.depth for search in searches})
+    for search in searches:
+        losses = search.trials[0].losses
+        colour = COLOURS[depths.index(search.depth) % len(COLOURS)]
+        label = f"{search.kind} {search.depth}"
+        style = {"ls": LINES[search.kind], "color": colour, "label": label}
+        left.semilogy(range(1, len(losses) + 1), losses, **style)
+    for kind, line in LINES.items():
+        rows = [row for row in tops if row["kind"] == kind]
+        if rows:
+            means = [row["top10_mean"] for row in rows]
+            right.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
+    left.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
+    right.set(title="mean of the top 10", xlabel="hidden layers")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    right.set_xticks(depths)
+    for axes in (left, right):
+        axes.grid(which="both", alpha=0.25)
+        axes.legend(frameon=False, fontsize="small")
+    _save(figure, path)
+
+
+def _draw_biases(rows, path):
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 3.2), layout="constrained")
+    depths = sorted({row["depth"] for row in rows})
+    lows = sorted({row["bias_from"] for row in rows})
+    for axes, what in zip(figure.subplots(1, 2), ("best", "median"), strict=True):
+        cells = np.full((len(depths), len(lows)), np.nan)
+        for row in rows:
+            if row["n"]:
+                cells[depths.index(row["depth"]), lows.index(row["bias_from"])] = row[what]
+        picture = axes.pcolormesh(cells, norm=LogNorm(), cmap="viridis")
+        axes.set_xticks(range(len(lows) + 1), [*lows, lows[-1] + 1])
+        axes.set_yticks(np.arange(len(depths)) + 0.5, depths)
+        axes.set(
+            title=f"{what} trial", xlabel="transform bias at the start", ylabel="hidden layers"
+        )
+        figure.colorbar(picture, ax=axes, label="training loss (nats)")
+    _save(figure, path)
+
+
+def _save(figure, path):
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)

@@ -1,0 +1,67 @@
+"""keras-tuner's random search, safe to kill at any moment."""
+
+import json
+import os
+import pathlib
+
+import keras_tuner
+
+from highway_keras.training.run_folder import replacing
+
+ENDED = ("COMPLETED", "FAILED")
+
+
+class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
+    """The stock `RandomSearchOracle`, which draws the same trials, with a state that survives.
+
+    The stock one saves a trial and the list of trials one after the other, and writes over what it
+    replaces. Killed in between, it loses trials or does them twice. Here every file is replaced as
+    a whole, and `reload` believes the trials' own files over the list.
+
+    A trial that was running starts anew, with the hyperparameters it had, so its curve reaches the
+    disk only when it ends.
+    """
+
+    @keras_tuner.synchronized
+    def create_trial(self, tuner_id):
+        trial = super().create_trial(tuner_id)
+        trial.metrics = type(trial.metrics)()  # what a killed worker had reported so far
+        return trial
+
+    @keras_tuner.synchronized
+    def end_trial(self, trial):
+        # After a restart of the chief, two workers can come to the end of the same trial.
+        if trial.trial_id not in self.end_order:
+            if trial.trial_id in self._retry_queue:
+                self._retry_queue.remove(trial.trial_id)
+            # A worker has them in half the digits: the protocol between processes is float32.
+            trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
+            super().end_trial(trial)
+
+    def save(self):
+        write_json(self._get_oracle_fname(), self.get_state())
+
+    def _save_trial(self, trial):
+        if trial.status == "RUNNING" and trial.metrics.metrics:
+            return
+        path = os.path.join(self._get_trial_dir(trial.trial_id), "trial.json")
+        write_json(path, trial.get_state())
+
+    def reload(self):
+        super().reload()
+        ids = sorted(self.trials)
+        ended = [i for i in ids if self.trials[i].status in ENDED]
+        self.start_order += [i for i in ids if i not in self.start_order]
+        self.end_order = [i for i in self.end_order if i in ended]
+        self.end_order += [i for i in ended if i not in self.end_order]
+        self.ongoing_trials = {}
+        # Taken from its end, so the first trial comes first.
+        self._retry_queue = [i for i in reversed(ids) if i not in ended]
+        # A trial that the list had missed must not be drawn again.
+        for trial in self.trials.values():
+            self._record_values(trial)
+
+
+def write_json(path, state):
+    with replacing(pathlib.Path(path)) as temporary:
+        temporary.write_text(json.dumps(state), encoding="utf-8")

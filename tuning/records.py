@@ -1,0 +1,123 @@
+"""Searches read back from disk, and the tables of Figure 1 made of them."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import statistics
+
+from highway_keras.training.run_folder import RunFolder
+
+TOP = 10  # the paper's: the mean of the top 10 of 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One trial: its hyperparameters, its training loss by epoch and the lowest of them.
+
+    Attributes:
+        values: Hyperparameters, a dictionary.
+        losses: Mean loss over the batches of each epoch, in nats.
+        score: The lowest of them; infinite if the trial failed.
+    """
+
+    values: dict
+    losses: list
+    score: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """The trials of one kind and depth that have ended, and what they were run with.
+
+    Attributes:
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        depth: Number of hidden layers.
+        settings: What `run.json` holds.
+        trials: A list of `Trial`, the best first.
+    """
+
+    kind: str
+    depth: int
+    settings: dict
+    trials: list
+
+    @property
+    def completed(self):
+        """The trials that did not fail."""
+        return [trial for trial in self.trials if math.isfinite(trial.score)]
+
+
+def read_searches(folder):
+    """The searches in the folders of `folder`, by kind and depth; those without a result are not.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    searches = [_read(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
+    searches = [search for search in searches if search and search.completed]
+    if not searches:
+        raise ValueError(
+            "`search` must be a folder that `highway-keras search --out` wrote, with trials that "
+            f"have ended. Received: search={folder}."
+        )
+    return sorted(searches, key=lambda search: (search.kind, search.depth))
+
+
+def _read(folder):
+    run = RunFolder(folder)
+    if not run.settings.exists():
+        return None
+    settings = run.read_json()
+    states = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
+    trials = [_trial(state) for state in states if state["status"] in ("COMPLETED", "FAILED")]
+    trials.sort(key=lambda trial: trial.score)
+    return Search(settings["kind"], settings["depth"], settings, trials)
+
+
+def _trial(state):
+    curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
+    losses = [statistics.fmean(point["value"]) for point in curve]
+    score = state["score"] if state["status"] == "COMPLETED" else math.inf
+    return Trial(state["hyperparameters"]["values"], losses, score)
+
+
+def curve_rows(searches):
+    """The left panel: the training curve of the best trial of each search."""
+    return [
+        {"kind": search.kind, "depth": search.depth, "epoch": epoch, "loss": loss}
+        for search in searches
+        for epoch, loss in enumerate(search.trials[0].losses, start=1)
+    ]
+
+
+def top_rows(searches):
+    """The right panel: the mean of the top 10 of each search, and what it was run with."""
+    rows = []
+    for search in searches:
+        top = [trial.score for trial in search.completed[:TOP]]
+        row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
+        row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
+        row |= {"top10_mean": statistics.fmean(top), "top10_std": statistics.pstdev(top)}
+        row |= {"median": statistics.median(trial.score for trial in search.completed)}
+        keys = ("dataset", "limit", "epochs", "batch_size", "seed")
+        rows.append(row | {key: search.settings[key] for key in keys})
+    return rows
+
+
+def bias_rows(searches):
+    """Loss against the transform bias that highway networks started from, in steps of one."""
+    rows = []
+    for search in searches:
+        if search.kind != "highway":
+            continue
+        for low in range(-10, -1):
+            scores = [
+                trial.score
+                for trial in search.completed
+                if low <= trial.values["transform_bias"] < low + 1
+            ]
+            row = {"depth": search.depth, "bias_from": low, "bias_to": low + 1, "n": len(scores)}
+            best, median = (min(scores), statistics.median(scores)) if scores else ("", "")
+            rows.append(row | {"best": best, "median": median})
+    return rows

@@ -1,0 +1,133 @@
+"""The searches of section 3.1: what is searched, at which size, and where it lands on disk."""
+
+import dataclasses
+import pathlib
+
+import keras
+
+from highway_keras import data
+from highway_keras.training.run_folder import RunFolder, replacing
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.tuner import PopulationRandomSearch
+
+DEPTHS = (10, 20, 50, 100)
+KINDS = ("highway", "plain")
+BATCH_SIZE = 128  # the paper gives none
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """The size of a search.
+
+    Attributes:
+        epochs: Epochs a trial.
+        limit: Number of training images; `None` for all.
+        trials: Trials for each depth and kind; the paper's are 100.
+    """
+
+    epochs: int
+    limit: int | None = None
+    trials: int = 100
+
+
+PRESETS = {
+    "laptop": Preset(epochs=10, limit=10_000),  # 8 searches in under 45 minutes on 2 cores
+    "paper": Preset(epochs=400),  # the length of the paper's training curves
+}
+
+
+def run_searches(
+    depths=DEPTHS,
+    kinds=KINDS,
+    trials=100,
+    epochs=10,
+    dataset="mnist",
+    out="runs/search",
+    population=None,
+    resume=False,
+    limit=None,
+    seed=0,
+    data_dir=None,
+    verbose="auto",
+):
+    """Searches for the hyperparameters with the lowest training loss, for each kind and depth.
+
+    Like the paper, it trains on all training images (or `limit` of them) and holds out none: the
+    question is how well a network can be optimized. A trial's score is the lowest mean loss over
+    the batches of an epoch. Each search has a folder in `out`, named as the network in the zoo:
+    keras-tuner's files, the settings in `run.json`, and `best.keras`, the best network with its
+    preprocessing.
+
+    Args:
+        depths: Numbers of hidden layers.
+        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        trials: Trials for each.
+        epochs: Epochs a trial.
+        dataset: Name or `.npz` for `highway_keras.data.load`.
+        out: Folder of the searches.
+        population: Trials to train at once; default: what memory allows.
+        resume: Whether to continue searches that are in `out`.
+        limit: Number of training images; default all.
+        seed: Non-negative integer.
+        data_dir: Where TFDS keeps its data.
+        verbose: `"auto"` for a line of progress, 0 for none.
+
+    Returns:
+        The folders of the searches.
+
+    Raises:
+        ValueError: If an argument is out of its range, or a folder holds another search.
+
+    Example:
+
+    >>> from highway_keras import tuning
+    >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
+    """
+    images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    shape = {"input_shape": images.input_shape, "classes": images.classes}
+    hypermodels = [HighwayHyperModel(d, kind, **shape) for kind in kinds for d in depths]
+    tuners = []
+    for hypermodel in hypermodels:
+        settings = {
+            "kind": hypermodel.kind,
+            "depth": hypermodel.depth,
+            "trials": trials,
+            "epochs": epochs,
+            "batch_size": BATCH_SIZE,
+            "dataset": str(dataset),
+            "class_names": list(images.class_names),
+            "limit": limit,
+            "seed": seed,
+        }
+        tuners.append(_open(hypermodel, settings, pathlib.Path(out), population, resume))
+    preprocess = data.preprocessor(("scale",), images.x_train)
+    x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
+    for tuner in tuners:
+        tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
+        _save_best(tuner, preprocess)
+    return [pathlib.Path(tuner.project_dir) for tuner in tuners]
+
+
+def _open(hypermodel, settings, out, population, resume):
+    name = f"thin-{hypermodel.kind}-{hypermodel.depth}"
+    tuner = PopulationRandomSearch(
+        hypermodel,
+        "loss",
+        max_trials=settings["trials"],
+        seed=settings["seed"],
+        population=population,
+        directory=out,
+        project_name=name,
+    )
+    RunFolder(out / name).open(settings, resume)
+    return tuner
+
+
+def _save_best(tuner, preprocess):
+    path = pathlib.Path(tuner.project_dir) / "best.keras"
+    if tuner.oracle.get_best_trials(1)[0].status != "COMPLETED":  # none did
+        return
+    best = tuner.get_best_models()[0]
+    complete = keras.Sequential([preprocess, best], name=best.name)
+    with replacing(path) as temporary:
+        complete.save(temporary)

@@ -1,0 +1,272 @@
+"""A keras-tuner tuner that trains many trials at once."""
+
+import os
+import pathlib
+
+import keras_tuner
+import numpy as np
+
+from highway_keras.layers.options import check_positive_integer
+from highway_keras.training.run_folder import replacing
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.memory import population_size
+from highway_keras.tuning.oracle import ResumableOracle, write_json
+from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.progress import Progress
+from highway_keras.tuning.weights import assign, draw
+
+METRICS = ("loss", "accuracy")
+
+
+class PopulationRandomSearch(keras_tuner.Tuner):
+    """Random search that trains its trials in populations: one compilation for all of them.
+
+    Trials of one hypermodel share their shapes, so a population of them runs as one program with
+    a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
+    keras-tuner's own. All trials see the same batches, drawn from `seed`; a trial starts from
+    weights drawn from `seed` and its number. Its result is that of training it alone.
+
+    The search can be killed at any moment and continues when it is called again with the same
+    arguments: no trial is lost and none is done twice.
+
+    With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
+    one as `"chief"` that hands out trials, each other one as a worker with its own id; a worker
+    that was killed must come back under its id. All use the same folder. The chief listens on
+    `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It asks nobody for a password: give it another
+    address only in a network where everybody may reach it.
+
+    Args:
+        hypermodel: A `HighwayHyperModel`.
+        objective: What to minimize or maximize: `"loss"`, `"accuracy"` (over an epoch's batches),
+            `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
+        max_trials: Number of trials.
+        seed: Non-negative integer; decides hyperparameters, weights and order of images.
+        population: Number of trials to train at once. Default: what memory allows.
+        keep_models: Weights of so many of the best trials are kept, for `get_best_models`.
+        **kwargs: keras-tuner's, such as `directory`, `project_name` and `overwrite`.
+
+    Raises:
+        TypeError: If `hypermodel` is not a `HighwayHyperModel`.
+        ValueError: If an argument is out of its range.
+
+    Example:
+
+    >>> from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+    >>> tuner = PopulationRandomSearch(
+    ...     HighwayHyperModel(depth=50), "val_loss", max_trials=100, project_name="depth-50"
+    ... )
+    >>> tuner.search(x, y, validation_data=(x_val, y_val), epochs=5)  # doctest: +SKIP
+    >>> best = tuner.get_best_models()[0]  # doctest: +SKIP
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
+    """
+
+    def __init__(
+        self,
+        hypermodel,
+        objective="loss",
+        max_trials=100,
+        seed=0,
+        population=None,
+        keep_models=10,
+        **kwargs,
+    ):
+        if not isinstance(hypermodel, HighwayHyperModel):
+            raise TypeError(
+                "`hypermodel` must be a `HighwayHyperModel`; for others there is "
+                f"`keras_tuner.RandomSearch`. Received: hypermodel={hypermodel!r}."
+            )
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"`seed` must be a non-negative integer. Received: seed={seed!r}.")
+        check_positive_integer("max_trials", max_trials)
+        check_positive_integer("keep_models", keep_models)
+        self.seed, self.max_trials, self.keep_models = seed, max_trials, keep_models
+        self.population = check_positive_integer(
+            "population", population, none="what memory allows"
+        )
+        self._template = None
+        if "KERASTUNER_ORACLE_PORT" in os.environ:
+            os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
+        oracle = ResumableOracle(
+            objective,
+            max_trials,
+            seed=seed + 1,  # the stock oracle takes 0 for "any"
+            max_consecutive_failed_trials=max_trials + 1,  # a failed trial is a result, too
+        )
+        oracle.verbose = 0
+        super().__init__(oracle, hypermodel, **kwargs)
+
+    def _populate_initial_space(self):
+        # The stock way finds the space by building the model again and again.
+        space = self.oracle.get_space()
+        self.hypermodel.declare_hyperparameters(space)
+        self.oracle.update_space(space)
+
+    def get_state(self):
+        # Killed workers ask for their trials by place in the population, which must not shrink.
+        return {"population": self.population}
+
+    def set_state(self, state):
+        self.population = self.population or state["population"]
+
+    def save(self):
+        if not self._is_worker():
+            self.oracle.save()
+        write_json(self._get_tuner_fname(), self.get_state())
+
+    def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
+        """Trains trials until `max_trials` of them have ended.
+
+        Args:
+            x: Images or flat inputs, an array `(n, ...)`, scaled as the network is to see them.
+            y: Class numbers, an array `(n,)`.
+            validation_data: `(x, y)` to measure every trial on after every epoch.
+            epochs: Epochs a trial.
+            batch_size: Images a step.
+            verbose: `"auto"` for a line of progress, 0 for none.
+
+        Raises:
+            ValueError: If the arrays do not fit the hypermodel or one another.
+        """
+        if self._is_chief():
+            super().search(verbose=0)
+            return
+        check_positive_integer("epochs", epochs)
+        check_positive_integer("batch_size", batch_size)
+        sets = {"": Images(*self._checked(x, y, "x", "y"), batch_size)}
+        if validation_data is not None:
+            name = "validation_data"
+            sets["val_"] = Images(*self._checked(*validation_data, name, name), batch_size)
+        self._check_objective(sets)
+        self.population = self.population or population_size(
+            self.hypermodel, batch_size, self.max_trials
+        )
+        self.save()  # else a search killed before its first trial ends would not be reloaded
+        self._search(sets, epochs, verbose)
+
+    def _search(self, sets, epochs, verbose):
+        ended = 0 if self._is_worker() else len(self.oracle.end_order)
+        objective = self.oracle.objective.name
+        progress = Progress(self.project_name, self.max_trials, ended, objective, verbose)
+        slots = [f"{self.tuner_id}-{slot}" for slot in range(self.population)]
+        while slots:
+            asked = [self.oracle.create_trial(slot) for slot in slots]
+            # A slot that was told to stop must not ask again: the chief may be gone by then.
+            running = [trial.status == "RUNNING" for trial in asked]
+            slots = [slot for slot, runs in zip(slots, running, strict=True) if runs]
+            trials = [trial for trial, runs in zip(asked, running, strict=True) if runs]
+            if trials:
+                self._run(trials, sets, epochs, progress)
+
+    def _run(self, trials, sets, epochs, progress):
+        """Trains one population from start to end, and reports it to the oracle."""
+        values = [trial.hyperparameters.values for trial in trials]
+        starts = [
+            draw(self.hypermodel, v, [self.seed, int(trial.trial_id)])
+            for v, trial in zip(values, trials, strict=True)
+        ]
+        population = Population(self.hypermodel.kind, values, starts)
+        scores = np.full(len(trials), np.inf)
+        for epoch in range(epochs):
+            order = np.random.default_rng([self.seed, epoch]).permutation(sets[""].size)
+            logs = dict(zip(METRICS, population.train(sets[""], epoch, order), strict=True))
+            if "val_" in sets:
+                measured = population.evaluate(sets["val_"])
+                logs |= {f"val_{m}": v for m, v in zip(METRICS, measured, strict=True)}
+            self._report(trials, logs, epoch)
+            scores = self._keep_better(population, logs, scores)
+            progress.update(self._best_score(), running=len(trials) * (epoch + 1) / epochs)
+            if not np.isfinite(logs["loss"]).any():
+                break
+        scores = np.where(np.isfinite(logs["loss"]), scores, np.inf)
+        self._end(trials, population, scores)
+        progress.update(self._best_score(), ended=len(trials))
+
+    def _report(self, trials, logs, epoch):
+        for index, trial in enumerate(trials):
+            values = {name: float(column[index]) for name, column in logs.items()}
+            if all(map(np.isfinite, values.values())):
+                self.oracle.update_trial(trial.trial_id, values, step=epoch)
+
+    def _keep_better(self, population, logs, scores):
+        """Has the population remember the trials whose objective is the best of theirs so far."""
+        objective = self.oracle.objective
+        sign = -1 if objective.direction == "max" else 1
+        new = sign * logs[objective.name]
+        improved = (new < scores) & np.isfinite(logs["loss"])
+        population.keep(improved)
+        return np.where(improved, new, scores)
+
+    def _end(self, trials, population, scores):
+        """Ends the trials: weights of the best to disk first, then the oracle."""
+        for index in np.argsort(scores)[: self.keep_models]:
+            if np.isfinite(scores[index]):
+                self._save_weights(trials[index].trial_id, population.best_weights(index))
+        for trial, score in zip(trials, scores, strict=True):
+            trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
+            if trial.status == "FAILED":
+                trial.message = "The loss left the finite numbers."
+            self.oracle.end_trial(trial)
+        self._drop_weights()
+
+    def _save_weights(self, trial_id, weights):
+        if self._template is None:
+            space = keras_tuner.HyperParameters()
+            self._template = self.hypermodel.build(space)
+        assign(self._template, weights)
+        with replacing(pathlib.Path(self._get_checkpoint_fname(trial_id))) as temporary:
+            self._template.save_weights(temporary)
+
+    def _drop_weights(self):
+        """Deletes the weights of trials that have ended and are no longer among the best."""
+        best = {trial.trial_id for trial in self.oracle.get_best_trials(self.keep_models)}
+        for path in pathlib.Path(self.project_dir).glob("trial_*/checkpoint.weights.h5"):
+            trial_id = path.parent.name.removeprefix("trial_")
+            # Another worker's trial may not have ended yet.
+            if trial_id not in best and self.oracle.get_trial(trial_id).status == "COMPLETED":
+                path.unlink(missing_ok=True)
+
+    def load_model(self, trial):
+        path = self._get_checkpoint_fname(trial.trial_id)
+        if not os.path.exists(path):
+            raise ValueError(
+                f"Trial {trial.trial_id} has no weights on disk: it failed, or is not among the "
+                f"best trials. Received: keep_models={self.keep_models}; more keeps more."
+            )
+        return super().load_model(trial)
+
+    def _best_score(self):
+        best = self.oracle.get_best_trials(1)
+        return best[0].score if best else None
+
+    def _is_chief(self):
+        return "KERASTUNER_ORACLE_IP" in os.environ and "chief" in self.tuner_id
+
+    def _checked(self, x, y, x_name, y_name):
+        x, y = np.asarray(x), np.asarray(y)
+        inputs = self.hypermodel.inputs
+        if x.ndim < 2 or not len(x) or x[0].size != inputs:
+            raise ValueError(
+                f"`{x_name}` must hold inputs of the hypermodel's shape "
+                f"{self.hypermodel.input_shape}. Received: shape={x.shape}."
+            )
+        if y.size != len(x):
+            raise ValueError(
+                f"`{y_name}` must hold one class number for each input. "
+                f"Received: {y.shape} for {len(x)} inputs."
+            )
+        if y.min() < 0 or y.max() >= self.hypermodel.classes:
+            raise ValueError(
+                f"`{y_name}` must hold class numbers from 0 to {self.hypermodel.classes - 1}. "
+                f"Received: {y.min()} to {y.max()}."
+            )
+        return x, y
+
+    def _check_objective(self, sets):
+        known = [f"{prefix}{metric}" for prefix in sets for metric in METRICS]
+        if getattr(self.oracle.objective, "name", None) not in known:
+            raise ValueError(
+                f"`objective` must be one of {', '.join(known)}; those with `val_` need "
+                f"`validation_data`. Received: {self.oracle.objective}."
+            )

@@ -1,0 +1,72 @@
+"""Weights of one trial: drawn from its number, and handed over to its Keras model.
+
+A trial's weights are a dictionary of arrays. Wherever one layer has no axis to stack over, there is
+one of length 1 instead, so that a population has its trial axis at the same place, 1, everywhere.
+
+```
+first_kernel  (inputs, d)        first_bias  (1, d)
+kernel        (L, d, m * d)      bias        (L, m * d)      m = 2, halves [H | T]; m = 1, [H]
+top_kernel    (1, d, classes)    top_bias    (1, classes)
+```
+"""
+
+import math
+
+import numpy as np
+
+from highway_keras.layers import HighwayStack
+
+
+def draw(hypermodel, values, seed):
+    """Draws the start that `thin_mlp` documents: he_uniform for relu, else glorot_uniform.
+
+    Args:
+        hypermodel: A `HighwayHyperModel`.
+        values: Its hyperparameters, a dictionary.
+        seed: Sequence of integers, such as the search's seed and the trial's number.
+
+    Returns:
+        A dictionary of float32 arrays.
+    """
+    rng = np.random.default_rng(seed)
+    units, blocks, highway = hypermodel.units, hypermodel.depth - 1, hypermodel.kind == "highway"
+
+    def uniform(*shape, he):
+        fan_in, fan_out = shape[-2:]
+        limit = math.sqrt(6 / fan_in if he else 6 / (fan_in + fan_out))
+        return rng.uniform(-limit, limit, shape).astype("float32")
+
+    he = values["activation"] == "relu"
+    parts = [uniform(blocks, units, units, he=he) for _ in range(1 + highway)]
+    bias = np.zeros((blocks, len(parts), units), "float32")
+    if highway:
+        bias[:, 1] = values["transform_bias"]
+    return {
+        "first_kernel": uniform(hypermodel.inputs, units, he=he),
+        "first_bias": np.zeros((1, units), "float32"),
+        "kernel": np.concatenate(parts, axis=-1),
+        "bias": bias.reshape(blocks, -1),
+        "top_kernel": uniform(1, units, hypermodel.classes, he=False),
+        "top_bias": np.zeros((1, hypermodel.classes), "float32"),
+    }
+
+
+def assign(model, weights):
+    """Gives a trial's weights to a Keras model that its hypermodel built."""
+    first, *blocks, top = [layer for layer in model.layers if layer.weights]
+    _assign(first, weights["first_kernel"], weights["first_bias"][0])
+    _assign(top, weights["top_kernel"][0], weights["top_bias"][0])
+    if isinstance(blocks[0], HighwayStack):
+        _assign(blocks[0], weights["kernel"], weights["bias"])
+    else:
+        for layer, kernel, bias in zip(blocks, weights["kernel"], weights["bias"], strict=True):
+            _assign(layer, kernel, bias)
+
+
+def _assign(layer, kernel, bias):
+    gated = hasattr(layer, "transform_kernel")
+    names = ("", "transform_") if gated else ("",)
+    kernels, biases = (np.split(w, len(names), axis=-1) for w in (kernel, bias))
+    for name, one_kernel, one_bias in zip(names, kernels, biases, strict=True):
+        getattr(layer, f"{name}kernel").assign(one_kernel)
+        getattr(layer, f"{name}bias").assign(one_bias)
