@@ -72,7 +72,15 @@ def _parser():
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_list, _add_fit, _add_evaluate, _add_predict, _add_benchmark):
+    for add in (
+        _add_list,
+        _add_fit,
+        _add_evaluate,
+        _add_predict,
+        _add_benchmark,
+        _add_search,
+        _add_reproduce,
+    ):
         add(commands)
     return parser
 
@@ -239,6 +247,90 @@ def _benchmark(options):
 
 def _say(line):
     print(line, file=sys.stderr, flush=True)
+
+
+def _add_search(commands):
+    command = _command(
+        commands,
+        "search",
+        _search,
+        "Search for hyperparameters of thin networks, as the paper did.",
+    )
+    _add_searches(command)
+    command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
+    command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
+    _add_data(command, "mnist")
+    command.add_argument("--limit", type=int, help="use so many training images only")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
+    command.add_argument("--resume", action="store_true", help="continue searches in that folder")
+
+
+def _add_searches(command):
+    command.add_argument("--depth", type=int, nargs="+", default=[10, 20, 50, 100])
+    command.add_argument(
+        "--kind", nargs="+", default=["highway", "plain"], help="highway, plain, residual"
+    )
+    command.add_argument("--population", type=int, help="train so many trials at once")
+
+
+def _search(options):
+    _import_backend()
+    from highway_keras import tuning
+
+    folders = tuning.run_searches(
+        options.depth,
+        options.kind,
+        trials=options.trials,
+        epochs=options.epochs,
+        dataset=options.dataset or "mnist",
+        out=options.out,
+        population=options.population,
+        resume=options.resume,
+        limit=options.limit,
+        seed=options.seed,
+        data_dir=options.data_dir,
+    )
+    for folder in folders:
+        print(f"saved {folder}")
+
+
+def _add_reproduce(commands):
+    command = _command(
+        commands, "reproduce", _reproduce, "Repeat an experiment of the paper, and draw its figure."
+    )
+    command.add_argument("figure", choices=["figure1"])
+    command.add_argument(
+        "--preset",
+        default="laptop",
+        choices=["laptop", "paper"],
+        help="under 45 minutes on 2 cores, or the full size (default: laptop)",
+    )
+    command.add_argument("--search", help="only draw, from the searches in this folder")
+    _add_searches(command)
+    command.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
+    command.set_defaults(resume=True)  # an interrupted one continues
+
+
+def _reproduce(options):
+    _import_backend()
+    from highway_keras import tuning
+
+    searches = options.search or tuning.run_preset(
+        options.preset,
+        options.depth,
+        options.kind,
+        out=options.out,
+        population=options.population,
+        data_dir=options.data_dir,
+    )
+    rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
+    for row in tuning.draw_figure1(searches, options.out):
+        counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
+        rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
+    _print_table(rows, right=range(1, 6))
+    print(f"saved {options.out}")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ import math
 
 import keras
 
-from highway_keras.layers import Highway
+from highway_keras.layers import Highway, HighwayStack
 from highway_keras.layers.options import check_positive_integer
 from highway_keras.models.heads import load_weights, predictions
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
+STACK_FROM = 5  # measured on a CPU: the depth from which the stack trains faster than the chain
 
 
 def thin_mlp(
@@ -24,6 +25,7 @@ def thin_mlp(
     include_top=True,
     weights=None,
     name=None,
+    implementation=None,
 ):
     """A thin network: one plain layer, `depth - 1` highway, plain or residual ones, a softmax.
 
@@ -49,6 +51,9 @@ def thin_mlp(
         include_top: Whether the network ends in the classifier.
         weights: `None`, or the path of a weights file.
         name: Name of the model.
+        implementation: `"stack"` runs the highway layers as one `HighwayStack`, `"layers"` as a
+            chain of `Highway`. Same mathematics. Default: the stack from depth 5 on, where it
+            is the faster one.
 
     Returns:
         An uncompiled `keras.Model`.
@@ -75,25 +80,41 @@ def thin_mlp(
         "activation": activation,
         "kernel_initializer": "he_uniform" if activation == "relu" else "glorot_uniform",
     }
+    gate = {
+        "transform_kernel_initializer": options["kernel_initializer"],
+        "transform_bias_initializer": transform_bias,
+    }
     inputs = keras.Input(input_shape, name="images")
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.Dense(units, **options, name="plain")(x)
-    for index in range(1, depth):
-        x = _hidden_layer(x, kind, units, options, transform_bias, index)
+    if _stacks(implementation, kind, depth):
+        x = HighwayStack(depth - 1, units, **options, **gate, name="highway")(x)
+    else:
+        for index in range(1, depth):
+            x = _hidden_layer(x, kind, units, options, gate, index)
     if include_top:
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
     model = keras.Model(inputs, x, name=name or f"thin-{kind}-{depth}")
     return load_weights(model, weights)
 
 
-def _hidden_layer(x, kind, units, options, transform_bias, index):
+def _stacks(implementation, kind, depth):
+    if implementation not in (None, "stack", "layers"):
+        raise ValueError(
+            "`implementation` must be 'stack', 'layers' or None. "
+            f"Received: implementation={implementation!r}."
+        )
+    if implementation == "stack" and (kind != "highway" or depth < 2):
+        raise ValueError(
+            "`implementation='stack'` needs highway layers, kind='highway' and depth of at least "
+            f"2. Received: kind={kind!r}, depth={depth}."
+        )
+    by_default = kind == "highway" and depth >= STACK_FROM
+    return by_default if implementation is None else implementation == "stack"
+
+
+def _hidden_layer(x, kind, units, options, gate, index):
     if kind == "highway":
-        return Highway(
-            units,
-            **options,
-            transform_kernel_initializer=options["kernel_initializer"],
-            transform_bias_initializer=transform_bias,
-            name=f"highway_{index}",
-        )(x)
+        return Highway(units, **options, **gate, name=f"highway_{index}")(x)
     h = keras.layers.Dense(units, **options, name=f"{kind}_{index}")(x)
     return keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h

@@ -98,11 +98,14 @@ def check_gate(case, x):
     layer = case.make()
     outputs, gate = (array(z) for z in layer(x, return_gate=True))
     np.testing.assert_array_equal(outputs, array(layer(x)))
-    assert gate.shape == case.input_shape
+    assert gate.shape == case.gate_shape
     assert (gate >= 0).all() and (gate <= 1).all()
     inputs = keras.Input(case.input_shape[1:])
     model = keras.Model(inputs, layer(inputs, return_gate=True))
-    assert [z.shape for z in model.outputs] == 2 * [(None, *case.input_shape[1:])]
+    assert [z.shape for z in model.outputs] == [
+        (None, *case.input_shape[1:]),
+        model.compute_output_shape((None, *case.input_shape[1:]))[1],
+    ]
     np.testing.assert_array_equal(array(model(x)[1]), gate)
 
 

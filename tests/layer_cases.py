@@ -11,6 +11,7 @@ from highway_keras.layers import (
     ConvHighway2D,
     ConvHighway3D,
     Highway,
+    HighwayStack,
     HighwayWrapper,
     MatchSize,
     Maxout,
@@ -36,6 +37,11 @@ class Case(NamedTuple):
     @property
     def expected_shape(self):
         return self.output_shape or self.input_shape
+
+    @property
+    def gate_shape(self):
+        """A stack returns the gates of all its layers, depth first."""
+        return tuple(n for n in (self.arguments.get("depth"),) if n) + self.input_shape
 
     @property
     def channel_axis(self):
@@ -87,6 +93,14 @@ CASES = [
     Case("dense-no-bias", Highway, {"use_bias": False}, (4, 6), 84 - 6),
     Case("dense-separate", Highway, SEPARATE, (4, 6), 84),
     Case("dense-bias-number", Highway, {"transform_bias_initializer": -4}, (4, 6), 84),
+    Case("stack", HighwayStack, {"depth": 5}, (4, 6), 5 * 84),
+    Case("stack-one", HighwayStack, {"depth": 1, "units": 6}, (4, 6), 84),
+    Case("stack-rank3", HighwayStack, {"depth": 3, "activation": "elu"}, (4, 5, 6), 3 * 84),
+    Case("stack-learned", HighwayStack, {"depth": 3, **LEARNED}, (4, 6), 3 * 126),
+    Case("stack-carry-options", HighwayStack, {"depth": 3, **CARRY}, (4, 5, 6), 3 * 126),
+    Case("stack-no-bias", HighwayStack, {"depth": 3, "use_bias": False}, (4, 6), 3 * 78),
+    Case("stack-separate", HighwayStack, {"depth": 3, **SEPARATE}, (4, 6), 3 * 84),
+    Case("stack-rematerialize", HighwayStack, {"depth": 3, "rematerialize": True}, (4, 6), 252),
     Case("1d", ConvHighway1D, {"filters": 4, "kernel_size": 3}, (4, 7, 4), 2 * (3 * 16 + 4)),
     Case(
         "1d-causal",

@@ -209,8 +209,9 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
 
 
 def test_divergence_ends_with_1(tmp_path, capsys):
-    command = "fit thin-highway-10 --dataset digits --limit 64 --epochs 1 --learning-rate 1e38"
-    assert run(*command.split(), "--model-set", "depth=2", "--out", tmp_path / "run") == 1
+    command = "fit thin-highway-10 --dataset digits --limit 64 --epochs 1 --learning-rate 1e30"
+    command += " --model-set depth=3 activation=relu"
+    assert run(*command.split(), "--out", tmp_path / "run") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("highway-keras: The training loss is no longer finite after epoch 1. A")
 

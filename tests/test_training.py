@@ -368,17 +368,9 @@ def test_nothing_half_written_stays(run):
     assert not list(run.folder.path.rglob(".*"))
 
 
-def test_tensorboard_gets_events(run):
-    pytest.importorskip("tensorflow", reason="Keras writes TensorBoard's files with TensorFlow")
-    assert list(run.folder.tensorboard.rglob("events.out.tfevents*"))
-
-
-def test_without_tensorflow_there_are_no_events(tmp_path, monkeypatch):
-    find = trainer.importlib.util.find_spec
-    monkeypatch.setattr(
-        trainer.importlib.util, "find_spec", lambda n: None if n == "tensorflow" else find(n)
-    )
-    assert not small_fit(tmp_path / "run", epochs=1).folder.tensorboard.exists()
+def test_tensorboard_gets_events_where_tensorflow_runs(run):
+    events = list(run.folder.tensorboard.rglob("events.out.tfevents*"))
+    assert bool(events) == (keras.backend.backend() == "tensorflow")
 
 
 def test_everything_at_once_without_held_out_images(tmp_path):
@@ -399,9 +391,14 @@ def test_everything_at_once_without_held_out_images(tmp_path):
 def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
     for resume in (False, True):
         with pytest.raises(
-            training.TrainingDiverged, match=r"A lower `learning_rate` helps. Received: .*=1e\+38"
+            training.TrainingDiverged, match=r"A lower `learning_rate` helps. Received: .*=1e\+30"
         ):
-            small_fit(tmp_path / "run", learning_rate=1e38, resume=resume)
+            small_fit(
+                tmp_path / "run",
+                learning_rate=1e30,
+                model_options={"depth": 3, "activation": "relu"},
+                resume=resume,
+            )
         names = {path.name for path in (tmp_path / "run").iterdir()}
         assert names <= {"run.json", "history.csv", "tensorboard"}
         assert "results" not in json.loads((tmp_path / "run" / "run.json").read_text())

@@ -9,6 +9,7 @@ _NAMES = {
     "PRESETS": "searches",
     "PopulationRandomSearch": "tuner",
     "draw_figure1": "figure1",
+    "run_preset": "searches",
     "run_searches": "searches",
 }
 __all__ = [*_NAMES]

@@ -6,10 +6,8 @@ import keras
 import psutil
 
 FLOAT = 4  # bytes
-SHARE = (
-    0.5  # of the memory that is free; the rest is for images, compiler and whoever else is there
-)
-# Measured on 2 cores: a trial costs a CPU the same at 4 and at 25 to a population. Small ones report
+SHARE = 0.5  # of the free memory; the rest is for images, the compiler and other programs
+# Measured on 2 cores: a trial costs a CPU the same at 4 as at 25 to a population. Small ones end
 # sooner, and leave less to do again after an interruption.
 MOST_ON_A_CPU = 20
 UNKNOWN_GPU = 4 * 2**30  # TensorFlow has no public way to ask

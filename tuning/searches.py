@@ -1,6 +1,7 @@
 """The searches of section 3.1: what is searched, at which size, and where it lands on disk."""
 
 import dataclasses
+import os
 import pathlib
 
 import keras
@@ -83,51 +84,66 @@ def run_searches(
     >>> from highway_keras import tuning
     >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
     """
+    if "KERASTUNER_ORACLE_PORT" in os.environ and len(depths) * len(kinds) > 1:
+        raise ValueError(
+            "Processes that share a search take one depth and one kind at a time. "
+            f"Received: depths={list(depths)}, kinds={list(kinds)}."
+        )
     images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
+    source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
     shape = {"input_shape": images.input_shape, "classes": images.classes}
     hypermodels = [HighwayHyperModel(d, kind, **shape) for kind in kinds for d in depths]
-    tuners = []
-    for hypermodel in hypermodels:
-        settings = {
-            "kind": hypermodel.kind,
-            "depth": hypermodel.depth,
-            "trials": trials,
-            "epochs": epochs,
-            "batch_size": BATCH_SIZE,
-            "dataset": str(dataset),
-            "class_names": list(images.class_names),
-            "limit": limit,
-            "seed": seed,
-        }
-        tuners.append(_open(hypermodel, settings, pathlib.Path(out), population, resume))
+    tuners = [
+        PopulationRandomSearch(
+            hypermodel,
+            max_trials=trials,
+            seed=seed,
+            population=population,
+            directory=out,
+            project_name=f"thin-{hypermodel.kind}-{hypermodel.depth}",
+        )
+        for hypermodel in hypermodels
+    ]
+    _open_folders(tuners, {**size, **source}, resume)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
     for tuner in tuners:
         tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
-        _save_best(tuner, preprocess)
+        if not tuner.is_worker:
+            _save_best(tuner, preprocess)
     return [pathlib.Path(tuner.project_dir) for tuner in tuners]
 
 
-def _open(hypermodel, settings, out, population, resume):
-    name = f"thin-{hypermodel.kind}-{hypermodel.depth}"
-    tuner = PopulationRandomSearch(
-        hypermodel,
-        "loss",
-        max_trials=settings["trials"],
-        seed=settings["seed"],
-        population=population,
-        directory=out,
-        project_name=name,
-    )
-    RunFolder(out / name).open(settings, resume)
-    return tuner
+def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
+    """Runs, or continues, the searches of a preset on MNIST in `OUT/searches`, and returns that.
+
+    Args:
+        name: `"laptop"` or `"paper"`.
+        depths: Numbers of hidden layers.
+        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        out: Folder.
+        **arguments: As for `run_searches`.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}.")
+    size, searches = dataclasses.asdict(PRESETS[name]), pathlib.Path(out) / "searches"
+    run_searches(depths, kinds, out=searches, resume=True, **size, **arguments)
+    return searches
+
+
+def _open_folders(tuners, settings, resume):
+    folders = {tuner: RunFolder(tuner.project_dir) for tuner in tuners}
+    # Those that are there come first: if one is not to be resumed, the others are not begun.
+    for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
+        own = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
+        folders[tuner].open({**own, **settings}, resume or tuner.is_worker)
 
 
 def _save_best(tuner, preprocess):
-    path = pathlib.Path(tuner.project_dir) / "best.keras"
-    if tuner.oracle.get_best_trials(1)[0].status != "COMPLETED":  # none did
+    if tuner.oracle.get_best_trials(1)[0].status != "COMPLETED":
         return
     best = tuner.get_best_models()[0]
     complete = keras.Sequential([preprocess, best], name=best.name)
-    with replacing(path) as temporary:
+    with replacing(pathlib.Path(tuner.project_dir) / "best.keras") as temporary:
         complete.save(temporary)

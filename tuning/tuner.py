@@ -97,6 +97,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         oracle.verbose = 0
         super().__init__(oracle, hypermodel, **kwargs)
 
+    @property
+    def is_chief(self):
+        """Whether this process hands out the trials of a search that several share."""
+        return "KERASTUNER_ORACLE_IP" in os.environ and "chief" in self.tuner_id
+
+    @property
+    def is_worker(self):
+        """Whether this process takes its trials from a chief."""
+        return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
+
     def _populate_initial_space(self):
         # The stock way finds the space by building the model again and again.
         space = self.oracle.get_space()
@@ -111,7 +121,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.population = self.population or state["population"]
 
     def save(self):
-        if not self._is_worker():
+        if not self.is_worker:
             self.oracle.save()
         write_json(self._get_tuner_fname(), self.get_state())
 
@@ -129,7 +139,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         Raises:
             ValueError: If the arrays do not fit the hypermodel or one another.
         """
-        if self._is_chief():
+        if self.is_chief:
             super().search(verbose=0)
             return
         check_positive_integer("epochs", epochs)
@@ -146,7 +156,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self._search(sets, epochs, verbose)
 
     def _search(self, sets, epochs, verbose):
-        ended = 0 if self._is_worker() else len(self.oracle.end_order)
+        ended = 0 if self.is_worker else len(self.oracle.end_order)
         objective = self.oracle.objective.name
         progress = Progress(self.project_name, self.max_trials, ended, objective, verbose)
         slots = [f"{self.tuner_id}-{slot}" for slot in range(self.population)]
@@ -239,9 +249,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def _best_score(self):
         best = self.oracle.get_best_trials(1)
         return best[0].score if best else None
-
-    def _is_chief(self):
-        return "KERASTUNER_ORACLE_IP" in os.environ and "chief" in self.tuner_id
 
     def _checked(self, x, y, x_name, y_name):
         x, y = np.asarray(x), np.asarray(y)

@@ -9,20 +9,27 @@ import importlib
 # They import Keras, which takes seconds; they are loaded when first used.
 _NAMES = {
     "GateMonitor": "monitor",
-    "Lesions": "lesions",
-    "MeanGates": "gates",
+    "Lesions": "lesioning",
+    "MeanGates": "gating",
     "NamedArray": "named_array",
-    "NeededLayers": "lesions",
+    "NeededLayers": "lesioning",
     "analyze": "report",
-    "block_outputs": "gates",
-    "gate_model": "gates",
-    "gates": "gates",
-    "lesions": "lesions",
-    "mean_gates": "gates",
-    "needed_layers": "lesions",
+    "block_outputs": "gating",
+    "gate_model": "gating",
+    "gates": "gating",
+    "lesions": "lesioning",
+    "mean_gates": "gating",
+    "needed_layers": "lesioning",
     "plot_gates": "plots",
     "plot_lesions": "plots",
     "plot_routing": "plots",
-    "transform_biases": "gates",
+    "transform_biases": "gating",
 }
 __all__ = list(_NAMES)
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        module = importlib.import_module(f"highway_keras.analysis.{_NAMES[name]}")
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ def block_biases(graph):
     biases = []
     for call in graph.gated:
         bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
-        biases.extend(bias.reshape(call.depth, -1))
+        biases.extend(bias.reshape(len(call.blocks), -1))
     return biases
 
 

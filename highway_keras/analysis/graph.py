@@ -17,23 +17,17 @@ GATED = (GatedLayer, HighwayWrapper)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Call:
-    """One call of a layer in a graph, with the symbolic tensors that went in and came out."""
+    """One call of a layer in a graph, with the symbolic tensors that went in and came out.
+
+    `blocks` are the numbers of its gated blocks: several for a `HighwayStack`, none for a layer
+    that is not gated.
+    """
 
     layer: keras.Operation
     args: tuple
     kwargs: dict
     outputs: object
-
-    @property
-    def is_gated(self):
-        return isinstance(self.layer, GATED)
-
-    @property
-    def depth(self):
-        """The number of its gated blocks."""
-        if isinstance(self.layer, HighwayStack):
-            return self.layer.depth
-        return int(self.is_gated)
+    blocks: range = range(0)
 
 
 class Graph:
@@ -67,7 +61,7 @@ class Graph:
     @property
     def gated(self):
         """The calls of gated layers."""
-        return [call for call in self.calls if call.is_gated]
+        return [call for call in self.calls if call.blocks]
 
     def repeat(self, visit):
         """Runs the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
@@ -90,9 +84,14 @@ class Graph:
                 results = self._inline(call.layer, keras.tree.flatten(args))
             else:
                 results = call.layer(*args, **kwargs)
-                self.calls.append(Call(call.layer, args, kwargs, results))
+                self._append(call.layer, args, kwargs, results)
             _note(call.outputs, results, tensors)
         return _replace(outputs, tensors)
+
+    def _append(self, layer, args, kwargs, outputs):
+        first = self.calls[-1].blocks.stop if self.calls else 0
+        depth = getattr(layer, "depth", 1) if isinstance(layer, GATED) else 0
+        self.calls.append(Call(layer, args, kwargs, outputs, range(first, first + depth)))
 
 
 def _record(model):
@@ -157,7 +156,7 @@ def _block_names(calls):
     names, seen = [], {}
     for call in calls:
         stack = isinstance(call.layer, HighwayStack)
-        own = [f"{call.layer.name}_{i}" for i in range(call.depth)] if stack else [call.layer.name]
+        own = [f"{call.layer.name}_{i}" for i in range(len(call.blocks))] if stack else [call.layer.name]
         for name in own:
             seen[name] = seen.get(name, 0) + 1
             names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")

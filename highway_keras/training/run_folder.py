@@ -17,7 +17,7 @@ class RunFolder:
     history.csv         a row an epoch
     run.json            settings, and results once it has ended
     state.weights.h5    weights and optimizer, to resume from
-    tensorboard/        for `tensorboard --logdir`
+    tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
     ```
 
     Files are written under another name and renamed, so that a run killed at any moment leaves

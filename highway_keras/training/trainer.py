@@ -1,7 +1,6 @@
 """The one trainer: reads a recipe, trains a network with `model.fit`, leaves a folder."""
 
 import dataclasses
-import importlib.util
 import statistics
 import sys
 import time
@@ -121,6 +120,7 @@ def fit(
     network = card.build(
         input_shape=images.input_shape, classes=images.classes, **(model_options or {})
     )
+    _scale_dropout(network, recipe.dropout)
     run = _Run(network, images, recipe, folder, seed, _verbosity(verbose))
     folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
     return run.train()
@@ -239,7 +239,6 @@ class _Run:
         self.folder.write_json({**self.folder.read_json(), "results": results})
         return result
 
-
     def _draw(self, rows):
         curves = {"training": [row["loss"] for row in rows]}
         if len(self.images.x_val):
@@ -249,10 +248,16 @@ class _Run:
 
 
 def _tensorboard(folder):
-    """Keras writes for TensorBoard with TensorFlow, which other backends do without."""
-    if importlib.util.find_spec("tensorflow") is None:
+    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
+    if keras.backend.backend() != "tensorflow":
         return []
     return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
+
+
+def _scale_dropout(network, factor):
+    for layer in network.layers:
+        if isinstance(layer, keras.layers.Dropout):
+            layer.rate *= factor
 
 
 def _compile(model, optimizer, at_once=1):

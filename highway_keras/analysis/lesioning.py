@@ -14,6 +14,7 @@ from highway_keras.layers import Highway, HighwayStack
 
 # Chosen by measurement: numbers at once in the largest tensor, and samples at once.
 _MOST_NUMBERS, _MOST_SAMPLES = 2**23, 2000
+INTACT = (None,)  # the copies of a tensor before any lesion: one, without a lesion
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     copies = len(graph.blocks) + 1
     scored = lesion_model(graph, labels.shape[1:], from_logits)
     totals = np.zeros((copies, 3))
-    batch_size = batch_size or _batch_size(graph)
+    batch_size = _batch_size(graph) if batch_size is None else batch_size
     for _, (scores,) in run(scored, [*arrays, labels], batch_size, verbose):
         totals += scores.sum(axis=0, dtype="float64")
     loss, error, total = totals.T / samples
@@ -145,46 +146,37 @@ The other 1 are idle.
 def lesion_model(graph, label_shape, from_logits):
     """A model from samples and labels to the `Scores` of the intact network and all lesions."""
     chains = {id(call): chain for chain in _chains(graph) for call in chain}
-    copies = collections.defaultdict(lambda: (None,))  # by tensor: the lesions of its copies
+    copies = {}  # by tensor: which lesion each of its copies has
+
+    def align(x, wanted):
+        return _aligned(x, copies.get(id(x), INTACT), wanted)
 
     def visit(call, *args, **kwargs):
-        wanted = _union(copies[id(x)] for x in keras.tree.flatten((args, kwargs)))
-        args, kwargs = keras.tree.map_structure(
-            lambda x: _aligned(x, copies[id(x)], wanted), (args, kwargs)
-        )
+        inputs = keras.tree.flatten((args, kwargs))
+        wanted = _union(copies.get(id(x), INTACT) for x in inputs)
+        args, kwargs = keras.tree.map_structure(lambda x: align(x, wanted), (args, kwargs))
         chain = chains.get(id(call))
         if chain and chain[0] is not call:
             return args[0]  # the first of the chain has done the work of all
-        if not call.is_gated:
+        if not call.blocks:
             outputs = call.layer(*args, **kwargs)
         elif chain:
             outputs = LesionedChain([c.layer for c in chain], len(wanted))(args[0])
         else:
             outputs = LesionedBlock(call.layer, len(wanted))(args[0])
-        wanted += tuple(n for c in chain or [call] for n in numbers[id(c)])
+        wanted += tuple(n for c in chain or [call] for n in c.blocks)
         copies.update((id(y), wanted) for y in keras.tree.flatten(outputs))
         return outputs
 
-    numbers = _block_numbers(graph)
-    (predictions,) = graph.repeat(visit)
-    every = (None, *range(len(graph.blocks)))
-    predictions = _aligned(predictions, copies[id(predictions)], every)
+    every = (*INTACT, *range(len(graph.blocks)))
+    predictions = align(graph.repeat(visit)[0], every)
     labels = keras.Input(label_shape, dtype="int32", name="labels")
     scores = Scores(len(every), from_logits)([predictions, labels])
     return keras.Model([*graph.inputs, labels], scores)
 
 
-def _block_numbers(graph):
-    numbers, count = collections.defaultdict(range), 0
-    for call in graph.gated:
-        numbers[id(call)] = range(count, count + call.depth)
-        count += call.depth
-    return numbers
-
-
 def _union(copies):
-    lesions = set().union(*copies) - {None}
-    return (None, *sorted(lesions))
+    return (*INTACT, *sorted(set().union(*copies) - {*INTACT}))
 
 
 def _aligned(x, copies, wanted):
@@ -209,8 +201,7 @@ def _chains(graph):
             chains[-1].append(call)
         else:
             chains.append([call])
-    stacks = (HighwayStack,)
-    return [c for c in chains if len(c) > 1 or isinstance(c[0].layer, stacks)]
+    return [c for c in chains if len(c) > 1 or isinstance(c[0].layer, HighwayStack)]
 
 
 def _options(layer):
@@ -236,7 +227,7 @@ def _check_classifier(model, graph, labels):
             f"each. Received: outputs of shape {', '.join(map(str, shapes))}, labels of shape "
             f"{labels.shape}."
         )
-    if any(call.is_gated and call.kwargs.get("return_gate") for call in graph.calls):
+    if any(call.blocks and call.kwargs.get("return_gate") for call in graph.calls):
         raise ValueError(
             "`model` must not use the gates of its layers itself (`return_gate=True`). "
             f"Received: model={model.name!r}. Lesion the model without that use."

@@ -171,7 +171,7 @@ def observer(graph, what, per_position=False):
     seen = []
 
     def visit(call, *args, **kwargs):
-        if not call.is_gated:
+        if not call.blocks:
             return call.layer(*args, **kwargs)
         outputs, gates, *blocks = Observed(call.layer, what, per_position)(args[0])
         seen.extend(blocks)

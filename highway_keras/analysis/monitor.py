@@ -1,0 +1,99 @@
+"""A callback that watches the gates while a network trains."""
+
+import csv
+import pathlib
+
+import keras
+import numpy as np
+
+from highway_keras.analysis.batches import as_arrays, run
+from highway_keras.analysis.blocks import block_biases
+from highway_keras.analysis.gating import BATCH_SIZE, observer
+from highway_keras.analysis.graph import Graph
+
+COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
+
+
+class GateMonitor(keras.callbacks.Callback):
+    """Logs, before training and after every epoch, what the gates of each layer do.
+
+    - `mean_gate`: the mean transform gate over samples, positions and units;
+    - `open_gates`: the share of gates above 0.5;
+    - `mean_bias`: the mean bias of the transform gate.
+
+    They are written to `gates.csv`, a row an epoch and layer, epoch 0 being the start, and as
+    TensorBoard scalars `mean_gate/LAYER` and so on, for `tensorboard --logdir FOLDER`.
+
+    Args:
+        sample: Some samples as the trained model takes them, always the same; hundreds suffice.
+        folder: Where to write; it is made if it is not there.
+        append: Whether to add to what `folder` holds, for a training that continues.
+
+    Raises:
+        TypeError: At the start of training, if the model is a subclassed one.
+        ValueError: At the start of training, if the model has no gated layers, or `sample` does
+            not fit it.
+
+    Example:
+
+    >>> import tempfile
+    >>> import keras
+    >>> import numpy as np
+    >>> from highway_keras import analysis, models
+    >>> x, y = np.zeros((32, 8)), np.zeros(32, int)
+    >>> network = models.thin_mlp(depth=3, input_shape=(8,))
+    >>> network.compile("sgd", "sparse_categorical_crossentropy")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     monitor = analysis.GateMonitor(x[:8], folder)
+    ...     _ = network.fit(x, y, verbose=0, callbacks=[monitor])
+    """
+
+    def __init__(self, sample, folder, append=False):
+        super().__init__()
+        self.sample, self.folder, self.append = sample, pathlib.Path(folder), append
+
+    def on_train_begin(self, logs=None):
+        self._graph = Graph(self.model)
+        self._arrays = as_arrays(self.sample, self._graph.inputs)
+        self._gates = observer(self._graph, "gates", per_position=True)
+        self._open()
+        if not self.append:
+            self._write(0)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._write(epoch + 1)
+
+    def on_train_end(self, logs=None):
+        self._file.close()
+        self._events.close()
+
+    def _open(self):
+        from tensorboard.summary import Writer
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "gates.csv"
+        begun = self.append and path.exists()
+        self._file = path.open("a" if begun else "w", newline="")
+        self._rows = csv.DictWriter(self._file, COLUMNS)
+        if not begun:
+            self._rows.writeheader()
+        self._events = Writer(str(self.folder))
+
+    def _write(self, epoch):
+        biases = [float(bias.mean()) for bias in block_biases(self._graph)]
+        columns = zip(self._graph.blocks, *self._measure(), biases, strict=True)
+        for layer, *values in columns:
+            row = dict(zip(COLUMNS, (epoch, layer, *values), strict=True))
+            self._rows.writerow(row)
+            for name in COLUMNS[2:]:
+                self._events.add_scalar(f"{name}/{layer}", row[name], epoch)
+        self._file.flush()
+        self._events.flush()
+
+    def _measure(self):
+        """The mean gate and the share of open gates, an array `(layers,)` each."""
+        sums = 0.0
+        for _, gates in run(self._gates, self._arrays, BATCH_SIZE, verbose=0):
+            means = [[g.mean(), (g > 0.5).mean()] for g in gates]
+            sums = sums + len(gates[0]) * np.array(means)
+        return (sums / len(self._arrays[0])).T.tolist()
