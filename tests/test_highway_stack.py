@@ -1,0 +1,165 @@
+"""A stack against the chain of `Highway` layers that it stands for."""
+
+import keras
+import numpy as np
+import pytest
+from harness import array, layer_gradients, standard_normal
+
+from highway_keras import Highway, HighwayStack
+from highway_keras.layers import MatchSize
+
+OPTIONS = {
+    "coupled": {},
+    "learned": {"carry": "learned"},
+    "tanh": {"activation": "tanh"},
+    "tanh-learned": {"activation": "tanh", "carry": "learned"},
+    "no-bias": {"use_bias": False},
+    "rematerialize": {"rematerialize": True, "activation": "tanh"},
+}
+
+
+def built_stack(depth, width=6, **options):
+    stack = HighwayStack(depth, **options)
+    stack.build((None, width))
+    for seed, weight in enumerate(stack.weights):
+        weight.assign(weight + 0.2 * standard_normal(weight.shape, seed))
+    return stack
+
+
+def chain_gradients(stack, x, dy):
+    chain = keras.Sequential([keras.Input(x.shape[1:], dtype=str(x.dtype)), *stack.unstack()])
+    found = layer_gradients(chain, x, dy)
+    by_weight = [found[i :: len(stack.weights)] for i in range(len(stack.weights))]
+    per_layer, dx = [list(g)[: stack.depth] for g in by_weight], found[-1]
+    return [np.stack(g) for g in per_layer], dx
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_outputs_and_gradients_equal_the_chains(options, dtype, tolerance):
+    if dtype == "float64" and keras.backend.backend() == "jax":
+        pytest.skip("JAX computes in float32 unless x64 is enabled")
+    keras.config.set_dtype_policy(dtype)
+    stack = built_stack(12, **options)
+    x, dy = (standard_normal((5, 3, 6), seed).astype(dtype) for seed in (1, 2))
+    chain = keras.Sequential([keras.Input(x.shape[1:], dtype=dtype), *stack.unstack()])
+    np.testing.assert_allclose(array(stack(x)), array(chain(x)), rtol=tolerance, atol=tolerance)
+    *found, dx = layer_gradients(stack, x, dy)
+    expected, expected_dx = chain_gradients(stack, x, dy)
+    for one, other in zip([*found, dx], [*expected, expected_dx], strict=True):
+        scale = np.abs(other).max()
+        np.testing.assert_allclose(one / scale, other / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_from_layers_and_unstack_are_each_others_inverse(options):
+    stack = built_stack(4, **options)
+    again = HighwayStack.from_layers(stack.unstack(), name="again")
+    assert again.name == "again"
+    for one, other in zip(again.weights, stack.weights, strict=True):
+        np.testing.assert_array_equal(array(one), array(other))
+
+
+def test_gates_are_those_of_the_chain():
+    stack, x = built_stack(3), standard_normal((4, 6))
+    _, gates = stack(x, return_gate=True)
+    for layer, gate in zip(stack.unstack(), array(gates), strict=True):
+        x, expected = (array(z) for z in layer(x, return_gate=True))
+        np.testing.assert_allclose(gate, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "initializer", ["glorot_uniform", "he_normal", "lecun_uniform", "random_normal", "orthogonal"]
+)
+def test_every_layer_starts_as_a_layer_alone_does(initializer):
+    stack = HighwayStack(6, kernel_initializer=initializer)
+    stack.build((None, 64))
+    alone = Highway(kernel_initializer=initializer)
+    alone.build((None, 64))
+    kernels = array(stack.kernel)
+    for kernel in kernels:
+        assert kernel.std() == pytest.approx(array(alone.kernel).std(), rel=0.1)
+        if initializer == "orthogonal":
+            np.testing.assert_allclose(kernel @ kernel.T, np.eye(64), atol=1e-5)
+    assert len({float(kernel[0, 0]) for kernel in kernels}) == len(kernels)
+
+
+def test_a_seeded_orthogonal_start_differs_by_layer():
+    stack = HighwayStack(3, kernel_initializer=keras.initializers.Orthogonal(seed=1))
+    stack.build((None, 4))
+    assert len({float(kernel[0, 0]) for kernel in array(stack.kernel)}) == 3
+
+
+def test_biases_by_layer():
+    stack = HighwayStack(3, transform_bias_initializer=[-1, -2, -3])
+    stack = HighwayStack.from_config(stack.get_config())
+    stack.build((None, 4))
+    np.testing.assert_array_equal(array(stack.transform_bias), [[-1] * 4, [-2] * 4, [-3] * 4])
+
+
+def test_penalties_are_those_of_all_layers():
+    options = {"kernel_regularizer": "l2", "transform_bias_regularizer": "l1"}
+    stack = built_stack(4, **options)
+    expected = sum(float(loss) for layer in stack.unstack() for loss in layer.losses)
+    assert sum(float(loss) for loss in stack.losses) == pytest.approx(expected, rel=1e-5)
+
+
+def test_constraints_hold_in_each_layer():
+    stack = HighwayStack(3, kernel_constraint=keras.constraints.MaxNorm(0.5))
+    model = keras.Sequential([keras.Input((6,)), stack])
+    model.compile("sgd", "mse")
+    x = standard_normal((8, 6))
+    model.fit(x, x, verbose=0)
+    norms = np.linalg.norm(array(stack.kernel), axis=1)
+    assert norms.max() <= 0.5 + 1e-5
+    assert (norms > 0.4).any()
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_fit_equals_the_chains(jit_compile):
+    stack, x = built_stack(5), standard_normal((32, 6))
+    losses = []
+    for layers in (stack.unstack(), [stack]):
+        model = keras.Sequential([keras.Input((6,)), *layers])
+        model.compile(keras.optimizers.SGD(0.1, 0.9), "mse", jit_compile=jit_compile)
+        losses.append(model.fit(x, -x, epochs=3, shuffle=False, verbose=0).history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModel is TensorFlow's")
+def test_saved_model(tmp_path):
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((6,)), built_stack(5)])
+    model.export(tmp_path / "saved", verbose=False)
+    x = standard_normal((3, 6))
+    loaded = tf.saved_model.load(tmp_path / "saved")
+    np.testing.assert_allclose(array(loaded.serve(x)), array(model(x)), atol=1e-6)
+
+
+BAD = {
+    "depth": (lambda: HighwayStack(0), "`depth` must be a positive integer"),
+    "units": (
+        lambda: HighwayStack(2, 5)(standard_normal((2, 6))),
+        "`units` must equal the width of the input",
+    ),
+    "biases": (
+        lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(standard_normal((2, 6))),
+        "must have a number for each layer. Received: 3 numbers for depth=2",
+    ),
+    "none": (lambda: HighwayStack.from_layers([]), "one or more built `Highway` layers"),
+    "unbuilt": (lambda: HighwayStack.from_layers([Highway()]), "built `Highway` layers"),
+    "other": (lambda: HighwayStack.from_layers([MatchSize()]), "built `Highway` layers"),
+    "options": (
+        lambda: HighwayStack.from_layers(
+            built_stack(1).unstack() + built_stack(1, activation="tanh").unstack()
+        ),
+        "must have the same options",
+    ),
+}
+
+
+@pytest.mark.parametrize("call, message", BAD.values(), ids=BAD)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

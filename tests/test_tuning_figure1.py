@@ -1,0 +1,147 @@
+"""Figure 1 from searches on disk, and the commands around it."""
+
+import csv
+import json
+
+import keras
+import matplotlib.image
+import numpy as np
+import pytest
+
+from highway_keras import data, tuning
+from highway_keras.cli import main
+from highway_keras.tuning import searches
+from highway_keras.tuning.records import bias_rows, curve_rows, read_searches, top_rows
+
+needs_loops = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
+)
+SETTINGS = {"dataset": "mnist", "limit": 100, "epochs": 2, "batch_size": 128, "seed": 0}
+
+
+def write_search(folder, kind, depth, trials):
+    """A search as it lies on disk; `trials`: losses by epoch, or None for failed, and a bias."""
+    path = folder / f"thin-{kind}-{depth}"
+    path.mkdir(parents=True)
+    path.joinpath("oracle.json").write_text("{}")
+    path.joinpath("run.json").write_text(json.dumps({"kind": kind, "depth": depth, **SETTINGS}))
+    for number, (losses, bias) in enumerate(trials):
+        points = [{"value": [loss], "step": step} for step, loss in enumerate(losses or [])]
+        state = {
+            "status": "COMPLETED" if losses else "FAILED",
+            "score": min(losses) if losses else None,
+            "hyperparameters": {"values": {"transform_bias": bias}},
+            "metrics": {"metrics": {"loss": {"observations": points}} if losses else {}},
+        }
+        trial = path / f"trial_{number}"
+        trial.mkdir()
+        trial.joinpath("trial.json").write_text(json.dumps(state))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    deep = [([2.0, float(n)], -1.0 - 0.75 * n) for n in range(1, 13)]
+    write_search(tmp_path, "highway", 50, [*deep, (None, -1.5)])
+    write_search(tmp_path, "highway", 10, [([0.5, 0.25], -1.0)])
+    write_search(tmp_path, "plain", 10, [([0.75, 1.0], 0.0)])
+    return tmp_path
+
+
+def test_the_left_panel_is_the_best_trials_curve(folder):
+    rows = curve_rows(read_searches(folder))
+    assert [(r["kind"], r["depth"], r["epoch"], r["loss"]) for r in rows] == [
+        ("highway", 10, 1, 0.5),
+        ("highway", 10, 2, 0.25),
+        ("highway", 50, 1, 2.0),
+        ("highway", 50, 2, 1.0),
+        ("plain", 10, 1, 0.75),
+        ("plain", 10, 2, 1.0),
+    ]
+
+
+def test_the_right_panel_is_the_mean_of_the_top_10(folder):
+    row = top_rows(read_searches(folder))[1]
+    assert (row["depth"], row["trials"], row["failed"], row["best"]) == (50, 13, 1, 1.0)
+    scores = [1.0] + [2.0] * 9  # from the third on, the first epoch was the best
+    assert row["top10_mean"] == np.mean(scores)
+    assert row["top10_std"] == pytest.approx(np.std(scores))
+
+
+def test_losses_by_transform_bias_and_depth(folder):
+    rows = bias_rows(read_searches(folder))
+    assert {row["depth"] for row in rows} == {10, 50}  # plain networks have no gates
+    counted = {(r["depth"], r["bias_from"]): r["n"] for r in rows}
+    assert counted[50, -2] == 1  # -1.75; the failed trial at -1.5 has no loss
+    assert counted[50, -10] == 2  # -9.25 and -10
+    assert sum(n for (depth, _), n in counted.items() if depth == 50) == 12
+
+
+def test_a_bias_at_the_end_of_the_range_is_counted(folder):
+    rows = bias_rows(read_searches(folder))
+    assert sum(row["n"] for row in rows if row["depth"] == 10) == 1
+
+
+def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
+    tuning.draw_figure1(folder, tmp_path / "drawn")
+    for name in ("figure1.png", "transform-bias.png"):
+        assert matplotlib.image.imread(tmp_path / "drawn" / name).std() > 0.01
+    with (tmp_path / "drawn" / "figure1-top10.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["kind"], row["depth"]) for row in rows] == [
+        ("highway", "10"),
+        ("highway", "50"),
+        ("plain", "10"),
+    ]
+
+
+def test_a_folder_without_searches_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="`search` must be a folder that `highway-keras search"):
+        tuning.draw_figure1(tmp_path, tmp_path / "drawn")
+
+
+def test_an_unknown_preset_is_an_error():
+    with pytest.raises(ValueError, match="`name` must be one of laptop, paper. Received: name='x'"):
+        tuning.run_preset("x")
+
+
+def test_processes_that_share_take_one_search_at_a_time(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", "1")
+    with pytest.raises(ValueError, match="one depth and one kind at a time. Received: depths=.10"):
+        tuning.run_searches([10, 20], ["plain"], dataset="digits", out=tmp_path)
+
+
+@needs_loops
+def test_the_commands(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(searches, "BATCH_SIZE", 32)
+    out = tmp_path / "searches"
+    size = ["--trials", "3", "--epochs", "2", "--dataset", "digits", "--limit", "64"]
+    command = ["search", "--depth", "2", "3", "--kind", "highway", *size, "--out", str(out)]
+    assert main(command) == 0
+    assert "thin-highway-3  trials 3/3  best loss " in capsys.readouterr().out
+    assert main(command) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert main(["evaluate", str(out / "thin-highway-2" / "best.keras")]) == 0
+    assert "test accuracy" in capsys.readouterr().out
+    drawn = tmp_path / "figure"
+    assert main(["reproduce", "figure1", "--search", str(out), "--out", str(drawn)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split()[:4] == ["kind", "depth", "trials", "failed"]
+    assert [line.split()[:4] for line in table[1:3]] == [
+        ["highway", "2", "3", "0"],
+        ["highway", "3", "3", "0"],
+    ]
+    assert (drawn / "figure1.png").exists()
+
+
+@needs_loops
+def test_best_keras_takes_raw_images(tmp_path):
+    images = data.load("digits", validation=0.0, limit=64)
+    [folder] = tuning.run_searches(
+        [2], ["plain"], trials=2, epochs=1, dataset="digits", limit=64, out=tmp_path, verbose=0
+    )
+    best = keras.models.load_model(folder / "best.keras")
+    [search] = read_searches(tmp_path)
+    best.compile("sgd", "sparse_categorical_crossentropy")
+    # An epoch of one step: the score is the loss before it, so the weights are one step better.
+    assert best.evaluate(images.x_train, images.y_train, verbose=0) < search.trials[0].score
