@@ -38,8 +38,8 @@ def highway(x, h, t, c=None):
     c = None if c is None else ops.convert_to_tensor(c)
     _check_shapes(x=x, h=h, t=t, c=c)
     if c is None:
-        return x + t * (h - x)
-    return h * t + x * c
+        return ops.add(x, ops.multiply(t, ops.subtract(h, x)))
+    return ops.add(ops.multiply(h, t), ops.multiply(x, c))
 
 
 def _check_shapes(**tensors):

@@ -53,17 +53,27 @@ def _reseeded(of_layer, index):
     return type(of_layer).from_config(config)
 
 
-def regularizer(of_layer):
+class _Regularizer(keras.regularizers.Regularizer):
     """The sum of the penalties of all layers."""
-    return lambda weight: ops.sum(ops.vectorized_map(of_layer, weight))
+
+    def __init__(self, of_layer):
+        self.of_layer = of_layer
+
+    def __call__(self, weight):
+        return ops.sum(ops.vectorized_map(self.of_layer, weight))
 
 
-def constraint(of_layer):
+class _Constraint(keras.constraints.Constraint):
     """Each layer's weight constrained by itself."""
-    return lambda weight: ops.vectorized_map(of_layer, weight)
+
+    def __init__(self, of_layer):
+        self.of_layer = of_layer
+
+    def __call__(self, weight):
+        return ops.vectorized_map(self.of_layer, weight)
 
 
 def weight_options(options):
     """A weight's `initializer`, `regularizer` and `constraint`, for the stacked weight."""
-    wrap = {"initializer": initializer, "regularizer": regularizer, "constraint": constraint}
+    wrap = {"initializer": initializer, "regularizer": _Regularizer, "constraint": _Constraint}
     return {name: option and wrap[name](option) for name, option in options.items()}
