@@ -69,8 +69,8 @@ def load_weights(model, weights):
         if not foreign:
             model.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{misfit} {reason}") from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{misfit} {reason:.300}") from error
     if foreign:
         names = ", ".join(sorted(map(str, foreign)))
         raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")

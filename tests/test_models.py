@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from highway_keras import models
-from highway_keras.layers import ConvHighway2D, Highway
+from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 # Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
 # for the thin nets (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10, units u = 50, g = 2 products
@@ -53,6 +53,7 @@ TRANSFORM_BIASES |= {f"thin-highway-{n}": -np.log(n) for n in (10, 20, 50, 100)}
 # One of each factory and kind, for what need not be asked of every depth.
 SMALL = ["thin-highway-10", "thin-plain-10", "thin-residual-10", "mnist-highway-16", "highway-a"]
 SMALL += ["highway-b", "highway-c", "highway-gap-10", "fitnet-a", "fitnet-b"]
+GATED = (Highway, HighwayStack, ConvHighway2D)
 CONVOLUTIONAL = [name for name in SMALL if not name.startswith("thin")]
 
 
@@ -74,12 +75,13 @@ def test_size_and_depth(name):
     parameters, expected = NETWORKS[name]
     card, model = models.get(name), network(name)
     assert model.count_params() == card.parameters == parameters
-    gated = (Highway, ConvHighway2D)
-    weighted = layers_of(model, keras.layers.Dense, keras.layers.Conv2D, *gated)
-    kinds = "".join("H" if isinstance(layer, gated) else "P" for layer in weighted)
+    weighted = layers_of(model, keras.layers.Dense, keras.layers.Conv2D, *GATED)
+    kinds = "".join(
+        getattr(layer, "depth", 1) * "H" if isinstance(layer, GATED) else "P" for layer in weighted
+    )
     assert kinds == expected.replace(" ", "")
     # The thin nets' depth is that of their hidden layers; the others count the softmax too.
-    assert card.layers == len(weighted) - name.startswith("thin")
+    assert card.layers == len(kinds) - name.startswith("thin")
     assert (model.input_shape, model.output_shape) == (
         (None, *card.input_shape),
         (None, card.classes),
@@ -116,6 +118,9 @@ def test_names_of_layers_are_stable(name):
 
 
 def test_names_of_layers():
+    assert [layer.name for layer in models.thin_mlp(3, implementation="layers").layers] == (
+        "images flatten plain highway_1 highway_2 predictions".split()
+    )
     assert [layer.name for layer in models.thin_mlp(3, "residual").layers] == (
         "images flatten plain residual_1 add_1 residual_2 add_2 predictions".split()
     )
@@ -135,7 +140,7 @@ def test_names_of_layers():
 
 @pytest.mark.parametrize(("name", "bias"), TRANSFORM_BIASES.items())
 def test_transform_biases_start_negative(name, bias):
-    for layer in layers_of(network(name), Highway, ConvHighway2D):
+    for layer in layers_of(network(name), *GATED):
         np.testing.assert_allclose(layer.transform_bias, bias, rtol=1e-6)
 
 
@@ -285,22 +290,22 @@ def test_foreign_and_damaged_weights(suffix, tmp_path):
         model.save(path) if suffix == ".keras" else model.save_weights(path)
         return path
 
-    deeper = written(models.thin_mlp(12))
-    wider = written(models.thin_mlp(10, units=51))
-    plain = written(models.thin_mlp(10, "plain"))
+    deeper = written(models.thin_mlp(12, "plain"))
+    wider = written(models.thin_mlp(10, "plain", units=51))
+    residual = written(models.thin_mlp(10, "residual"))
     cut = tmp_path / f"cut{suffix}"
     cut.write_bytes(deeper.read_bytes()[:1000])
     text = tmp_path / f"text{suffix}"
     text.write_text("no weights")
-    misfit = "`weights` does not fit the model 'thin-highway-10'. Received: weights=.*"
+    misfit = "`weights` does not fit the model 'thin-plain-10'. Received: weights=.*"
     for path, message in [
-        (deeper, f"{misfit} Layers that only one of them has: highway_10, highway_11"),
-        (plain, f"{misfit} Layers that only one of them has: highway_1, highway_2, "),
-        (wider, f"{misfit}thin-highway-10.* could not be loaded"),
+        (deeper, f"{misfit} Layers that only one of them has: plain_10, plain_11"),
+        (residual, f"{misfit} Layers that only one of them has: add_1, add_2"),
+        (wider, f"{misfit}thin-plain-10.* could not be loaded.*(784, 71)"),
         (cut, f"{misfit}cut"),
         (text, f"{misfit}text"),
         (tmp_path / f"no{suffix}", "`weights` must be None or an existing file. Received: .*no"),
     ]:
         with pytest.raises(ValueError, match=message) as caught:
-            models.create("thin-highway-10", weights=path)
+            models.create("thin-plain-10", weights=path)
         assert "\n" not in str(caught.value)

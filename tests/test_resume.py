@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from highway_keras.training import run_folder
 
 COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main; "
 COMMAND += "sys.exit(main())"  # what the installed script does
-THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12 --model-set depth=4"
+THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12 --model-set depth=6"
 # Dropout, crops and mirrors draw random numbers; no images are held out.
 RANDOM = "fit mnist-highway-16 --dataset small.npz --recipe cifar --epochs 12 --batch-size 10"
 RANDOM += " --model-set width=4 --set learning_rate=0.01"
@@ -125,38 +126,50 @@ def fit(out, resume=False):
     return training.fit("thin-highway-10", "digits", out=out, resume=resume, **options)
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
-def test_crash_at_every_file_that_is_written(tmp_path, monkeypatch):
-    """Every call of `os.replace` changes a file; crash before the even ones, after the odd ones."""
-    replace, written = os.replace, []
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run, and the files that it replaced, in their order."""
+    written = []
 
-    def replace_or_crash(source, target):
-        moment = len(written)
+    def replace(source, target, replace=os.replace):
         written.append(target.name)
-        if moment != crash_at or moment % 2:
-            replace(source, target)
-        if moment == crash_at:
-            raise Crash
+        replace(source, target)
 
-    monkeypatch.setattr(run_folder.os, "replace", replace_or_crash)
-    crash_at = None
-    whole = fit(tmp_path / "whole")
-    moments = list(written)
-    assert set(moments) >= {"run.json", "best.keras", "state.weights.h5"}
-    for crash_at, name in enumerate(moments):
-        out = tmp_path / f"crash-{crash_at}"
-        written.clear()
-        with pytest.raises(Crash):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_folder.os, "replace", replace)
+        return fit(tmp_path_factory.mktemp("fit") / "whole"), written
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
+def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
+    """Crash before `os.replace` at the even calls, after it at the odd ones."""
+    whole, files = whole
+    replace = os.replace
+    moments = [n for n, name in enumerate(files) if name in ("best.keras", "state.weights.h5")]
+    assert len(moments) >= 3
+    for moment in moments:
+        count = iter(range(len(files)))
+
+        def crash(source, target, moment=moment, count=count):
+            now = next(count)
+            if now < moment or now % 2:
+                replace(source, target)
+            if now == moment:
+                raise Crash
+
+        out = tmp_path / f"crash-{moment}"
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            patch.setattr(run_folder.os, "replace", crash)
             fit(out)
-        crash_at = None
         again = fit(out, resume=True)
-        assert again.history == whole.history, name
+        assert again.history == whole.history, files[moment]
         assert (again.test_loss, again.best_epoch) == (whole.test_loss, whole.best_epoch)
         assert_same_end(out, whole.folder.path)
 
 
-def test_half_a_row_of_history_is_dropped(tmp_path):
-    whole = fit(tmp_path / "run")
-    with whole.folder.history.open("a") as file:
+def test_half_a_row_of_history_is_dropped(whole, tmp_path):
+    whole, _ = whole
+    shutil.copytree(whole.folder.path, tmp_path / "run")
+    with (tmp_path / "run" / "history.csv").open("a") as file:
         file.write("2,0.5")
     assert fit(tmp_path / "run", resume=True).history == whole.history

@@ -10,10 +10,11 @@ import pytest
 from keras import ops
 
 from highway_keras import data, models, training
-from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe, trainer
+from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe
 from highway_keras.training.batches import MOST_STEPS_AT_ONCE, batches, plan_steps
 from highway_keras.training.batches import _numpy as numpy_batches
 from highway_keras.training.callbacks import EpochSeeds
+from highway_keras.training.optimizer import from_recipe
 
 SMALL = {"limit": 128, "model_options": {"depth": 3}, "verbose": 0}
 
@@ -144,7 +145,7 @@ EXPONENTIAL = get_recipe("thin").override(learning_rate=0.02, decay=0.95)
 def test_rates_by_epoch(recipe, epoch_rates):
     steps = 7
     recipe = training.choose_recipe(recipe, "highway-a")
-    optimizer = trainer._optimizer(recipe, steps)
+    optimizer = from_recipe(recipe, steps)
     for epoch, rate in epoch_rates.items():
         for step in (0, steps - 1):
             optimizer.iterations.assign(epoch * steps + step)
@@ -153,7 +154,7 @@ def test_rates_by_epoch(recipe, epoch_rates):
 
 def test_cosine_ends_at_zero():
     recipe = get_recipe("quick").override(epochs=4)
-    optimizer = trainer._optimizer(recipe, steps=10)
+    optimizer = from_recipe(recipe, steps=10)
     rates = []
     for step in (0, 20, 40):
         optimizer.iterations.assign(step)
@@ -180,7 +181,7 @@ def caffe_sgd(values, gradients, velocity, rate, momentum, nesterov, l2, classif
         w -= (1 + momentum) * step - momentum * before if nesterov else step
 
 
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("nested", "implementation"), [(False, "layers"), (True, "stack")])
 @pytest.mark.parametrize(
     ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate"),
     [
@@ -190,17 +191,19 @@ def caffe_sgd(values, gradients, velocity, rate, momentum, nesterov, l2, classif
         (0.5, True, 0.2, 3, 0.5),
     ],
 )
-def test_sgd_is_caffes(nested, momentum, nesterov, l2, classifier_l2, bias_rate):
+def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifier_l2, bias_rate):
     settings = {"momentum": momentum, "nesterov": nesterov, "l2": l2}
     settings |= {"classifier_l2": classifier_l2, "bias_rate": bias_rate}
-    network = models.thin_mlp(3, units=4, input_shape=(5,), classes=3, name="net")
+    sizes = {"units": 4, "input_shape": (5,), "classes": 3}
+    network = models.thin_mlp(3, implementation=implementation, **sizes)
     model = keras.Sequential([keras.Input((5,)), network]) if nested else network
     rates = [0.1, 0.1, 0.03, 0.03, 0.01]
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1, 3], [0.1, 0.03, 0.01])
     optimizer = CaffeSGD(schedule, **settings)
     variables = model.trainable_variables
     names = ["/".join(v.path.split("/")[-2:]) for v in variables]
-    assert {"plain/bias", "highway_1/transform_kernel", "predictions/kernel"} < set(names)
+    highway = "highway" if implementation == "stack" else "highway_1"
+    assert {"plain/bias", f"{highway}/transform_bias", "predictions/kernel"} < set(names)
     rng = np.random.default_rng(0)
     values = [ops.convert_to_numpy(v).astype(float) for v in variables]
     values = dict(zip(names, values, strict=True))

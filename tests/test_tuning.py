@@ -1,7 +1,5 @@
 """The search space, training in populations, and the tuner around it."""
 
-import json
-
 import keras
 import keras_tuner
 import numpy as np
@@ -115,7 +113,9 @@ STOCK = {
 }
 
 
-@pytest.mark.parametrize("name", STOCK)
+@pytest.mark.parametrize(
+    "name", ["random", *(pytest.param(n, marks=pytest.mark.slow) for n in list(STOCK)[1:])]
+)
 def test_stock_tuners_search_it_and_their_best_model_has_the_recorded_loss(name, tmp_path, digits):
     x, y, *held_out = digits
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
@@ -152,20 +152,21 @@ def losses(trained, images):
 
 
 @needs_loops
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["highway", "plain"])
 def test_a_trial_does_not_depend_on_its_company(kind, digits):
     images = Images(*digits[:2], BATCH)
     together = losses(population(kind, [0, 1, 2]), images)
-    np.testing.assert_allclose(losses(population(kind, [1]), images)[:, 0], together[:, 1], 1e-4)
-    swapped = losses(population(kind, [2, 0]), images)
-    np.testing.assert_allclose(swapped, together[:, [2, 0]], rtol=1e-4)
+    alone = losses(population(kind, [1]), images)[:, 0]
+    np.testing.assert_allclose(alone, together[:, 1], rtol=1e-4)
+    swapped = losses(population(kind, [2, 2, 0]), images)
+    np.testing.assert_allclose(swapped, together[:, [2, 2, 0]], rtol=1e-4)
 
 
 @needs_loops
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trial_is_the_network_trained_alone_by_keras(kind, digits):
     x, y, x_val, y_val = digits
-    trained = population(kind, [0, 1])
+    trained = population(kind, [0, 1, 2])
     metrics = []
     for epoch in range(EPOCHS):
         loss, accuracy = trained.train(Images(x, y, BATCH), epoch, order_of(epoch, len(x)))
@@ -201,15 +202,15 @@ def test_drawn_weights_are_distributed_as_those_of_keras(kind):
         assign(model, draw(hypermodel, hp.values | {"transform_bias": -3.0}, [0]))
         for own, other in zip(model.get_weights(), theirs, strict=True):
             assert own.shape == other.shape
-            assert own.mean() == pytest.approx(other.mean(), abs=0.03)
             assert own.std() == pytest.approx(other.std(), rel=0.15)
+            assert np.abs(own).max() == pytest.approx(np.abs(other).max(), rel=0.1)
 
 
 @needs_loops
 def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     images = Images(*digits[:2], BATCH)
     sound = losses(population("residual", [0, 1, 2]), images)
-    sick = population("residual", [0, 1, 2], {1: {"learning_rate": 1e30}})
+    sick = population("residual", [0, 1, 2], {1: {"learning_rate": 1e38}})
     found = losses(sick, images)
     assert np.isnan(found[:, 1]).all()
     np.testing.assert_allclose(found[:, [0, 2]], sound[:, [0, 2]], rtol=1e-6)
@@ -226,7 +227,7 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
 
 def search_digits(path, digits, **arguments):
     x, y, *held_out = digits
-    defaults = {"objective": "val_loss", "max_trials": 5, "population": 2, "keep_models": 2}
+    defaults = {"objective": "val_loss", "max_trials": 6, "population": 3, "keep_models": 2}
     search = PopulationRandomSearch(small(), **{**defaults, **arguments}, directory=path)
     search.search(x, y, validation_data=tuple(held_out), epochs=2, batch_size=BATCH, verbose=0)
     return search
@@ -263,7 +264,7 @@ def test_only_the_best_weights_stay_on_disk(searched):
     kept = sorted(p.parent.name for p in tuner.pathlib.Path(folder).glob("trial_*/*.weights.h5"))
     best = searched.oracle.get_best_trials(2)
     assert kept == sorted(f"trial_{trial.trial_id}" for trial in best)
-    worst = searched.oracle.get_best_trials(5)[-1]
+    worst = searched.oracle.get_best_trials(6)[-1]
     with pytest.raises(ValueError, match=f"Trial {worst.trial_id} has no weights on disk"):
         searched.load_model(worst)
 
@@ -271,7 +272,7 @@ def test_only_the_best_weights_stay_on_disk(searched):
 @needs_loops
 def test_hyperparameters_are_those_of_the_stock_random_search(searched, tmp_path):
     stock = keras_tuner.RandomSearch(
-        small(), "val_loss", max_trials=5, seed=searched.seed + 1, directory=tmp_path
+        small(), "val_loss", max_trials=6, seed=searched.seed + 1, directory=tmp_path
     )
     stock.oracle.verbose = 0
     for trial_id in sorted(searched.oracle.trials):
@@ -281,7 +282,7 @@ def test_hyperparameters_are_those_of_the_stock_random_search(searched, tmp_path
 
 @needs_loops
 def test_the_result_does_not_depend_on_the_size_of_the_population(searched, tmp_path, digits):
-    other = search_digits(tmp_path, digits, population=5)
+    other = search_digits(tmp_path, digits, population=2)
     for trial_id, trial in searched.oracle.trials.items():
         assert other.oracle.trials[trial_id].score == pytest.approx(trial.score, rel=1e-4)
 
@@ -296,7 +297,7 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
     search = search_digits(tmp_path, digits)
     assert search.oracle.trials["1"].status == "FAILED"
     assert "finite" in search.oracle.trials["1"].message
-    for trial_id in "0234":
+    for trial_id in "02345":
         trial = search.oracle.trials[trial_id]
         assert trial.score == pytest.approx(searched.oracle.trials[trial_id].score, rel=1e-6)
 
@@ -375,8 +376,8 @@ def test_populations_fill_the_memory_evenly(fitting, trials, size, monkeypatch):
 
 @needs_loops
 def test_the_state_on_disk_is_json_that_keras_tuner_reads(searched):
-    stock = keras_tuner.oracles.RandomSearchOracle("val_loss", 5)
+    stock = keras_tuner.oracles.RandomSearchOracle("val_loss", 6)
     stock._set_project_dir(searched.directory, searched.project_name)
     stock.reload()
     assert sorted(stock.trials) == sorted(searched.oracle.trials)
-    assert json.loads(open(stock._get_oracle_fname()).read())["end_order"] == list("01234")
+    assert stock.end_order == list("012345")

@@ -100,13 +100,17 @@ def test_a_folder_without_searches_is_an_error(tmp_path):
 
 
 def test_an_unknown_preset_is_an_error():
-    with pytest.raises(ValueError, match="`name` must be one of laptop, paper. Received: name='x'"):
+    with pytest.raises(
+        ValueError, match=r"`name` must be one of laptop, paper\. Received: name='x'"
+    ):
         tuning.run_preset("x")
 
 
 def test_processes_that_share_take_one_search_at_a_time(monkeypatch, tmp_path):
     monkeypatch.setenv("KERASTUNER_ORACLE_PORT", "1")
-    with pytest.raises(ValueError, match="one depth and one kind at a time. Received: depths=.10"):
+    with pytest.raises(
+        ValueError, match=r"one depth and one kind at a time\. Received: depths=.10"
+    ):
         tuning.run_searches([10, 20], ["plain"], dataset="digits", out=tmp_path)
 
 

@@ -115,7 +115,7 @@ def bias_rows(searches):
             scores = [
                 trial.score
                 for trial in search.completed
-                if low <= trial.values["transform_bias"] < low + 1
+                if min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
             ]
             row = {"depth": search.depth, "bias_from": low, "bias_to": low + 1, "n": len(scores)}
             best, median = (min(scores), statistics.median(scores)) if scores else ("", "")

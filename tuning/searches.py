@@ -1,6 +1,8 @@
 """The searches of section 3.1: what is searched, at which size, and where it lands on disk."""
 
+import contextlib
 import dataclasses
+import io
 import os
 import pathlib
 
@@ -94,17 +96,18 @@ def run_searches(
     source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
     shape = {"input_shape": images.input_shape, "classes": images.classes}
     hypermodels = [HighwayHyperModel(d, kind, **shape) for kind in kinds for d in depths]
-    tuners = [
-        PopulationRandomSearch(
-            hypermodel,
-            max_trials=trials,
-            seed=seed,
-            population=population,
-            directory=out,
-            project_name=f"thin-{hypermodel.kind}-{hypermodel.depth}",
-        )
-        for hypermodel in hypermodels
-    ]
+    with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner says what it reloads
+        tuners = [
+            PopulationRandomSearch(
+                hypermodel,
+                max_trials=trials,
+                seed=seed,
+                population=population,
+                directory=out,
+                project_name=f"thin-{hypermodel.kind}-{hypermodel.depth}",
+            )
+            for hypermodel in hypermodels
+        ]
     _open_folders(tuners, {**size, **source}, resume)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)

@@ -41,17 +41,18 @@ def as_labels(y, count):
     return labels
 
 
-def run(model, arrays, batch_size, verbose):
+def run(model, arrays, batch_size, verbose, parts=1):
     """Yields `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
-    The last batch is filled up, so that the model is compiled for one size, and cut again.
+    The last batch is filled up, so that the model is compiled for one size, and cut again. All
+    batches are a multiple of `parts`.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValueError(
             f"`batch_size` must be a positive integer. Received: batch_size={batch_size!r}."
         )
     count = len(arrays[0])
-    batch_size = min(batch_size, count)
+    batch_size = -(-min(batch_size, count) // parts) * parts
     shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
     progress = keras.utils.Progbar(count, verbose=int(shown), unit_name="sample")
     for start in range(0, count, batch_size):

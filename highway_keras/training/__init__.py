@@ -6,15 +6,15 @@ from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
 
 _NAMES = {
     "CaffeSGD": "optimizer",
-    "Result": "trainer",
+    "Result": "run",
     "RunFolder": "run_folder",
     "SavedNetwork": "saved_network",
-    "TrainingDiverged": "trainer",
+    "TrainingDiverged": "run",
     "choose_recipe": "trainer",
-    "evaluate": "trainer",
+    "evaluate": "evaluation",
     "fit": "trainer",
     "fit_runs": "trainer",
-    "summary": "trainer",
+    "summary": "evaluation",
 }
 __all__ = ["RECIPES", "Recipe", "get_recipe", *_NAMES]
 

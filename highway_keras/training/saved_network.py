@@ -6,8 +6,8 @@ import keras
 import numpy as np
 
 from highway_keras.data import read_image
+from highway_keras.training.evaluation import evaluate
 from highway_keras.training.run_folder import RunFolder
-from highway_keras.training.trainer import evaluate
 
 
 class SavedNetwork:

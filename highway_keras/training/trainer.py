@@ -1,48 +1,14 @@
-"""The one trainer: reads a recipe, trains a network with `model.fit`, leaves a folder."""
+"""The one trainer: what to train on which images by which recipe, and where to leave it."""
 
 import dataclasses
-import statistics
 import sys
-import time
 
 import keras
-import numpy as np
 
 from highway_keras import data, models
-from highway_keras.training.batches import batches, plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds
-from highway_keras.training.curves import plot_curves
-from highway_keras.training.optimizer import CaffeSGD
 from highway_keras.training.recipes import Recipe, get_recipe
+from highway_keras.training.run import Run
 from highway_keras.training.run_folder import RunFolder
-
-EVALUATION_BATCH = 500
-
-
-class TrainingDiverged(RuntimeError):
-    """The training loss left the finite numbers."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a run ended with.
-
-    Attributes:
-        folder: Its `RunFolder`.
-        history: Metrics by epoch, a list of dictionaries.
-        test_accuracy: Share of test images that `best.keras` classifies rightly.
-        test_loss: Its cross-entropy on the test images, in nats.
-        best_epoch: The epoch (from 1) that `best.keras` is of: the one with the highest accuracy
-            on held-out images, or the last one if none were held out.
-        seconds: Duration of the training since it was started or resumed.
-    """
-
-    folder: RunFolder
-    history: list
-    test_accuracy: float
-    test_loss: float
-    best_epoch: int
-    seconds: float
 
 
 def choose_recipe(recipe, model, dataset=None):
@@ -120,8 +86,7 @@ def fit(
     network = card.build(
         input_shape=images.input_shape, classes=images.classes, **(model_options or {})
     )
-    _scale_dropout(network, recipe.dropout)
-    run = _Run(network, images, recipe, folder, seed, _verbosity(verbose))
+    run = Run(network, images, recipe, folder, seed, _verbosity(verbose))
     folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
     return run.train()
 
@@ -150,160 +115,3 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
 
 def _verbosity(verbose):
     return verbose if verbose != "auto" else (1 if sys.stdout.isatty() else 2)
-
-
-class _Run:
-    def __init__(self, network, images, recipe, folder, seed, verbose):
-        self.images, self.recipe, self.folder = images, recipe, folder
-        self.seed, self.verbose = seed, verbose
-        self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
-        self.steps, at_once, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
-        self.complete = _compile(
-            keras.Sequential([self.preprocess, network], name=network.name), "sgd", at_once
-        )
-        augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-        self.trained = _compile(
-            keras.Sequential([augment, network]) if augment else network,
-            _optimizer(recipe, self.steps),
-            at_once,
-        )
-
-    def train(self):
-        first = self._restore()
-        started = time.perf_counter()
-        if first < self.recipe.epochs:
-            self._fit(first)
-        seconds = time.perf_counter() - started
-        rows = self.folder.read_history()
-        if not rows or not np.isfinite(rows[-1]["loss"]):
-            raise TrainingDiverged(
-                f"The training loss is no longer finite after epoch {len(rows)}. A lower "
-                f"`learning_rate` helps. Received: learning_rate={self.recipe.learning_rate}."
-            )
-        return self._finish(rows, seconds)
-
-    def _restore(self):
-        """Loads the saved state if there is one; returns the epoch to go on from."""
-        self.trained.optimizer.build(self.trained.trainable_variables)
-        if not self.folder.state.exists():
-            self.folder.keep_history(0)
-            return 0
-        try:
-            self.trained.load_weights(self.folder.state)
-        except Exception as error:  # damaged files raise errors of many kinds
-            raise ValueError(
-                f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
-                "anew."
-            ) from error
-        epoch = int(self.trained.optimizer.iterations) // self.steps
-        self.folder.keep_history(epoch)
-        return epoch
-
-    def _fit(self, first):
-        images = self.images
-        x = self.preprocess.predict(images.x_train, batch_size=EVALUATION_BATCH, verbose=0)
-        held_out = None
-        if len(images.x_val):
-            held_out = (self.preprocess.predict(images.x_val, verbose=0), images.y_val)
-        monitor = "val_accuracy" if held_out else None
-        best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
-        self.trained.fit(
-            batches(x, images.y_train, self.steps, self.batch_size, self.seed, first),
-            steps_per_epoch=self.steps,
-            shuffle=False,
-            epochs=self.recipe.epochs,
-            initial_epoch=first,
-            validation_data=held_out,
-            validation_batch_size=EVALUATION_BATCH,
-            verbose=self.verbose,
-            callbacks=[
-                keras.callbacks.TerminateOnNaN(),
-                EpochSeeds(self.seed),
-                keras.callbacks.CSVLogger(self.folder.history, append=True),
-                *_tensorboard(self.folder),
-                Checkpoint(self.folder, self.complete, monitor, best),
-            ],
-        )
-
-    def _finish(self, rows, seconds):
-        chosen = keras.models.load_model(self.folder.best)
-        loss, accuracy = evaluate(chosen, self.images)
-        self.complete.save(self.folder.final)
-        self._draw(rows)
-        best_epoch = len(rows)
-        if len(self.images.x_val):
-            best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
-        result = Result(self.folder, rows, accuracy, loss, best_epoch, seconds)
-        measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
-        results = {name: getattr(result, name) for name in measured}
-        self.folder.write_json({**self.folder.read_json(), "results": results})
-        return result
-
-    def _draw(self, rows):
-        curves = {"training": [row["loss"] for row in rows]}
-        if len(self.images.x_val):
-            curves["held out"] = [row["val_loss"] for row in rows]
-        title = f"{self.complete.name} on {self.images.name}"
-        plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
-
-
-def _tensorboard(folder):
-    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
-    if keras.backend.backend() != "tensorflow":
-        return []
-    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
-
-
-def _scale_dropout(network, factor):
-    for layer in network.layers:
-        if isinstance(layer, keras.layers.Dropout):
-            layer.rate *= factor
-
-
-def _compile(model, optimizer, at_once=1):
-    model.compile(
-        optimizer,
-        "sparse_categorical_crossentropy",
-        metrics=["accuracy"],
-        steps_per_execution=at_once,
-    )
-    return model
-
-
-def _optimizer(recipe, steps):
-    schedules = keras.optimizers.schedules
-    rate = recipe.learning_rate
-    if recipe.schedule == "cosine":
-        schedule = schedules.CosineDecay(rate, recipe.epochs * steps)
-    elif recipe.schedule == "exponential":
-        schedule = schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
-    else:
-        # The step that Keras calls a boundary still has the rate before it.
-        boundaries = [epoch * steps - 1 for epoch in recipe.decay_epochs]
-        values = [rate * recipe.decay**n for n in range(len(boundaries) + 1)]
-        schedule = schedules.PiecewiseConstantDecay(boundaries, values)
-    return CaffeSGD(
-        schedule,
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        l2=recipe.l2,
-        classifier_l2=recipe.classifier_l2,
-        bias_rate=recipe.bias_rate,
-    )
-
-
-def evaluate(model, images):
-    """Cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`."""
-    if not model.compiled:
-        _compile(model, "sgd")
-    results = model.evaluate(images.x_test, images.y_test, EVALUATION_BATCH, verbose=0)
-    return tuple(float(value) for value in results)
-
-
-def summary(accuracies):
-    """The paper's way to state several runs, in percent: "best (mean ± std)"."""
-    percent = [100 * accuracy for accuracy in accuracies]
-    if len(percent) == 1:
-        return f"{percent[0]:.2f}"
-    mean, deviation = statistics.mean(percent), statistics.stdev(percent)
-    return f"{max(percent):.2f} ({mean:.2f} ± {deviation:.2f})"

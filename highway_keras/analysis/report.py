@@ -1,0 +1,217 @@
+"""`analyze`: all figures, a table and one page that needs nothing but itself."""
+
+import base64
+import csv
+import dataclasses
+import html
+import io
+import pathlib
+import string
+
+import numpy as np
+
+from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.graph import Graph
+
+DOTS_PER_INCH = 110
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    """What `analyze` measured and wrote.
+
+    Attributes:
+        biases, mean, gates, outputs: What `transform_biases`, `mean_gates`, `gates` and
+            `block_outputs` returned, the last two for the first sample.
+        lesions, needed: What `lesions` and `needed_layers` returned.
+        page: Path of the HTML page.
+    """
+
+    biases: object
+    mean: gating.MeanGates
+    gates: object
+    outputs: object
+    lesions: lesioning.Lesions
+    needed: lesioning.NeededLayers
+    page: pathlib.Path
+
+
+def analyze(model, x, y, out, class_names=None, title=None, threshold=0.001, verbose="auto"):
+    """Measures and draws the paper's Figures 2, 3 and 4 for a trained classifier.
+
+    It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer, and
+    `index.html`, which holds the pictures itself and opens without a network.
+
+    Args:
+        model: A built functional or Sequential Keras model with gated layers that returns class
+            probabilities `(batch_size, classes)`.
+        x: Samples as `model` takes them; the paper uses the training images.
+        y: Class numbers, integers `(samples,)`.
+        out: Folder to write to; it is made if it is not there.
+        class_names: Names of the classes, in the order of their numbers.
+        title: Heading of the page. Default: the model's name.
+        threshold: Rise of the error above which a layer counts; see `needed_layers`.
+        verbose: 1 shows progress bars, 0 none, `"auto"` shows them on a terminal.
+
+    Returns:
+        An `Analysis`.
+
+    Raises:
+        TypeError, ValueError: As `lesions` does.
+        OSError: If the folder cannot be written.
+
+    Example:
+
+    >>> from highway_keras import analysis, data, training
+    >>> run = training.fit("thin-highway-10", "digits")  # doctest: +SKIP
+    >>> saved, digits = training.SavedNetwork(run.folder.best), data.load("digits")  # doctest: +SKIP
+    >>> analysis.analyze(saved.model, digits.x_train, digits.y_train, "look")  # doctest: +SKIP
+    """
+    out = pathlib.Path(out)
+    lesions = lesioning.lesions(model, x, y, verbose=verbose)
+    found = Analysis(
+        biases=gating.transform_biases(model),
+        mean=gating.mean_gates(model, x, y, verbose=verbose),
+        gates=gating.gates(model, x[:1]),
+        outputs=gating.block_outputs(model, x[:1]),
+        lesions=lesions,
+        needed=lesioning.needed_layers(lesions, threshold),
+        page=out / "index.html",
+    )
+    figures = {
+        "figure2": plots.plot_gates(found.biases, found.mean.overall, found.gates, found.outputs),
+        "figure3": plots.plot_routing(found.mean.by_class, names=class_names),
+        "figure4": plots.plot_lesions(lesions, found.needed),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    images = {name: _png(figure) for name, figure in figures.items()}
+    for name, image in images.items():
+        (out / f"{name}.png").write_bytes(image)
+    _write_layers(found, out / "layers.csv")
+    found.page.write_text(_page(found, images, title or model.name, Graph(model)), encoding="utf-8")
+    return found
+
+
+def _png(figure):
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})
+    return file.getvalue()
+
+
+def _write_layers(found, path):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(("layer", "mean_bias", "mean_gate", "lesion_loss", "lesion_error", "matters"))
+        columns = (
+            found.lesions.layers,
+            np.nanmean(found.biases.values, axis=1).tolist(),
+            np.nanmean(found.mean.overall.values, axis=1).tolist(),
+            found.lesions.loss.tolist(),
+            found.lesions.error.tolist(),
+            [int(layer in found.needed.layers) for layer in found.lesions.layers],
+        )
+        rows.writerows(zip(*columns, strict=True))
+
+
+def _page(found, images, title, graph):
+    sections = (
+        ("Gates and block outputs", "figure2", _sentence_on_gates(found, graph)),
+        ("Routing by class", "figure3", _sentence_on_routing(found)),
+        ("Worth of each layer", "figure4", _sentence_on_lesions(found)),
+    )
+    body = "\n".join(
+        _SECTION.substitute(
+            heading=heading,
+            sentence=html.escape(sentence),
+            image=base64.b64encode(images[name]).decode(),
+        )
+        for heading, name, sentence in sections
+    )
+    lesions = found.lesions
+    summary = (
+        f"{len(lesions.layers)} gated layers, measured on {lesions.samples:,} samples: error "
+        f"{100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats. {found.needed}"
+    )
+    return _PAGE.substitute(title=html.escape(title), summary=html.escape(summary), body=body)
+
+
+def _sentence_on_gates(found, graph):
+    start = _start_of_biases(graph)
+    biases = found.biases.values[~np.isnan(found.biases.values)]
+    compared = f", {np.mean(biases < start):.0%} of them below their start {start:g}"
+    last = found.outputs.values[0]
+    return (
+        f"The biases of the transform gates average {biases.mean():.2f}"
+        f"{'' if start is None else compared}. Over all samples the mean gate is "
+        f"{np.nanmean(found.mean.overall.values):.2f}; of the gates of the one sample shown "
+        f"{np.nanmean(np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)):.0%} are open "
+        "(above 0.5). Stripes in the block outputs are values that layers pass on unchanged."
+    )
+
+
+def _sentence_on_routing(found):
+    differences = np.abs(found.mean.by_class.values)
+    by_layer = np.nanmean(differences, axis=(0, 2))
+    most = int(np.argmax(by_layer))
+    return (
+        "Each map is the mean gate of one class minus that of all samples: where it is not white, "
+        "the way through the network depends on the class. The difference is "
+        f"{np.nanmean(differences):.3f} on average and largest in layer {most + 1} "
+        f"({by_layer[most]:.3f})."
+    )
+
+
+def _sentence_on_lesions(found):
+    lesions = found.lesions
+    worst = int(np.argmax(lesions.error))
+    return (
+        f"The error with the gates of one layer forced to 0, so that it copies its input. {found.needed}"
+        f" Layer {worst + 1} ({lesions.layers[worst]}) is worth most: without it the error is "
+        f"{100 * lesions.error[worst]:.2f} %."
+    )
+
+
+def _start_of_biases(graph):
+    """The number that all transform biases started at; `None` if that is not known."""
+    starts = {_constant(call.layer.transform_bias_initializer) for call in graph.gated}
+    return starts.pop() if len(starts) == 1 else None
+
+
+def _constant(initializer):
+    return getattr(initializer, "value", None)
+
+
+_SECTION = string.Template("""<section>
+<h2>$heading</h2>
+<p>$sentence</p>
+<img alt="$heading" src="data:image/png;base64,$image">
+</section>""")
+
+_PAGE = string.Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
+style-src 'unsafe-inline'">
+<title>$title</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h1, h2 { line-height: 1.2; font-weight: 600; }
+h1 { font-size: 1.6rem; }
+h2 { font-size: 1.15rem; margin-top: 2.5rem; }
+p { max-width: 44rem; }
+img { max-width: 100%; height: auto; }
+footer { margin: 3rem 0 1rem; color: #777; font-size: 0.85rem; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+<p>$summary</p>
+$body
+<footer>After Figures 2, 3 and 4 of Srivastava, Greff and Schmidhuber, Training Very Deep Networks,
+2015.</footer>
+</body>
+</html>
+""")

@@ -1,0 +1,161 @@
+"""One training run: builds what is trained, restores what was saved, leaves its models."""
+
+import dataclasses
+import time
+
+import keras
+import numpy as np
+
+from highway_keras import data
+from highway_keras.training.batches import batches, plan_steps
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds
+from highway_keras.training.curves import plot_curves
+from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
+from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.run_folder import RunFolder
+
+
+class TrainingDiverged(RuntimeError):
+    """The training loss left the finite numbers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run ended with.
+
+    Attributes:
+        folder: Its `RunFolder`.
+        history: Metrics by epoch, a list of dictionaries.
+        test_accuracy: Share of test images that `best.keras` classifies rightly.
+        test_loss: Its cross-entropy on the test images, in nats.
+        best_epoch: The epoch (from 1) that `best.keras` is of: the one with the highest accuracy
+            on held-out images, or the last one if none were held out.
+        seconds: Duration of the training since it was started or resumed.
+    """
+
+    folder: RunFolder
+    history: list
+    test_accuracy: float
+    test_loss: float
+    best_epoch: int
+    seconds: float
+
+
+class Run:
+    """A network, its data and its folder, from the first step or the last saved epoch on.
+
+    Args:
+        network: The uncompiled network.
+        images: A `data.Dataset`.
+        recipe: A `Recipe`.
+        folder: A `RunFolder`.
+        seed: Decides order of images, dropout and augmentation.
+        verbose: Keras's.
+    """
+
+    def __init__(self, network, images, recipe, folder, seed, verbose):
+        self.images, self.recipe, self.folder = images, recipe, folder
+        self.seed, self.verbose = seed, verbose
+        _scale_dropout(network, recipe.dropout)
+        self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        self.steps, at_once, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
+        self.complete = compile_classifier(
+            keras.Sequential([self.preprocess, network], name=network.name), at_once=at_once
+        )
+        augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
+        self.trained = compile_classifier(
+            keras.Sequential([augment, network]) if augment else network,
+            from_recipe(recipe, self.steps),
+            at_once,
+        )
+
+    def train(self):
+        first = self._restore()
+        started = time.perf_counter()
+        if first < self.recipe.epochs:
+            self._fit(first)
+        seconds = time.perf_counter() - started
+        rows = self.folder.read_history()
+        if not rows or not np.isfinite(rows[-1]["loss"]):
+            raise TrainingDiverged(
+                f"The training loss is no longer finite after epoch {len(rows)}. A lower "
+                f"`learning_rate` helps. Received: learning_rate={self.recipe.learning_rate}."
+            )
+        return self._finish(rows, seconds)
+
+    def _restore(self):
+        """Loads the saved state if there is one; returns the epoch to go on from."""
+        self.trained.optimizer.build(self.trained.trainable_variables)
+        if not self.folder.state.exists():
+            self.folder.keep_history(0)
+            return 0
+        try:
+            self.trained.load_weights(self.folder.state)
+        except Exception as error:  # damaged files raise errors of many kinds
+            raise ValueError(
+                f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
+                "anew."
+            ) from error
+        epoch = int(self.trained.optimizer.iterations) // self.steps
+        self.folder.keep_history(epoch)
+        return epoch
+
+    def _fit(self, first):
+        images = self.images
+        x = self.preprocess.predict(images.x_train, batch_size=EVALUATION_BATCH, verbose=0)
+        held_out = None
+        if len(images.x_val):
+            held_out = (self.preprocess.predict(images.x_val, verbose=0), images.y_val)
+        monitor = "val_accuracy" if held_out else None
+        best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
+        self.trained.fit(
+            batches(x, images.y_train, self.steps, self.batch_size, self.seed, first),
+            steps_per_epoch=self.steps,
+            shuffle=False,
+            epochs=self.recipe.epochs,
+            initial_epoch=first,
+            validation_data=held_out,
+            validation_batch_size=EVALUATION_BATCH,
+            verbose=self.verbose,
+            callbacks=[
+                keras.callbacks.TerminateOnNaN(),
+                EpochSeeds(self.seed),
+                keras.callbacks.CSVLogger(self.folder.history, append=True),
+                *_tensorboard(self.folder),
+                Checkpoint(self.folder, self.complete, monitor, best),
+            ],
+        )
+
+    def _finish(self, rows, seconds):
+        chosen = keras.models.load_model(self.folder.best)
+        loss, accuracy = evaluate(chosen, self.images)
+        self.complete.save(self.folder.final)
+        self._draw(rows)
+        best_epoch = len(rows)
+        if len(self.images.x_val):
+            best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
+        result = Result(self.folder, rows, accuracy, loss, best_epoch, seconds)
+        measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
+        results = {name: getattr(result, name) for name in measured}
+        self.folder.write_json({**self.folder.read_json(), "results": results})
+        return result
+
+    def _draw(self, rows):
+        curves = {"training": [row["loss"] for row in rows]}
+        if len(self.images.x_val):
+            curves["held out"] = [row["val_loss"] for row in rows]
+        title = f"{self.complete.name} on {self.images.name}"
+        plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
+
+
+def _scale_dropout(network, factor):
+    for layer in network.layers:
+        if isinstance(layer, keras.layers.Dropout):
+            layer.rate *= factor
+
+
+def _tensorboard(folder):
+    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
+    if keras.backend.backend() != "tensorflow":
+        return []
+    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
