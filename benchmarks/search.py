@@ -74,9 +74,7 @@ def _project(options, depth, short):
         a_trial = [run["cpu"] / run["trials"] for run in (one, other)]
         a_step = (a_trial[1] - a_trial[0]) / (steps * (epochs - options.epochs))
         costs.append(a_trial[0] + a_step * (whole - steps * options.epochs))
-        print(
-            f"  {name}: {1000 * a_step:.2f} CPU ms a step, {costs[-1]:.0f} CPU s a trial of 20 epochs"
-        )
+        print(f"  {name}: {1000 * a_step:.2f} CPU ms a step, {costs[-1]:.0f} CPU s in 20 epochs")
     print(f"  projected to all images and 20 epochs, trials a CPU hour: {costs[0] / costs[1]:.1f}")
 
 

@@ -77,6 +77,7 @@ def _parser():
         _add_fit,
         _add_evaluate,
         _add_predict,
+        _add_analyze,
         _add_benchmark,
         _add_search,
         _add_reproduce,
@@ -224,6 +225,37 @@ def _predict(options):
     for path, label, probability in saved.classify(options.images):
         rows.append((path, label, f"{probability:.4f}"))
     _print_table(rows, right=(2,))
+
+
+def _add_analyze(commands):
+    command = _command(commands, "analyze", _analyze, "Show what the layers of a saved network do.")
+    command.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
+    _add_data(command, "that of its training")
+    command.add_argument("--limit", type=int, help="use so many training images only")
+    command.add_argument("--out", help="folder of the page (default: analysis, beside FILE)")
+
+
+def _analyze(options):
+    _import_backend()
+    from highway_keras import analysis, data, training
+
+    saved = training.SavedNetwork(options.file)
+    images = data.load(
+        options.dataset or saved.dataset,
+        data_dir=options.data_dir,
+        validation=0,
+        limit=options.limit,
+    )
+    found = analysis.analyze(
+        saved.model,
+        images.x_train,
+        images.y_train,
+        out=options.out or saved.path.parent / "analysis",
+        class_names=images.class_names,
+        title=f"{saved.model.name} on {images.name}",
+    )
+    print(found.needed)
+    print(f"saved {found.page}")
 
 
 def _add_benchmark(commands):

@@ -1,4 +1,4 @@
-"""What the analyses need to know of the kinds of gated layers: axes, biases, weights, carry gates."""
+"""What the analyses need to know of gated layers: axes, biases, carry gates, stacked weights."""
 
 from keras import ops
 

@@ -1,4 +1,4 @@
-"""What the gates of a trained network do: biases, gates, block outputs, by sample and on average."""
+"""What the gates of a network do: biases, gates and block outputs, by sample and on average."""
 
 import dataclasses
 
@@ -152,22 +152,21 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
             f"`y` must be one class a sample. Received: labels of shape {labels.shape}."
         )
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    sums = 0.0
+    sums = [0.0] * len(graph.blocks)
     for part, parts in run(observer(graph, "gates"), arrays, batch_size, verbose):
         # Summed with one product a block, `(classes, batch) @ (batch, units)`.
-        membership = (numbers[part] == np.arange(len(classes))[:, None]).astype("float32")
-        sums = sums + by_layer([membership @ gate for gate in parts], graph.blocks, kind=None).values
-    overall = sums.sum(0) / count
-    axes = {"layer": graph.blocks, "unit": range(overall.shape[-1])}
-    differences = None
-    if y is not None:
-        values = sums / sizes[:, None, None] - overall
-        differences = NamedArray(values, {"class": tuple(classes.tolist()), **axes})
-    return MeanGates(NamedArray(overall, axes), differences, count)
+        membership = (numbers[part] == np.arange(len(classes))[:, None]).astype("float64")
+        sums = [s + membership @ gate for s, gate in zip(sums, parts, strict=True)]
+    overall = by_layer([s.sum(0) / count for s in sums], graph.blocks)
+    if y is None:
+        return MeanGates(overall, None, count)
+    means = [s / sizes[:, None] - s.sum(0) / count for s in sums]
+    by_class = by_layer(means, graph.blocks, **{"class": tuple(classes.tolist())})
+    return MeanGates(overall, by_class, count)
 
 
 def observer(graph, what, per_position=False):
-    """A model from the inputs of `graph` to a list of the `"gates"` or `"outputs"` of its blocks."""
+    """A model from the inputs of `graph` to the `"gates"` or `"outputs"` of its blocks, a list."""
     seen = []
 
     def visit(call, *args, **kwargs):

@@ -155,8 +155,9 @@ def _check_model(model):
 def _block_names(calls):
     names, seen = [], {}
     for call in calls:
-        stack = isinstance(call.layer, HighwayStack)
-        own = [f"{call.layer.name}_{i}" for i in range(len(call.blocks))] if stack else [call.layer.name]
+        own = [call.layer.name]
+        if isinstance(call.layer, HighwayStack):
+            own = [f"{call.layer.name}_{i}" for i in range(call.layer.depth)]
         for name in own:
             seen[name] = seen.get(name, 0) + 1
             names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")

@@ -102,54 +102,6 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     return Lesions(graph.blocks, loss[1:], error[1:], float(loss[0]), float(error[0]), samples)
 
 
-@dataclasses.dataclass(frozen=True)
-class NeededLayers:
-    """The layers without which a network errs more.
-
-    Attributes:
-        layers: Their names, in order.
-        of: Number of gated layers.
-        threshold: By how much, as a share of the samples, the error must rise for a layer to count.
-    """
-
-    layers: tuple
-    of: int
-    threshold: float
-
-    def __str__(self):
-        return (
-            f"{len(self.layers)} of {self.of} gated layers matter: closing one of them raises the "
-            f"error by more than {100 * self.threshold:g} points. The other "
-            f"{self.of - len(self.layers)} are idle."
-        )
-
-
-def needed_layers(lesions, threshold=0.001):
-    """How deep the problem needs the network to be: the layers whose lesion raises the error.
-
-    Each layer is judged alone, with all others intact; several idle ones may matter together.
-
-    Args:
-        lesions: What `lesions` returned.
-        threshold: Rise of the error, as a share of the samples, above which a layer counts.
-
-    Returns:
-        A `NeededLayers`, which prints as a sentence.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras.analysis import Lesions, needed_layers
-    >>> error = np.array([0.5, 0.03, 0.02])
-    >>> print(needed_layers(Lesions(("a", "b", "c"), error, error, 0.02, 0.02, 100)))
-    2 of 3 gated layers matter: closing one of them raises the error by more than 0.1 points. \
-The other 1 are idle.
-    """
-    matters = lesions.error - lesions.intact_error > threshold
-    names = tuple(name for name, needed in zip(lesions.layers, matters, strict=True) if needed)
-    return NeededLayers(names, len(lesions.layers), float(threshold))
-
-
 def lesion_model(graph, label_shape, from_logits):
     """A model from samples and labels to the `Scores` of the intact network and all lesions."""
     chains = {id(call): chain for chain in _chains(graph) for call in chain}

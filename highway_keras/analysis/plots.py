@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from highway_keras.analysis.needed import needed_layers
+
 # Perceptually uniform where the numbers have a direction, diverging where they have a centre.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 LINE, ACCENT, MUTED = "#0072b2", "#d55e00", "#777777"  # of Okabe and Ito's palette
@@ -90,8 +92,6 @@ def plot_lesions(lesions, needed=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    from highway_keras.analysis.lesioning import needed_layers
-
     needed = needed or needed_layers(lesions)
     numbers = np.arange(1, len(lesions.layers) + 1)
     matters = np.isin(lesions.layers, needed.layers)

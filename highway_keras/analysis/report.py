@@ -12,6 +12,7 @@ import numpy as np
 
 from highway_keras.analysis import gating, lesioning, plots
 from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
 
 DOTS_PER_INCH = 110
 
@@ -32,11 +33,11 @@ class Analysis:
     gates: object
     outputs: object
     lesions: lesioning.Lesions
-    needed: lesioning.NeededLayers
+    needed: NeededLayers
     page: pathlib.Path
 
 
-def analyze(model, x, y, out, class_names=None, title=None, threshold=0.001, verbose="auto"):
+def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD, verbose="auto"):
     """Measures and draws the paper's Figures 2, 3 and 4 for a trained classifier.
 
     It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer, and
@@ -63,9 +64,10 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=0.001, ver
     Example:
 
     >>> from highway_keras import analysis, data, training
+    >>> digits = data.load("digits")  # doctest: +SKIP
     >>> run = training.fit("thin-highway-10", "digits")  # doctest: +SKIP
-    >>> saved, digits = training.SavedNetwork(run.folder.best), data.load("digits")  # doctest: +SKIP
-    >>> analysis.analyze(saved.model, digits.x_train, digits.y_train, "look")  # doctest: +SKIP
+    >>> network = training.SavedNetwork(run.folder.best).model  # doctest: +SKIP
+    >>> analysis.analyze(network, digits.x_train, digits.y_train, "look")  # doctest: +SKIP
     """
     out = pathlib.Path(out)
     lesions = lesioning.lesions(model, x, y, verbose=verbose)
@@ -75,7 +77,7 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=0.001, ver
         gates=gating.gates(model, x[:1]),
         outputs=gating.block_outputs(model, x[:1]),
         lesions=lesions,
-        needed=lesioning.needed_layers(lesions, threshold),
+        needed=needed_layers(lesions, threshold),
         page=out / "index.html",
     )
     figures = {
@@ -165,8 +167,9 @@ def _sentence_on_lesions(found):
     lesions = found.lesions
     worst = int(np.argmax(lesions.error))
     return (
-        f"The error with the gates of one layer forced to 0, so that it copies its input. {found.needed}"
-        f" Layer {worst + 1} ({lesions.layers[worst]}) is worth most: without it the error is "
+        "The error with the gates of one layer forced to 0, so that the layer copies its input, "
+        "for each layer in turn; the dashed line is the intact network. Layer "
+        f"{worst + 1} ({lesions.layers[worst]}) is worth most: without it the error is "
         f"{100 * lesions.error[worst]:.2f} %."
     )
 
