@@ -25,12 +25,14 @@ _MODULES = (
     "analysis",
     "data",
     "depth_loop",
+    "export",
     "initializers",
     "layers",
     "models",
     "ops",
     "results",
     "training",
+    "tuning",
 )
 __all__ = [*_LAYERS, *_INITIALIZERS, *_MODULES]
 

@@ -5,6 +5,7 @@ Keras takes seconds to import, so each command imports what it needs when it run
 
 import argparse
 import ast
+import contextlib
 import os
 import shlex
 import sys
@@ -54,11 +55,20 @@ def _import_backend():
     """Imports Keras without the lines that TensorFlow's libraries print while they load."""
     warnings.simplefilter("ignore")  # meant for who writes Python
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with _silent_libraries():
+        import highway_keras
+
+        highway_keras._register_with_keras()  # a saved network loads what is registered
+
+
+@contextlib.contextmanager
+def _silent_libraries():
+    """Drops what native libraries write to the descriptor of stderr."""
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
-        import highway_keras.layers  # noqa: F401
+        yield
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
@@ -78,6 +88,7 @@ def _parser():
         _add_evaluate,
         _add_predict,
         _add_analyze,
+        _add_export,
         _add_benchmark,
         _add_search,
         _add_reproduce,
@@ -256,6 +267,39 @@ def _analyze(options):
     )
     print(found.needed)
     print(f"saved {found.page}")
+
+
+def _add_export(commands):
+    command = _command(
+        commands, "export", _export, "Write a saved network for another runtime, and verify it."
+    )
+    command.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
+    command.add_argument(
+        "--format", default="saved_model", help="saved_model (default), onnx, litert or openvino"
+    )
+    command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (litert)")
+    command.add_argument("--out", required=True, help="folder of a SavedModel, else a file")
+    _add_data(command, "that of its training")
+
+
+def _export(options):
+    _import_backend()
+    from highway_keras.export import export
+
+    with _silent_libraries():  # the converters' progress
+        done = export(
+            options.file,
+            options.out,
+            options.format,
+            quantize=options.quantize,
+            dataset=options.dataset,
+            data_dir=options.data_dir,
+        )
+    print(
+        f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
+        f"largest difference {done.difference:.1e}, {done.images} images)"
+    )
+    print(f"saved {done.path}  ({done.size:,} bytes)")
 
 
 def _add_benchmark(commands):

@@ -8,6 +8,7 @@ import numpy as np
 
 from highway_keras.layers.options import check_positive_integer
 from highway_keras.training.run_folder import replacing
+from highway_keras.tuning.arguments import check_images, check_objective
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.memory import population_size
 from highway_keras.tuning.oracle import ResumableOracle, write_json
@@ -144,11 +145,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             return
         check_positive_integer("epochs", epochs)
         check_positive_integer("batch_size", batch_size)
-        sets = {"": Images(*self._checked(x, y, "x", "y"), batch_size)}
+        pairs = {"": check_images(self.hypermodel, x, y, "x", "y")}
         if validation_data is not None:
-            name = "validation_data"
-            sets["val_"] = Images(*self._checked(*validation_data, name, name), batch_size)
-        self._check_objective(sets)
+            names = ("validation_data[0]", "validation_data[1]")
+            pairs["val_"] = check_images(self.hypermodel, *validation_data, *names)
+        check_objective(self.oracle.objective, [f"{p}{m}" for p in pairs for m in METRICS])
+        sets = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         self.population = self.population or population_size(
             self.hypermodel, batch_size, self.max_trials
         )
@@ -184,8 +186,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             if "val_" in sets:
                 measured = population.evaluate(sets["val_"])
                 logs |= {f"val_{m}": v for m, v in zip(METRICS, measured, strict=True)}
-            self._report(trials, logs, epoch)
-            scores = self._keep_better(population, logs, scores)
+            sound = np.all([np.isfinite(column) for column in logs.values()], axis=0)
+            self._report(trials, logs, sound, epoch)
+            scores = self._keep_better(population, logs, sound, scores)
             progress.update(self._best_score(), running=len(trials) * (epoch + 1) / epochs)
             if not np.isfinite(logs["loss"]).any():
                 break
@@ -193,18 +196,17 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self._end(trials, population, scores)
         progress.update(self._best_score(), ended=len(trials))
 
-    def _report(self, trials, logs, epoch):
-        for index, trial in enumerate(trials):
+    def _report(self, trials, logs, sound, epoch):
+        for index in np.flatnonzero(sound):
             values = {name: float(column[index]) for name, column in logs.items()}
-            if all(map(np.isfinite, values.values())):
-                self.oracle.update_trial(trial.trial_id, values, step=epoch)
+            self.oracle.update_trial(trials[index].trial_id, values, step=epoch)
 
-    def _keep_better(self, population, logs, scores):
+    def _keep_better(self, population, logs, sound, scores):
         """Has the population remember the trials whose objective is the best of theirs so far."""
         objective = self.oracle.objective
         sign = -1 if objective.direction == "max" else 1
         new = sign * logs[objective.name]
-        improved = (new < scores) & np.isfinite(logs["loss"])
+        improved = (new < scores) & sound
         population.keep(improved)
         return np.where(improved, new, scores)
 
@@ -249,31 +251,3 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def _best_score(self):
         best = self.oracle.get_best_trials(1)
         return best[0].score if best else None
-
-    def _checked(self, x, y, x_name, y_name):
-        x, y = np.asarray(x), np.asarray(y)
-        inputs = self.hypermodel.inputs
-        if x.ndim < 2 or not len(x) or x[0].size != inputs:
-            raise ValueError(
-                f"`{x_name}` must hold inputs of the hypermodel's shape "
-                f"{self.hypermodel.input_shape}. Received: shape={x.shape}."
-            )
-        if y.size != len(x):
-            raise ValueError(
-                f"`{y_name}` must hold one class number for each input. "
-                f"Received: {y.shape} for {len(x)} inputs."
-            )
-        if y.min() < 0 or y.max() >= self.hypermodel.classes:
-            raise ValueError(
-                f"`{y_name}` must hold class numbers from 0 to {self.hypermodel.classes - 1}. "
-                f"Received: {y.min()} to {y.max()}."
-            )
-        return x, y
-
-    def _check_objective(self, sets):
-        known = [f"{prefix}{metric}" for prefix in sets for metric in METRICS]
-        if getattr(self.oracle.objective, "name", None) not in known:
-            raise ValueError(
-                f"`objective` must be one of {', '.join(known)}; those with `val_` need "
-                f"`validation_data`. Received: {self.oracle.objective}."
-            )

@@ -58,7 +58,8 @@ def run(model, arrays, batch_size, verbose, parts=1):
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
         batch = [_filled(array[part], batch_size) for array in arrays]
-        outputs = keras.tree.flatten(model.predict_on_batch(batch))
+        outputs = model.predict_on_batch(batch if len(batch) > 1 else batch[0])
+        outputs = keras.tree.flatten(outputs)
         yield part, [output[: part.stop - part.start] for output in outputs]
         progress.update(part.stop)
 

@@ -177,7 +177,7 @@ def observer(graph, what, per_position=False):
         return (outputs, gates) if kwargs.get("return_gate") else outputs
 
     graph.repeat(visit)
-    return keras.Model(graph.inputs, seen)
+    return graph.model(seen)
 
 
 class Observed(keras.Layer):

@@ -74,6 +74,10 @@ class Graph:
             _note(call.outputs, visit(call, *args, **kwargs), tensors)
         return _replace(self.outputs, tensors)
 
+    def model(self, outputs):
+        """A Keras model over the inputs of the graph, which takes what the analysed one takes."""
+        return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
+
     def _inline(self, model, inputs):
         own_inputs, calls, outputs = _record(model)
         tensors = {}

@@ -47,7 +47,7 @@ def needed_layers(lesions, threshold=THRESHOLD):
 
     >>> import numpy as np
     >>> from highway_keras.analysis import Lesions, needed_layers
-    >>> error = np.array([0.5, 0.03, 0.02])
+    >>> error = np.array([0.5, 0.025, 0.02])
     >>> found = Lesions(("a", "b", "c"), error, error, 0.02, 0.02, 100)
     >>> print(needed_layers(found, threshold=0.01))
     1 of 3 gated layers matter: closing one of them raises the error by more than 1 points. Idle: 2.

@@ -1,0 +1,38 @@
+"""What an export says of itself: class names, inputs and outputs, and where it comes from."""
+
+import json
+
+import keras
+
+import highway_keras
+
+
+def model_card(saved, class_names, format, quantize):
+    """The model card of a `SavedNetwork`, a dictionary.
+
+    The run's settings and results, as `run.json` has them, under `training`.
+    """
+    model = saved.model
+    return {
+        "name": model.name,
+        "format": format,
+        "quantize": quantize,
+        "parameters": model.count_params(),
+        "inputs": {"images": f"uint8 (batch, {', '.join(map(str, model.input_shape[1:]))})"},
+        "outputs": {
+            "probabilities": f"float32 (batch, {len(class_names)})",
+            "class_id": "int64 (batch)",
+        },
+        "class_names": class_names,
+        "versions": {"highway-keras": highway_keras.__version__, "keras": keras.__version__},
+        "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
+        "training": {k: v for k, v in saved.settings.items() if k != "class_names"},
+    }
+
+
+def write_card(card, card_path, names_path):
+    """Writes the card as JSON, and the class names as text, one a line; returns both paths."""
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    card_path.write_text(text + "\n", encoding="utf-8")
+    names_path.write_text("".join(f"{n}\n" for n in card["class_names"]), encoding="utf-8")
+    return card_path, names_path

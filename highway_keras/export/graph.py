@@ -1,0 +1,87 @@
+"""The graph that is exported: raw or encoded images to probabilities, for all formats one.
+
+Its weights are constants, so that every runtime can fold and pack them.
+"""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from highway_keras.layers import HighwayStack
+
+# Grey level of an RGB pixel (ITU-R 601), in 1/65536, as `data.read_image` computes it.
+LUMA = (19595, 38470, 7471)
+
+
+class ServingGraph:
+    """The concrete TensorFlow functions of a classifier.
+
+    Args:
+        model: A Sequential or functional model: raw images in, class probabilities out.
+        class_names: The names of its classes.
+
+    Attributes:
+        numbers: `images` to `probabilities` and `class_id`: what every runtime can run.
+        images: The same, and `class_name`.
+        encoded: PNG or JPEG files as bytes to the same; `None` for a network that takes neither
+            grey levels nor RGB.
+    """
+
+    def __init__(self, model, class_names):
+        self._network = _unrolled(model)
+        # Read here: as arguments of a stateless call they are constants of the graph.
+        variables = self._network.trainable_variables, self._network.non_trainable_variables
+        self._weights = [[ops.convert_to_numpy(v) for v in part] for part in variables]
+        self._names = tf.constant(class_names)
+        self._shape = tuple(model.input_shape[1:])
+        images = tf.TensorSpec((None, *self._shape), tf.uint8, name="images")
+        encoded = tf.TensorSpec((None,), tf.string, name="encoded")
+        self.numbers = _function(self._classify, images)
+        self.images = _function(self._name, images)
+        self.encoded = None
+        if self._shape[-1] in (1, 3):
+            self.encoded = _function(self._decode_and_name, encoded)
+
+    def _classify(self, images):
+        images = tf.cast(images, tf.float32)
+        probabilities, _ = self._network.stateless_call(*self._weights, images, training=False)
+        probabilities = tf.cast(probabilities, tf.float32)
+        return {"probabilities": probabilities, "class_id": tf.argmax(probabilities, axis=-1)}
+
+    def _name(self, images):
+        outputs = self._classify(images)
+        return {**outputs, "class_name": tf.gather(self._names, outputs["class_id"])}
+
+    def _decode_and_name(self, encoded):
+        spec = tf.TensorSpec(self._shape, tf.uint8)
+        return self._name(tf.map_fn(self._decode, encoded, fn_output_signature=spec))
+
+    def _decode(self, picture):
+        """A picture as `data.read_image` reads it."""
+        height, width, channels = self._shape
+        # It reads PNG, too, and unlike `decode_image` can be told to transform accurately.
+        pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
+        if channels == 1:
+            luma = tf.reduce_sum(tf.cast(pixels, tf.int32) * LUMA, axis=-1, keepdims=True)
+            pixels = (luma + 32768) // 65536
+        scaled = tf.image.resize(pixels, (height, width), antialias=True)
+        return tf.cast(tf.round(scaled), tf.uint8)
+
+
+def _function(f, spec):
+    return tf.function(f, input_signature=[spec], autograph=False)
+
+
+def _unrolled(model):
+    """The network with every `HighwayStack` as the chain of layers that it stands for.
+
+    The loop is for training. Serving, its XLA would compile anew for each batch size, and no
+    runtime packs or quantizes weights that are picked by a counter.
+    """
+
+    def copy(layer):
+        if isinstance(layer, HighwayStack):
+            return keras.Sequential(layer.unstack(), name=layer.name)
+        return layer
+
+    return keras.models.clone_model(model, clone_function=copy, recursive=True)

@@ -1,0 +1,113 @@
+"""Does an export compute what the Keras model does? Asked in a process that has no Keras."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from highway_keras.export import runtimes
+
+TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
+ALLOWED_DROP = 0.01  # of accuracy, for a quantized network
+PICTURES = 100
+TIME_LIMIT = 600
+
+
+class ExportMismatch(RuntimeError):
+    """An exported file does not compute what the Keras model does. The file is kept."""
+
+
+def verify(path, format, quantize, images, labels, expected, class_names):
+    """Runs an export in a new process and compares.
+
+    Args:
+        path: The exported file.
+        format, quantize: As in `export`.
+        images: Raw images, uint8.
+        labels: Their classes.
+        expected: The Keras model's probabilities for them.
+        class_names: Names of the classes.
+
+    Returns:
+        The largest difference of a probability from `expected`, and the accuracy.
+
+    Raises:
+        ExportMismatch: If it does not run or runs differently; the message says how.
+    """
+    results = _run(path, format, images)
+    found, tolerance = results["probabilities"], TOLERANCE[quantize]
+    difference = _difference(path, "probabilities", found, expected, tolerance)
+    single = results["single_probabilities"]
+    _difference(path, "probabilities of a single image", single, found[:1], tolerance)
+    accuracy = float((results["class_id"] == labels).mean())
+    if quantize:
+        _check_accuracy(path, accuracy, float((expected.argmax(-1) == labels).mean()))
+    _check_classes(path, results, class_names)
+    if "encoded_probabilities" in results:
+        encoded = results["encoded_probabilities"]
+        _difference(path, "probabilities of PNG files", encoded, found[:PICTURES], tolerance)
+    return difference, accuracy
+
+
+def _run(path, format, images):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        np.save(folder / "images.npy", images)
+        if format == "saved_model" and images.shape[-1] in (1, 3):
+            _write_pictures(folder, images[:PICTURES])
+        # Isolated (-I): no PYTHONPATH, no current directory, no user's packages.
+        command = [sys.executable, "-I", runtimes.__file__, format, str(path), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
+        if done.returncode:
+            reason = (done.stderr.strip() or "no message").splitlines()[-1]
+            raise ExportMismatch(f"{path} was written but does not run: {reason}")
+        with np.load(folder / "results.npz") as file:
+            return dict(file)
+
+
+def _write_pictures(folder, images):
+    from PIL import Image
+
+    for index, image in enumerate(images):
+        picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+        picture.save(folder / f"{index:04}.png")
+
+
+def _difference(path, what, found, expected, tolerance):
+    if found.shape != expected.shape:
+        raise ExportMismatch(
+            f"{path} was written, but its {what} have the shape {found.shape} instead of "
+            f"{expected.shape}."
+        )
+    differences = np.abs(found - expected)
+    # A NaN is never within the tolerance.
+    worst = np.unravel_index(np.argmax(np.nan_to_num(differences, nan=np.inf)), found.shape)
+    if not differences[worst] <= tolerance:
+        raise ExportMismatch(
+            f"{path} was written, but its {what} differ from Keras's by up to "
+            f"{differences[worst]:.2g} (image {worst[0]}, class {worst[1]}: {found[worst]:.6f} "
+            f"instead of {expected[worst]:.6f}); at most {tolerance:g} is allowed."
+        )
+    return float(differences[worst])
+
+
+def _check_accuracy(path, accuracy, before):
+    if accuracy < before - ALLOWED_DROP:
+        raise ExportMismatch(
+            f"{path} was written, but its accuracy is {100 * accuracy:.2f} % where Keras has "
+            f"{100 * before:.2f} %; quantization may cost {100 * ALLOWED_DROP:g} point."
+        )
+
+
+def _check_classes(path, results, class_names):
+    best = results["probabilities"].argmax(-1)
+    wanted = {"class_id": best, "class_name": np.asarray(class_names)[best]}
+    for name in wanted.keys() & results.keys():
+        wrong = np.flatnonzero(results[name] != wanted[name])
+        if len(wrong):
+            raise ExportMismatch(
+                f"{path} was written, but its {name} of image {wrong[0]} is "
+                f"{results[name][wrong[0]]!r} instead of {wanted[name][wrong[0]]!r}."
+            )

@@ -1,0 +1,459 @@
+"""The numbers of the analyses against NumPy, and against networks built without a layer."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from numpy_highway import highway
+
+from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
+from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.lesion_layers import LesionedChain
+from highway_keras.analysis.lesioning import lesion_model
+
+SAMPLES, CLASSES = 23, 3
+
+
+def dense_chain(make=Highway, depth=5, units=7, carry="coupled"):
+    """Input, a plain layer, a chain of gated ones, a softmax; all weights drawn."""
+    layers = [make(units, activation="tanh", carry=carry, name=f"h{i}") for i in range(depth)]
+    return as_model((8,), [keras.layers.Dense(units), *layers, softmax()])
+
+
+def stack(carry="coupled"):
+    chain = HighwayStack(5, activation="tanh", carry=carry, name="stack")
+    return as_model((8,), [keras.layers.Dense(7), chain, softmax()])
+
+
+def wrapped(carry="coupled"):
+    layers = [HighwayWrapper(keras.layers.LSTM(6, return_sequences=True), carry) for _ in range(2)]
+    head = [keras.layers.GlobalAveragePooling1D(), softmax()]
+    return as_model((4, 3), [keras.layers.Dense(6), *layers, *head])
+
+
+def two_convolutions(data_format="channels_last", carry="coupled"):
+    """What a user may write: two sizes, and a skip past the second gated layer."""
+    inputs = keras.Input((6, 6, 3))
+    x = keras.layers.Conv2D(4, 3, padding="same")(inputs)
+    x = ConvHighway2D(4, 3, data_format=data_format, carry=carry, name="first")(x)
+    x = skipped = keras.layers.Conv2D(6, 3, strides=2)(x)
+    x = ConvHighway2D(6, 3, carry=carry, name="second")(x)
+    x = keras.layers.Add()([x, skipped])
+    x = keras.layers.Flatten()(x)
+    return drawn(keras.Model(inputs, softmax()(x)))
+
+
+def nested():
+    inner = as_model((8,), [keras.layers.Dense(7), Highway(name="one"), Highway(name="two")])
+    model = keras.Sequential([keras.layers.Rescaling(1 / 3), inner, Highway(name="one"), softmax()])
+    model.build((None, 8))
+    return drawn(model)
+
+
+def softmax():
+    return keras.layers.Dense(CLASSES, activation="softmax")
+
+
+def as_model(shape, layers):
+    inputs = x = keras.Input(shape)
+    for layer in layers:
+        x = layer(x)
+    return drawn(keras.Model(inputs, x))
+
+
+def drawn(model):
+    """Weights at which gates and classes differ between samples, and no probability is 0."""
+    random = np.random.default_rng(0)
+    shapes = [w.shape for w in model.get_weights()]
+    scales = [0.3 if len(s) == 1 else 0.6 * s[-2] ** -0.5 for s in shapes]
+    weights = zip(shapes, scales, strict=True)
+    model.set_weights([scale * random.standard_normal(shape) for shape, scale in weights])
+    return model
+
+
+MODELS = {
+    "dense": dense_chain,
+    "dense-learned": lambda: dense_chain(carry="learned"),
+    "stack": stack,
+    "stack-learned": lambda: stack("learned"),
+    "wrapped": wrapped,
+    "wrapped-learned": lambda: wrapped("learned"),
+    "convolutions": two_convolutions,
+    "convolutions-learned": lambda: two_convolutions(carry="learned"),
+    "mnist-highway-16": lambda: models.create("mnist-highway-16"),
+    "nested": nested,
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def samples(model, count=SAMPLES):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((count, *model.input_shape[1:])).astype("float32")
+    return x, random.integers(0, CLASSES, count)
+
+
+def scores(probabilities, y):
+    """Cross-entropy and error, in NumPy."""
+    chosen = np.take_along_axis(probabilities, y[:, None], axis=1)
+    return -np.log(chosen).mean(), (probabilities.argmax(1) != y).mean()
+
+
+# Lesions
+
+
+def without(model, skipped, x):
+    """Runs `model` layer by layer, with the gated layer number `skipped` replaced by its carry."""
+    graph, number = Graph(model), 0
+    values = dict(zip(map(id, graph.inputs), [ops.convert_to_tensor(x)], strict=True))
+    for call in graph.calls:
+        arguments = keras.tree.map_structure(lambda z: values.get(id(z), z), call.args)
+        layer, depth = call.layer, len(call.blocks)
+        chain = layer.unstack() if isinstance(layer, HighwayStack) else [layer]
+        result = arguments[0]
+        for link in chain:
+            if depth and number == skipped:
+                result = carried(link, result)
+            else:
+                result = link(*arguments) if link is layer else link(result)
+            number += bool(depth)
+        values[id(call.outputs)] = result
+    return ops.convert_to_numpy(values[id(graph.outputs[0])])
+
+
+def carried(layer, x):
+    """What is left of a gated layer without its transform: y - H T."""
+    if layer.carry == "coupled":
+        return x
+    if isinstance(layer, HighwayWrapper):
+        return x * layer.carry_gate(x)
+    z = layer.project(x, layer.carry_kernel) + layer.carry_bias
+    return x * ops.sigmoid(z)
+
+
+@every_model
+def test_a_lesion_is_the_network_without_the_layer(name):
+    model = MODELS[name]()
+    x, y = samples(model)
+    found = analysis.lesions(model, x, y, batch_size=10, verbose=0)
+    assert found.samples == SAMPLES
+    np.testing.assert_allclose(
+        (found.intact_loss, found.intact_error), scores(model.predict(x, verbose=0), y), atol=1e-6
+    )
+    for index in range(len(found.layers)):
+        expected = scores(without(model, index, x), y)
+        np.testing.assert_allclose((found.loss[index], found.error[index]), expected, atol=1e-6)
+    assert len(set(found.loss.round(5))) > 1, "no lesion does anything"
+
+
+def test_the_network_without_a_layer_built_anew():
+    model = dense_chain()
+    x, y = samples(model)
+    _, plain, *chain, top = model.layers
+    found = analysis.lesions(model, x, y, verbose=0)
+    for index in range(len(chain)):
+        inputs = keras.Input((8,))
+        z = plain(inputs)
+        for layer in chain[:index] + chain[index + 1 :]:
+            z = layer(z)
+        rebuilt = keras.Model(inputs, top(z)).predict(x, verbose=0)
+        np.testing.assert_allclose(
+            (found.loss[index], found.error[index]), scores(rebuilt, y), atol=1e-6
+        )
+
+
+def test_mnist_highway_built_anew_without_a_layer():
+    model = models.create("mnist-highway-16")
+    x, y = samples(model)
+    found = analysis.lesions(model, x, y, verbose=0)
+    for index, name in enumerate(found.layers):
+        inputs = z = keras.Input((28, 28, 1))
+        for layer in model.layers[1:]:
+            z = z if layer.name == name else layer(z)
+        rebuilt = keras.Model(inputs, z).predict(x, verbose=0)
+        np.testing.assert_allclose(
+            (found.loss[index], found.error[index]), scores(rebuilt, y), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("name", ["dense", "stack", "nested"])
+def test_chains_of_dense_layers_run_as_one_loop(name):
+    scored = lesion_model(Graph(MODELS[name]()), (), from_logits=False)
+    depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
+    assert depths == [5 if name != "nested" else 3]
+
+
+def test_layers_of_unlike_options_are_no_chain():
+    layers = [Highway(activation="tanh"), Highway(activation="tanh"), Highway(), Highway()]
+    model = as_model((8,), [*layers, Highway(carry="learned"), softmax()])
+    scored = lesion_model(Graph(model), (), from_logits=False)
+    depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
+    assert depths == [2, 2]
+
+
+def test_the_size_of_a_batch_changes_nothing():
+    model = two_convolutions()
+    x, y = samples(model)
+    one, all_at_once = (analysis.lesions(model, x, y, batch_size=n, verbose=0) for n in (1, 100))
+    np.testing.assert_allclose(one.loss, all_at_once.loss, atol=1e-6)
+    np.testing.assert_array_equal(one.error, all_at_once.error)
+
+
+def test_a_layer_that_is_used_twice_is_two_blocks():
+    shared = Highway(name="shared")
+    model = as_model((8,), [shared, keras.layers.Dense(8), shared, softmax()])
+    x, y = samples(model)
+    found = analysis.lesions(model, x, y, verbose=0)
+    assert found.layers == ("shared", "shared (2)")
+    np.testing.assert_allclose(found.loss[1], scores(without(model, 1, x), y)[0], atol=1e-6)
+
+
+def test_logits():
+    model = dense_chain()
+    logits = as_model((8,), [*model.layers[1:-1], keras.layers.Dense(CLASSES)])
+    logits.set_weights(model.get_weights())
+    x, y = samples(model)
+    expected = analysis.lesions(model, x, y, verbose=0)
+    found = analysis.lesions(logits, x, y, from_logits=True, verbose=0)
+    np.testing.assert_allclose(found.loss, expected.loss, atol=1e-6)
+
+
+def test_a_prediction_for_each_step():
+    model = as_model((4, 6), [Highway(), Highway(), softmax()])
+    x, _ = samples(model)
+    y = np.random.default_rng(2).integers(0, CLASSES, x.shape[:2])
+    found = analysis.lesions(model, x, y, verbose=0)
+    probabilities = without(model, 1, x).reshape(-1, CLASSES)
+    np.testing.assert_allclose(found.loss[1], scores(probabilities, y.ravel())[0], atol=1e-6)
+
+
+def test_needed_layers():
+    error = np.array([0.5, 0.0211, 0.0209, 0.01])
+    found = analysis.Lesions(("a", "b", "c", "d"), error, error, 0.02, 0.02, 10_000)
+    needed = analysis.needed_layers(found)
+    assert (needed.layers, needed.of, needed.threshold) == (("a", "b"), 4, 0.001)
+    assert str(needed).startswith("2 of 4 gated layers matter")
+    assert analysis.needed_layers(found, threshold=0.1).layers == ("a",)
+
+
+# Gates
+
+
+def by_hand(model, x):
+    """Gates and block outputs of a chain of dense gated layers in NumPy, layers first."""
+    _, plain, *gated, _ = model.layers
+    chain = gated[0].unstack() if isinstance(gated[0], HighwayStack) else gated
+    z = ops.convert_to_numpy(plain(x))
+    gates, outputs = [], []
+    for layer in chain:
+        weights = {w.name: ops.convert_to_numpy(w).astype("float64") for w in layer.weights}
+        z, _, t = highway(z, weights, {"activation": "tanh"})
+        gates.append(t)
+        outputs.append(z)
+    return np.array(gates), np.array(outputs)
+
+
+@pytest.mark.parametrize("name", ["dense", "dense-learned", "stack", "stack-learned"])
+def test_gates_and_block_outputs_by_hand(name):
+    model = MODELS[name]()
+    x, y = samples(model)
+    expected_gates, expected_outputs = by_hand(model, x)
+    gates, outputs = analysis.gates(model, x, batch_size=10), analysis.block_outputs(model, x)
+    assert list(gates.axes) == ["sample", "layer", "unit"]
+    np.testing.assert_allclose(gates.values, expected_gates.swapaxes(0, 1), atol=1e-6)
+    np.testing.assert_allclose(outputs.values, expected_outputs.swapaxes(0, 1), atol=1e-6)
+    found = analysis.mean_gates(model, x, y, batch_size=10, verbose=0)
+    mean = expected_gates.mean(1)
+    np.testing.assert_allclose(found.overall.values, mean, atol=1e-6)
+    for number in range(CLASSES):
+        difference = expected_gates[:, y == number].mean(1) - mean
+        np.testing.assert_allclose(
+            found.by_class.at(**{"class": number}).values, difference, atol=1e-6
+        )
+
+
+@every_model
+def test_gates_of_every_kind_of_layer(name):
+    model = MODELS[name]()
+    x, _ = samples(model, 5)
+    gates = analysis.gates(model, x, per_position=True)
+    outputs = analysis.block_outputs(model, x, per_position=True)
+    z, number = ops.convert_to_tensor(x), 0
+    if name.startswith(("convolutions", "nested", "stack")):
+        assert list(gates) == list(Graph(model).blocks)
+        return
+    for layer in model.layers[1:]:
+        if not isinstance(layer, Highway | ConvHighway2D | HighwayWrapper):
+            z = layer(z)
+            continue
+        z, gate = layer(z, return_gate=True)
+        block = Graph(model).blocks[number]
+        np.testing.assert_allclose(gates[block], ops.convert_to_numpy(gate), atol=1e-6)
+        np.testing.assert_allclose(outputs[block], ops.convert_to_numpy(z), atol=1e-6)
+        number += 1
+    assert number == len(gates)
+
+
+def test_convolutional_gates_are_averaged_over_space():
+    model = two_convolutions()
+    x, _ = samples(model)
+    maps, gates = analysis.gates(model, x, per_position=True), analysis.gates(model, x)
+    assert maps["first"].shape == (SAMPLES, 6, 6, 4)
+    first, second = (gates.at(layer=name).values for name in ("first", "second"))
+    np.testing.assert_allclose(first[:, :4], maps["first"].mean((1, 2)), atol=1e-6)
+    assert np.isnan(first[:, 4:]).all() and not np.isnan(second).any()
+    mean = analysis.mean_gates(model, x, verbose=0)
+    np.testing.assert_allclose(mean.overall.values[0, :4], first[:, :4].mean(0), atol=1e-6)
+    assert mean.by_class is None
+
+
+def test_channels_stand_last():
+    inputs = keras.Input((4, 6, 6))
+    gated = ConvHighway2D(4, 3, data_format="channels_first")
+    gate = Graph(keras.Model(inputs, gated(inputs)))
+    from highway_keras.analysis.gating import observer
+
+    assert observer(gate, "gates", per_position=True).outputs[0].shape == (None, 6, 6, 4)
+
+
+def test_gate_model_follows_training():
+    model = dense_chain()
+    gates = analysis.gate_model(model)
+    x, _ = samples(model)
+    before = [ops.convert_to_numpy(g) for g in gates(x)]
+    for layer in model.layers[2:-1]:
+        layer.transform_bias.assign(layer.transform_bias + 30.0)
+    after = [ops.convert_to_numpy(g) for g in gates(x)]
+    assert before[0].min() < 0.9 and np.min(after) > 0.999
+
+
+def test_transform_biases():
+    model = two_convolutions()
+    biases = analysis.transform_biases(model)
+    for name in ("first", "second"):
+        expected = ops.convert_to_numpy(model.get_layer(name).transform_bias)
+        values = biases.at(layer=name).values
+        np.testing.assert_array_equal(values[~np.isnan(values)], expected)
+
+
+def test_a_saved_nested_network(tmp_path):
+    model = nested()
+    x, y = samples(model)
+    model.save(tmp_path / "nested.keras")
+    loaded = keras.models.load_model(tmp_path / "nested.keras")
+    assert analysis.transform_biases(loaded).axes["layer"] == ("one", "two", "one (2)")
+    expected, found = (analysis.lesions(m, x, y, verbose=0) for m in (model, loaded))
+    np.testing.assert_array_equal(found.loss, expected.loss)
+
+
+def test_the_model_is_left_as_it_was():
+    model = nested()
+    x, y = samples(model)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    before = model.get_config(), model.predict(x, verbose=0)
+    analysis.lesions(model, x, y, verbose=0)
+    analysis.gates(model, x)
+    assert model.get_config() == before[0]
+    np.testing.assert_array_equal(model.predict(x, verbose=0), before[1])
+    model.fit(x, y, verbose=0)
+
+
+def test_a_model_that_returns_gates_itself():
+    inputs = keras.Input((8,))
+    x, gate = Highway()(inputs, return_gate=True)
+    model = keras.Model(inputs, [softmax()(x), gate])
+    samples = np.ones((2, 8))
+    found = analysis.gates(model, samples)
+    np.testing.assert_allclose(found.values[:, 0], ops.convert_to_numpy(model(samples)[1]))
+
+
+def test_to_csv(tmp_path):
+    gates = analysis.NamedArray(np.array([[0.5, np.nan]]), {"layer": ("a",), "unit": range(2)})
+    gates.to_csv(tmp_path / "gates.csv")
+    assert (tmp_path / "gates.csv").read_text().split() == ["layer,unit,value", "a,0,0.5"]
+
+
+# Errors
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.gated = Highway()
+
+    def call(self, inputs):
+        return self.gated(inputs)
+
+
+def plain():
+    return as_model((8,), [softmax()])
+
+
+def lesions_of(model, y, **arguments):
+    return analysis.lesions(model, samples(model)[0], y, verbose=0, **arguments)
+
+
+Y = np.zeros(SAMPLES, int)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "run"),
+    [
+        (TypeError, "`model` must be a Keras model", lambda: analysis.gate_model(Highway())),
+        (TypeError, "a subclassed model .Subclassed.", lambda: analysis.gate_model(Subclassed())),
+        (
+            ValueError,
+            "`model` must be built",
+            lambda: analysis.gate_model(keras.Sequential([Highway()])),
+        ),
+        (ValueError, "`model` must contain gated layers", lambda: analysis.gate_model(plain())),
+        (
+            ValueError,
+            "`x` must be an array of samples",
+            lambda: analysis.gates(dense_chain(), np.ones(8)),
+        ),
+        (
+            ValueError,
+            "`x` must hold an array for each",
+            lambda: analysis.gates(dense_chain(), [np.ones((1, 8))] * 2),
+        ),
+        (
+            ValueError,
+            "`x` must hold one or more samples",
+            lambda: analysis.gates(dense_chain(), np.ones((0, 8))),
+        ),
+        (
+            ValueError,
+            "`batch_size` must be a positive integer",
+            lambda: lesions_of(dense_chain(), Y, batch_size=0),
+        ),
+        (
+            ValueError,
+            "`y` must be 23 class numbers, integers",
+            lambda: lesions_of(dense_chain(), Y.astype(float)),
+        ),
+        (ValueError, "`y` must be class numbers from 0 to 2", lambda: lesions_of(stack(), Y + 3)),
+        (
+            ValueError,
+            "`model` must return one prediction",
+            lambda: lesions_of(as_model((4, 6), [Highway()]), Y),
+        ),
+        (
+            ValueError,
+            "must return class probabilities.*from_logits=True",
+            lambda: lesions_of(as_model((8,), [Highway(), keras.layers.Dense(3)]), Y),
+        ),
+        (
+            ValueError,
+            "`threshold` must be a share",
+            lambda: analysis.needed_layers(lesions_of(dense_chain(), Y), threshold=1.5),
+        ),
+        (
+            ValueError,
+            "An axis and one of its labels are needed",
+            lambda: analysis.transform_biases(dense_chain()).at(layer="h9"),
+        ),
+    ],
+)
+def test_errors(error, message, run):
+    with pytest.raises(error, match=message):
+        run()

@@ -1,0 +1,207 @@
+"""Pictures, the page, the command and the callback."""
+
+import csv
+import html.parser
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from highway_keras import analysis, cli, models, training
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def network():
+    return models.thin_mlp(
+        depth=6, activation="tanh", transform_bias=-1.0, input_shape=(8,), classes=3
+    )
+
+
+def samples(count=40):
+    random = np.random.default_rng(0)
+    return random.standard_normal((count, 8)).astype("float32"), random.integers(0, 3, count)
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory):
+    keras.utils.set_random_seed(0)
+    out = tmp_path_factory.mktemp("page")
+    return analysis.analyze(network(), *samples(), out, title="<thin> & small", verbose=0)
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects what a page would load, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.sources, self.text = [], ""
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        self.sources += [value for key, value in attributes if key in ("src", "href")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_loads_nothing(analysed):
+    page = Reader(analysed.page)
+    assert len(page.sources) == 3
+    assert all(source.startswith("data:image/png;base64,iVBOR") for source in page.sources)
+    assert "<thin> & small" in page.text and str(analysed.needed) in page.text
+    assert "below their start -1" in page.text
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure3", "figure4"])
+def test_pictures_are_not_empty(analysed, name):
+    pixels = np.asarray(Image.open(analysed.page.with_name(f"{name}.png")).convert("RGB"))
+    assert min(pixels.shape[:2]) > 200
+    assert (pixels != 255).any(-1).mean() > 0.02
+
+
+def test_the_table_has_a_row_a_layer(analysed):
+    with analysed.page.with_name("layers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["layer"] for row in rows] == list(analysed.lesions.layers)
+    np.testing.assert_allclose([float(row["lesion_error"]) for row in rows], analysed.lesions.error)
+    np.testing.assert_allclose([float(row["mean_bias"]) for row in rows], -1.0)
+    assert sum(int(row["matters"]) for row in rows) == len(analysed.needed.layers)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_the_page_in_a_browser(analysed, tmp_path):
+    picture = tmp_path / "page.png"
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+    flags += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+    flags += ("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}")
+    command = [CHROMIUM, *flags, "--window-size=1100,2000", f"--screenshot={picture}"]
+    subprocess.run([*command, analysed.page.as_uri()], check=True, capture_output=True, timeout=120)
+    pixels = np.asarray(Image.open(picture).convert("RGB")).astype(int)
+    # The maps are the only coloured parts of the page.
+    colourful = pixels.max(-1) - pixels.min(-1) > 60
+    assert colourful.mean() > 0.05
+
+
+def test_lesion_plot(analysed):
+    (axis,) = analysis.plot_lesions(analysed.lesions).axes
+    curve, intact, threshold = axis.get_lines()
+    np.testing.assert_allclose(curve.get_ydata(), 100 * analysed.lesions.error)
+    assert intact.get_linestyle() == "--"
+    np.testing.assert_allclose(intact.get_ydata()[0], 100 * analysed.lesions.intact_error)
+    assert threshold.get_ydata()[0] > intact.get_ydata()[0]
+
+
+def test_a_lesion_without_errors_has_a_place_on_the_logarithmic_axis():
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0.0, 0.5]), 0.0, 0.0, 100)
+    (axis,) = analysis.plot_lesions(found).axes
+    assert axis.get_lines()[0].get_ydata()[0] == 0.5
+
+
+def test_gate_plot_shows_what_it_is_given(analysed):
+    figure = analysis.plot_gates(
+        analysed.biases, analysed.mean.overall, analysed.gates, analysed.outputs
+    )
+    shown = [axis.get_images()[0].get_array() for axis in figure.axes if axis.get_images()]
+    expected = (analysed.biases.values, analysed.mean.overall.values)
+    expected += (analysed.gates.values[0], analysed.outputs.values[0])
+    for image, values in zip(shown, expected, strict=True):
+        np.testing.assert_array_equal(image, values)
+
+
+def test_routing_plot_shows_the_classes_asked_for(analysed):
+    names = ("zero", "one", "two")
+    figure = analysis.plot_routing(analysed.mean.by_class, classes=[2, 0], names=names)
+    titles = [axis.get_title() for axis in figure.axes if axis.get_images()]
+    assert titles == ["two", "zero"]
+    limits = figure.axes[0].get_images()[0].get_clim()
+    assert limits[0] == -limits[1]
+
+
+def test_command(tmp_path):
+    training.fit(
+        "thin-highway-10",
+        "digits",
+        out=tmp_path,
+        epochs=1,
+        limit=64,
+        model_options={"depth": 3},
+        verbose=0,
+    )
+    best = str(tmp_path / "best.keras")
+    # A process of its own: in this one, Keras has already met everything that the file holds.
+    run = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras import cli; cli.main()"
+    arguments = ["analyze", best, "--limit", "100", "--out", str(tmp_path / "look")]
+    done = subprocess.run([sys.executable, "-c", run, *arguments], capture_output=True, text=True)
+    printed = done.stdout
+    assert "of 2 gated layers matter" in printed, done.stderr
+    page = pathlib.Path(printed.split()[-1])
+    assert page == tmp_path / "look" / "index.html" and "thin-highway-10" in Reader(page).text
+
+
+def test_command_without_gates(tmp_path, capsys):
+    plain = models.thin_mlp(depth=3, kind="plain", input_shape=(8, 8, 1))
+    plain.save(tmp_path / "plain.keras")
+    arguments = ["analyze", str(tmp_path / "plain.keras"), "--dataset", "digits"]
+    assert cli.main(arguments) == 2
+    assert "`model` must contain gated layers" in capsys.readouterr().err
+
+
+# GateMonitor
+
+
+def fitted(folder, epochs=2, **arguments):
+    x, y = samples()
+    model = network()
+    model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
+    monitor = analysis.GateMonitor(x[:16], folder, **arguments)
+    model.fit(x, y, epochs=epochs, verbose=0, callbacks=[monitor])
+    return model, x[:16]
+
+
+def rows(folder):
+    with (folder / "gates.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_monitor_logs_what_the_gates_do(tmp_path):
+    model, x = fitted(tmp_path / "new" / "folder")
+    written = rows(tmp_path / "new" / "folder")
+    assert [int(row["epoch"]) for row in written] == [0] * 5 + [1] * 5 + [2] * 5
+    np.testing.assert_allclose([float(row["mean_bias"]) for row in written[:5]], -1.0)
+    gates, biases = analysis.gates(model, x).values, analysis.transform_biases(model).values
+    last = {key: [float(row[key]) for row in written[-5:]] for key in list(written[0])[2:]}
+    np.testing.assert_allclose(last["mean_gate"], gates.mean((0, 2)), atol=1e-6)
+    np.testing.assert_allclose(last["open_gates"], (gates > 0.5).mean((0, 2)), atol=1e-6)
+    np.testing.assert_allclose(last["mean_bias"], biases.mean(1), atol=1e-6)
+    assert last["mean_bias"] != [-1.0] * 5
+
+
+def test_monitor_writes_for_tensorboard(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    fitted(tmp_path)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    kinds = ("mean_gate", "open_gates", "mean_bias")
+    tags = {f"{kind}/highway_{i}" for kind in kinds for i in range(5)}
+    assert set(events.Tags()["tensors"]) == tags
+    assert [event.step for event in events.Tensors("mean_gate/highway_0")] == [0, 1, 2]
+
+
+def test_monitor_appends(tmp_path):
+    fitted(tmp_path, epochs=1)
+    fitted(tmp_path, epochs=1, append=True)
+    assert [int(row["epoch"]) for row in rows(tmp_path)] == [0] * 5 + [1] * 10
+
+
+def test_monitor_rejects_a_sample_that_does_not_fit(tmp_path):
+    model = network()
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    monitor = analysis.GateMonitor(np.ones((4, 9)), tmp_path)
+    with pytest.raises(ValueError, match="`x` must be an array of samples"):
+        model.fit(*samples(), verbose=0, callbacks=[monitor])
