@@ -49,7 +49,7 @@ class ServingGraph:
         return {"probabilities": probabilities, "class_id": tf.argmax(probabilities, axis=-1)}
 
     def _name(self, images):
-        outputs = self._classify(images)
+        outputs = self.numbers(images)  # a call: both signatures share one copy of the weights
         return {**outputs, "class_name": tf.gather(self._names, outputs["class_id"])}
 
     def _decode_and_name(self, encoded):

@@ -1,0 +1,361 @@
+"""Exports: every format computes what Keras does, and what goes wrong is said."""
+
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+import highway_keras
+from highway_keras import cli, data, export, layers, models
+from highway_keras.export import FORMATS, ExportMismatch, runtimes, verification
+
+TENSORFLOW = keras.backend.backend() == "tensorflow"
+needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
+JAX_ERROR = "the backend 'jax'.*KERAS_BACKEND=tensorflow"
+
+
+def installed(format):
+    absent = [p for p in FORMATS[format].packages if importlib.util.find_spec(p) is None]
+    return pytest.param(
+        format, marks=pytest.mark.skipif(bool(absent), reason=f"not installed: {absent}")
+    )
+
+
+def shallow(images, *hidden):
+    """An untrained network on raw digits that has a bit of everything."""
+    return keras.Sequential(
+        [
+            keras.Input(images.input_shape),
+            data.preprocessor(("scale", "gcn", "mean"), images.x_train),
+            *hidden,
+            keras.layers.Flatten(),
+            keras.layers.Dense(12),
+            layers.HighwayStack(6, activation="tanh"),
+            keras.layers.Dense(images.classes, activation="softmax"),
+        ],
+        name="shallow",
+    )
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return data.load("digits")
+
+
+@pytest.fixture(scope="module")
+def run(digits, tmp_path_factory):
+    """A folder as `fit` leaves it: a network, and the settings beside it."""
+    folder = tmp_path_factory.mktemp("run")
+    convolution = layers.ConvHighway2D(4, 3)
+    model = shallow(digits, keras.layers.Conv2D(4, 3, activation="relu"), convolution)
+    model.save(folder / "best.keras")
+    names = [f"class {n} é" for n in range(10)]
+    settings = {"model": "shallow", "dataset": "digits", "class_names": names}
+    (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved_model(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("serving") / "digits" / "1"
+    return path, export.export(run / "best.keras", path)
+
+
+# What is written
+
+
+@needs_tensorflow
+def test_saved_model_signatures(run, saved_model, digits):
+    path, done = saved_model
+    model = keras.models.load_model(run / "best.keras")
+    expected = model.predict(digits.x_test, verbose=0)
+    assert done.difference <= 1e-5 and done.images == len(digits.x_test)
+    assert done.accuracy == done.keras_accuracy == (expected.argmax(-1) == digits.y_test).mean()
+    assert done.size > 4 * model.count_params()
+    classify, classify_encoded = runtimes.load_saved_model(path)
+    for batch in (1, 7):
+        outputs = classify(digits.x_test[:batch])
+        assert outputs.keys() == {"probabilities", "class_id", "class_name"}
+        np.testing.assert_allclose(outputs["probabilities"], expected[:batch], atol=1e-5)
+        np.testing.assert_array_equal(outputs["class_id"], expected[:batch].argmax(-1))
+        names = [name.decode() for name in outputs["class_name"]]
+        assert names == [f"class {n} é" for n in expected[:batch].argmax(-1)]
+    png = [encode(image[..., 0], "png") for image in digits.x_test[:7]]
+    for key, value in classify_encoded(png).items():
+        np.testing.assert_array_equal(value, outputs[key])
+
+
+@needs_tensorflow
+def test_saved_model_assets_and_graph(saved_model):
+    import tensorflow as tf
+
+    path, _ = saved_model
+    assert (path / "assets" / "class_names.txt").read_text("utf-8").splitlines()[3] == "class 3 é"
+    card = json.loads((path / "assets" / "model_card.json").read_text("utf-8"))
+    assert card["name"] == "shallow" and card["class_names"][0] == "class 0 é"
+    assert card["training"] == {"model": "shallow", "dataset": "digits"}
+    assert card["inputs"] == {"images": "uint8 (batch, 8, 8, 1)"}
+    # A server without XLA can run it, and one with XLA does not compile for every batch size.
+    loaded = tf.saved_model.load(str(path))
+    graph = loaded.signatures["serving_default"].graph.as_graph_def()
+    functions = [node for f in graph.library.function for node in f.node_def]
+    assert not {node.op for node in [*graph.node, *functions]} & {"While", "StatelessWhile"}
+    assert b"_XlaMustCompile" not in (path / "saved_model.pb").read_bytes()
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", [installed(f) for f in FORMATS if f != "saved_model"])
+def test_other_formats(format, run, digits, tmp_path):
+    path = tmp_path / "new" / f"digits{FORMATS[format].suffix}"
+    done = export.export(run / "best.keras", path, format)
+    assert done.difference <= 1e-5
+    expected = keras.models.load_model(run / "best.keras").predict(digits.x_test[:5], verbose=0)
+    outputs = runtimes.RUNTIMES[format](path)[0](digits.x_test[:5])
+    assert outputs.keys() == {"probabilities", "class_id"}
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    assert outputs["class_id"].dtype == "int64"
+    assert json.loads(path.with_suffix(".json").read_text("utf-8"))["format"] == format
+    assert path.with_suffix(".txt").read_text("utf-8").startswith("class 0 é\n")
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", [installed("litert"), installed("openvino")])
+def test_quantized_files_are_smaller(format, digits, tmp_path):
+    wide = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(800)])
+    model = keras.Sequential(
+        [keras.Input((8, 8, 1)), wide, keras.layers.Dense(10, activation="softmax")]
+    )
+    sizes = {}
+    for quantize in (None, *FORMATS[format].quantizations):
+        path = tmp_path / f"{quantize}{FORMATS[format].suffix}"
+        sizes[quantize] = export.export(model, path, format, quantize, digits).size
+    assert sizes["float16"] < 0.6 * sizes[None]
+    assert sizes.get("int8", 0) < 0.4 * sizes[None]
+
+
+@needs_tensorflow
+def test_exporting_leaves_the_model_alone(digits, tmp_path):
+    model = shallow(digits)
+    before, config = model.predict(digits.x_test[:9], verbose=0), model.get_config()
+    export.export(model, tmp_path / "out", dataset=digits)
+    np.testing.assert_array_equal(model.predict(digits.x_test[:9], verbose=0), before)
+    assert model.get_config() == config
+
+
+# Encoded pictures are read as `predict` reads them
+
+
+def encode(array, kind, **options):
+    file = io.BytesIO()
+    Image.fromarray(array).save(file, kind, **options)
+    return file.getvalue()
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(20, 16), (41, 33), (10, 9)])
+def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path):
+    from highway_keras.export.graph import ServingGraph
+
+    shape = (20, 16, channels)
+    model = keras.Sequential([keras.Input(shape), keras.layers.Flatten(), keras.layers.Dense(2)])
+    graph = ServingGraph(model, ["a", "b"])
+    coarse = np.random.default_rng(0).integers(0, 256, (5, 4, 3), "uint8")
+    picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
+    file = tmp_path / "picture"
+    file.write_bytes(encode(picture, kind))
+    ours = graph._decode(file.read_bytes()).numpy().astype(int)
+    theirs = data.read_image(file, shape).astype(int)
+    assert ours.shape == shape
+    assert np.abs(ours - theirs).max() <= (0 if size == (20, 16) else 1)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"format": "caffe"}, "`format` must be one of 'saved_model', 'onnx', 'litert', 'openv"),
+        ({"quantize": "int8"}, "can be nothing. Received: quantize='int8'"),
+        ({"format": "litert", "quantize": "int4"}, "'float16', 'int8'. Received: quantize='int4'"),
+        ({"format": "onnx"}, r"`path` must end in \.onnx for format='onnx'. Received: path=out"),
+        ({"path": "."}, "`path` must not exist yet. Received: path=."),
+    ],
+)
+def test_bad_arguments(arguments, text, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=text):
+        export.export("best.keras", **{"path": "out", **arguments})
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", ["onnx", "litert", "openvino"])
+def test_a_missing_package_names_its_extra(format, monkeypatch, tmp_path):
+    package = FORMATS[format].packages[0]
+    monkeypatch.setitem(sys.modules, package, None)
+    text = rf'needs .*{package}.*pip install "highway-keras\[{format}\]"'
+    with pytest.raises(ImportError, match=text):
+        export.export("best.keras", tmp_path / f"out{FORMATS[format].suffix}", format)
+
+
+@needs_tensorflow
+def test_a_model_needs_images_of_its_kind(digits, tmp_path):
+    model = models.create("thin-highway-10", depth=2)
+    with pytest.raises(ValueError, match=r"`dataset` must name the data set .*dataset=None"):
+        export.export(model, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"takes images of shape \(28, 28, 1\).*'digits' with sh"):
+        export.export(model, tmp_path / "out", dataset=digits)
+    assert not (tmp_path / "out").exists()
+
+
+@needs_tensorflow
+def test_the_command(run, tmp_path, capsys):
+    command = ["export", str(run / "best.keras"), "--out", str(tmp_path / "out")]
+    assert cli.main(command) == 0
+    text = capsys.readouterr().out
+    assert "largest difference" in text and "359 images" in text
+    assert f"saved {tmp_path / 'out'}  (" in text
+    assert cli.main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("highway-keras: `path` must not exist yet.")
+
+
+def test_another_backend_is_told_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=JAX_ERROR):
+        export.export("best.keras", tmp_path / "out")
+
+
+@needs_tensorflow
+@pytest.mark.slow
+def test_a_network_saved_by_jax_is_exported(tmp_path):
+    """The remedy that the error names."""
+    command = ["fit", "thin-highway-10", "--dataset", "digits", "--epochs", "1", "--out", "run"]
+    script = "import sys; from highway_keras.cli import main; sys.exit(main())"
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    fit = [sys.executable, "-c", script, *command]
+    subprocess.run(fit, env=environment, cwd=tmp_path, check=True, capture_output=True)
+    assert export.export(tmp_path / "run" / "best.keras", tmp_path / "out").difference <= 1e-5
+
+
+# Files that are not to be trusted
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch hacked",)
+
+
+def foreign(run, kind):
+    """The bytes of a file that only pretends to be a saved network."""
+    import pickle
+    import zipfile
+
+    good = (run / "best.keras").read_bytes()
+    if kind == "pickle":
+        return pickle.dumps(Evil())
+    if kind == "truncated":
+        return good[: len(good) // 2]
+    if kind == "tampered":
+        middle = len(good) // 2
+        return good[:middle] + bytes([good[middle] ^ 0xFF]) + good[middle + 1 :]
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(good)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "config.json" and kind == "another function":
+                config = json.loads(content)
+                config.update(module="os", class_name="system", registered_name="system")
+                content = json.dumps(config).encode()
+            new.writestr(name, b"hello" if kind == "text inside" else content)
+    return file.getvalue()
+
+
+@needs_tensorflow
+@pytest.mark.parametrize(
+    "kind", ["pickle", "truncated", "tampered", "another function", "text inside"]
+)
+def test_foreign_files_are_refused(kind, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "best.keras").write_bytes(foreign(run, kind))
+    assert cli.main(["export", "best.keras", "--out", "out", "--dataset", "digits"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("highway-keras: best.keras cannot be loaded as a Keras model: ")
+    assert os.listdir() == ["best.keras"]
+
+
+@needs_tensorflow
+def test_code_in_a_file_is_refused(digits, tmp_path):
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Lambda(lambda x: x)])
+    model.save(tmp_path / "best.keras")
+    with pytest.raises(ValueError, match=r"cannot be loaded as a Keras model: .*"):
+        export.export(tmp_path / "best.keras", tmp_path / "out", dataset=digits)
+
+
+# The verification
+
+
+@needs_tensorflow
+def test_the_new_process_can_import_neither_keras_nor_this_package(tmp_path):
+    script = (
+        "import runpy, sys; sys.argv = ['', 'onnx', 'no file', 'nowhere']\n"
+        f"try: runpy.run_path({runtimes.__file__!r}, run_name='__main__')\n"
+        "except Exception: pass\n"
+        "for name in ('keras', 'highway_keras', 'tensorflow'):\n"
+        "    try: __import__(name); print(name)\n"
+        "    except ImportError: pass\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == ""
+    assert highway_keras.__name__ not in open(runtimes.__file__).read().split("def main")[0]
+
+
+@needs_tensorflow
+def test_a_wrong_export_is_an_error_and_stays(run, digits, tmp_path, saved_model):
+    path, _ = saved_model
+    images, labels = digits.x_test[:20], digits.y_test[:20]
+    expected = runtimes.load_saved_model(path)[0](images)["probabilities"]
+    names = [f"class {n} é" for n in range(10)]
+
+    def check(expected=expected, names=names):
+        verification.verify(path, "saved_model", None, images, labels, expected, names)
+
+    check()
+    shifted = expected.copy()
+    shifted[3, 4] += 0.5
+    text = r"differ from Keras's by up to 0\.5 \(image 3, class 4: 0\.\d+ instead of .*1e-05 is"
+    with pytest.raises(ExportMismatch, match=text):
+        check(shifted)
+    shifted[7, 0] = np.nan
+    with pytest.raises(ExportMismatch, match=r"up to nan \(image 7, class 0"):
+        check(shifted)
+    with pytest.raises(ExportMismatch, match=r"shape \(20, 10\) instead of \(20, 9\)"):
+        check(expected[:, :9])
+    with pytest.raises(ExportMismatch, match=r"its class_name of image 0 is 'class . é' instead"):
+        check(names=list("abcdefghij"))
+    assert (path / "saved_model.pb").exists()
+
+
+@needs_tensorflow
+def test_a_broken_export_is_an_error_and_stays(run, digits, tmp_path):
+    (tmp_path / "saved_model.pb").write_text("not a graph")
+    with pytest.raises(ExportMismatch, match=r"was written but does not run: .*[Pp]ars"):
+        verification.verify(
+            tmp_path, "saved_model", None, digits.x_test[:2], digits.y_test[:2], None, ["a"]
+        )
+    assert (tmp_path / "saved_model.pb").exists()
+
+
+def test_lost_accuracy_is_an_error():
+    verification._check_accuracy("out", 0.98, 0.989)
+    with pytest.raises(ExportMismatch, match=r"accuracy is 97\.00 % where Keras has 98\.90 %"):
+        verification._check_accuracy("out", 0.97, 0.989)
