@@ -128,9 +128,10 @@ def _check(path, format, quantize):
         )
     wanted = FORMATS[format]
     if quantize not in (None, *wanted.quantizations):
-        known = ", ".join(map(repr, wanted.quantizations)) or "nothing"
+        known = ", ".join(map(repr, (None, *wanted.quantizations)))
         raise ValueError(
-            f"`quantize` for format={format!r} can be {known}. Received: quantize={quantize!r}."
+            f"`quantize` for format={format!r} must be one of {known}. "
+            f"Received: quantize={quantize!r}."
         )
     if path.suffix != wanted.suffix and wanted.suffix:
         raise ValueError(

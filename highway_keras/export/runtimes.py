@@ -4,6 +4,7 @@ As a script it is the new process of the verification: `runtimes.py FORMAT FILE 
 `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there.
 """
 
+import os
 import pathlib
 import sys
 
@@ -36,10 +37,10 @@ def load_onnx(path):
     ), None
 
 
-def load_litert(path, threads=None):
+def load_litert(path):
     from ai_edge_litert.interpreter import Interpreter
 
-    runner = Interpreter(str(path), num_threads=threads).get_signature_runner()
+    runner = Interpreter(str(path), num_threads=os.cpu_count()).get_signature_runner()
     return lambda images: runner(images=images), None
 
 
