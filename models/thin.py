@@ -10,7 +10,8 @@ from highway_keras.models.heads import load_weights, predictions
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
-STACK_FROM = 5  # measured on a CPU: the depth from which the stack trains faster than the chain
+# At 10 layers both step equally fast on a CPU; at 100 the stack takes 0.6 of a chain's time.
+STACK_FROM = 5
 
 
 def thin_mlp(
@@ -52,8 +53,7 @@ def thin_mlp(
         weights: `None`, or the path of a weights file.
         name: Name of the model.
         implementation: `"stack"` runs the highway layers as one `HighwayStack`, `"layers"` as a
-            chain of `Highway`. Same mathematics. Default: the stack from depth 5 on, where it
-            is the faster one.
+            chain of `Highway`. Same mathematics. Default: the stack from depth 5 on.
 
     Returns:
         An uncompiled `keras.Model`.

@@ -133,7 +133,7 @@ class HighwayStack(GatedLayer):
         kernels = [getattr(self, f"{prefix}kernel") for prefix in self.transforms]
         biases = [getattr(self, f"{prefix}bias") for prefix in self.transforms]
         if not self.use_bias:
-            biases[0] = ops.zeros_like(biases[1])
+            biases[0] = ops.zeros_like(ops.convert_to_tensor(biases[1]))
         return scan(
             inputs,
             ops.concatenate(kernels, axis=-1),

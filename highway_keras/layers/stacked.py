@@ -60,7 +60,7 @@ class _Regularizer(keras.regularizers.Regularizer):
         self.of_layer = of_layer
 
     def __call__(self, weight):
-        return ops.sum(ops.vectorized_map(self.of_layer, weight))
+        return ops.sum(ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight)))
 
 
 class _Constraint(keras.constraints.Constraint):
@@ -70,7 +70,7 @@ class _Constraint(keras.constraints.Constraint):
         self.of_layer = of_layer
 
     def __call__(self, weight):
-        return ops.vectorized_map(self.of_layer, weight)
+        return ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight))
 
 
 def weight_options(options):
