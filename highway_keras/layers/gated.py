@@ -7,6 +7,7 @@ from highway_keras.layers.options import (
     PREFIXES,
     check_carry,
     check_floating,
+    negated,
     option_config,
     set_options,
     split_options,
@@ -115,16 +116,10 @@ class GatedLayer(keras.Layer):
             self.bias = None
             return
         options = self.weight_options(name)
-        options["initializer"] = options["initializer"] or self._negated(weight)
+        options["initializer"] = options["initializer"] or negated(
+            getattr(self, f"transform_{weight}")
+        )
         setattr(self, name, self.add_weight(name=name, shape=shape, **options))
-
-    def _negated(self, weight):
-        """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
-
-        def initializer(shape, dtype=None):
-            return -ops.cast(getattr(self, f"transform_{weight}"), dtype)
-
-        return initializer
 
     def _preactivations(self, inputs):
         kernels = [getattr(self, f"{prefix}kernel") for prefix in self.transforms]

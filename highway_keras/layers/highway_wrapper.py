@@ -8,6 +8,7 @@ from highway_keras.layers.options import (
     TRANSFORM,
     check_carry,
     check_floating,
+    negated,
     option_config,
     options_of,
     set_options,
@@ -128,7 +129,7 @@ class HighwayWrapper(keras.layers.Wrapper):
         options = options_of(self, prefix)
         for weight in ("kernel", "bias"):
             if options[f"{weight}_initializer"] is None:
-                options[f"{weight}_initializer"] = self._negated(weight)
+                options[f"{weight}_initializer"] = negated(getattr(self.transform_gate, weight))
         options.update(name=f"{prefix}gate", dtype=self.dtype_policy)
         rank = len(input_shape) - 2
         if len(getattr(self.layer, "kernel_size", ())) == rank > 0:
@@ -150,14 +151,6 @@ class HighwayWrapper(keras.layers.Wrapper):
             dilation_rate=h.dilation_rate,
             **options,
         )
-
-    def _negated(self, weight):
-        """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
-
-        def initializer(shape, dtype=None):
-            return -ops.cast(getattr(self.transform_gate, weight), dtype)
-
-        return initializer
 
     def get_config(self):
         return {**super().get_config(), "carry": self.carry, **option_config(self, _GATES)}

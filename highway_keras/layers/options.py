@@ -3,6 +3,7 @@
 import numbers
 
 import keras
+from keras import ops
 
 from highway_keras import initializers
 
@@ -70,6 +71,15 @@ def _read(option, value, default):
     if option.endswith("_initializer"):  # None means the default, as in Keras.
         return initializers.get(default if value is None else value)
     return _MODULES[option].get(value)
+
+
+def negated(weight):
+    """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
+
+    def initializer(shape, dtype=None):
+        return -ops.cast(weight, dtype)
+
+    return initializer
 
 
 def check_carry(carry):
