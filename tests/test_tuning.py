@@ -7,7 +7,14 @@ import pytest
 from keras_tuner.errors import FailedTrialError
 
 from highway_keras import data
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, memory, tuner
+from highway_keras.tuning import (
+    HighwayHyperModel,
+    PopulationRandomSearch,
+    cohorts,
+    memory,
+    tuner,
+)
+from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.weights import assign, draw
 
@@ -207,6 +214,43 @@ def test_drawn_weights_are_distributed_as_those_of_keras(kind):
 
 
 @needs_loops
+@pytest.mark.parametrize("cores", [None, 1, 2, 3, 8])
+def test_cohorts_are_the_population_in_pieces(cores, digits, monkeypatch):
+    monkeypatch.setattr(cohorts, "MOST_IN_A_COHORT", 2)
+    trials, images = [0, 1, 2, 1, 0], Images(*digits[:2], BATCH)
+    values = [VALUES[trial] for trial in trials]
+    starts = [draw(small(), VALUES[t], [0, place]) for place, t in enumerate(trials)]
+    whole = Population("highway", values, starts)
+    pieces = Cohorts("highway", values, starts, cores)
+    np.testing.assert_allclose(losses(pieces, images), losses(whole, images), rtol=1e-4)
+    np.testing.assert_allclose(pieces.evaluate(images), whole.evaluate(images), rtol=1e-4)
+    improved = np.array([True, False, True, False, True])
+    for trained in (whole, pieces):
+        trained.keep(improved)
+    for place, start in enumerate(starts):
+        found = pieces.best_weights(place)["kernel"]
+        expected = whole.best_weights(place)["kernel"]
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+        assert np.array_equal(found, start["kernel"]) != improved[place]
+
+
+@pytest.mark.parametrize(
+    ("trials", "cores", "sizes"),
+    [
+        (20, None, [20]),
+        (20, 2, [5, 5, 5, 5]),
+        (3, 2, [2, 1]),
+        (1, 8, [1]),
+        (11, 2, [3, 3, 3, 2]),
+        (100, 16, [4] * 4 + [3] * 28),
+    ],
+)
+def test_every_core_gets_as_many_cohorts(trials, cores, sizes, monkeypatch):
+    monkeypatch.setattr(cohorts, "Population", lambda kind, values, weights: len(weights))
+    assert Cohorts("plain", [{}] * trials, [{}] * trials, cores).cohorts == sizes
+
+
+@needs_loops
 def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     images = Images(*digits[:2], BATCH)
     sound = losses(population("residual", [0, 1, 2]), images)
@@ -370,7 +414,9 @@ def test_bad_arguments_of_search(changes, message, tmp_path):
 )
 def test_populations_fill_the_memory_evenly(fitting, trials, size, monkeypatch):
     need = memory.bytes_per_trial(small(), 128)
-    monkeypatch.setattr(memory, "_free_memory", lambda: (fitting + 0.5) * need / memory.SHARE)
+    monkeypatch.setattr(
+        memory, "_accelerator_memory", lambda: (fitting + 0.5) * need / memory.SHARE
+    )
     assert memory.population_size(small(), 128, trials) == size
 
 

@@ -1,15 +1,18 @@
-"""How many networks fit into a population."""
+"""How many networks fit into a population, and how many cores share it."""
 
 import math
+import os
 
 import keras
 import psutil
 
+from highway_keras.tuning.cohorts import MOST_IN_A_COHORT
+
 FLOAT = 4  # bytes
 SHARE = 0.5  # of the free memory; the rest is for images, the compiler and other programs
-# Measured on 2 cores: a trial costs a CPU the same at 4 as at 25 to a population. Small ones end
-# sooner, and leave less to do again after an interruption.
-MOST_ON_A_CPU = 20
+# A CPU gains nothing by more. Small populations end sooner, and leave less to do again after an
+# interruption.
+COHORTS_A_CORE = 2
 UNKNOWN_GPU = 4 * 2**30  # TensorFlow has no public way to ask
 
 
@@ -25,15 +28,21 @@ def bytes_per_trial(hypermodel, batch_size):
 
 def population_size(hypermodel, batch_size, trials):
     """The number of networks to train at once: as many as fit, in populations of equal size."""
-    free, most = _free_memory(), trials
+    free, most = _accelerator_memory(), trials
     if free is None:
-        free, most = psutil.virtual_memory().available, min(trials, MOST_ON_A_CPU)
+        free = psutil.virtual_memory().available
+        most = min(trials, COHORTS_A_CORE * MOST_IN_A_COHORT * cores())
     fitting = max(1, int(SHARE * free) // bytes_per_trial(hypermodel, batch_size))
     rounds = math.ceil(trials / min(most, fitting))
     return math.ceil(trials / rounds)
 
 
-def _free_memory():
+def cores():
+    """CPU cores to train on side by side, or None where an accelerator does the work."""
+    return os.cpu_count() if _accelerator_memory() is None else None
+
+
+def _accelerator_memory():
     """Free bytes of the accelerator, or None without one."""
     if keras.backend.backend() == "jax":
         import jax

@@ -47,7 +47,7 @@ class Population:
     """
 
     def __init__(self, kind, hyperparameters, weights):
-        self.kind = kind
+        self.programs = _programs(kind)
         column = {key: np.array([h[key] for h in hyperparameters]) for key in hyperparameters[0]}
         self.rates, self.decays = column["learning_rate"], column["decay"]
         self.settings = {
@@ -73,23 +73,22 @@ class Population:
         """
         rates = _tensor(self.rates * self.decays**epoch)
         settings = {**self.settings, "rate": rates}
-        train = _programs(self.kind)["train"]
-        self.state, sums = train(self.state, settings, images.x, images.y, *images.batches(order))
+        batches = images.batches(order)
+        self.state, sums = self.programs["train"](
+            self.state, settings, images.x, images.y, *batches
+        )
         loss, accuracy = _means(sums, images)
         return np.where(ops.convert_to_numpy(self.state["alive"]) > 0, loss, np.nan), accuracy
 
     def evaluate(self, images):
         """Mean loss (nats) and accuracy of every trial, each `(K,)`."""
-        measure = _programs(self.kind)["measure"]
-        weights = self.state["weights"]
-        return _means(
-            measure(weights, self.settings, images.x, images.y, *images.batches()), images
-        )
+        weights, batches = self.state["weights"], images.batches()
+        sums = self.programs["measure"](weights, self.settings, images.x, images.y, *batches)
+        return _means(sums, images)
 
     def keep(self, improved):
         """Remembers the weights of the trials in the mask `improved` as their best so far."""
-        keep = _programs(self.kind)["keep"]
-        self.best = keep(self.best, self.state["weights"], _tensor(improved))
+        self.best = self.programs["keep"](self.best, self.state["weights"], _tensor(improved))
 
     def best_weights(self, trial):
         """The weights of one trial as `keep` last saw them: a dictionary of arrays."""

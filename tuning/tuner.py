@@ -9,10 +9,11 @@ import numpy as np
 from highway_keras.layers.options import check_positive_integer
 from highway_keras.training.run_folder import replacing
 from highway_keras.tuning.arguments import check_images, check_objective
+from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.memory import population_size
+from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle, write_json
-from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw
 
@@ -178,7 +179,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             draw(self.hypermodel, v, [self.seed, int(trial.trial_id)])
             for v, trial in zip(values, trials, strict=True)
         ]
-        population = Population(self.hypermodel.kind, values, starts)
+        population = Cohorts(self.hypermodel.kind, values, starts, cores())
         scores = np.full(len(trials), np.inf)
         for epoch in range(epochs):
             order = np.random.default_rng([self.seed, epoch]).permutation(sets[""].size)
