@@ -56,9 +56,8 @@ def _compare(model, x, y, turns):
         if name != "all lesions":
             pairs = zip(seconds["all lesions"], times, strict=True)
             ratios = [lesions / evaluation for lesions, evaluation in pairs]
-            print(
-                f"    all lesions / this one  {statistics.median(ratios):>8.2f}    ({_range(ratios)})"
-            )
+            middle = statistics.median(ratios)
+            print(f"    all lesions / this one  {middle:>8.2f}    ({_range(ratios)})")
 
 
 def _range(values):
