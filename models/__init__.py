@@ -1,11 +1,12 @@
-"""The zoo: factories for every network of the paper, and the registry of what they claim."""
+"""The zoo: factories for every network of the paper, the registry of what they claim, weights."""
 
 import importlib
 
 from highway_keras.models.registry import Card, create, get, list_models
 
 # Factories import Keras, which takes seconds; they are loaded when first used.
-_FACTORIES = {
+_NAMES = {
+    "card_text": "model_cards",
     "thin_mlp": "thin",
     "mnist_highway": "mnist",
     "highway_a": "cifar",
@@ -15,11 +16,11 @@ _FACTORIES = {
     "fitnet_a": "cifar",
     "fitnet_b": "cifar",
 }
-__all__ = ["Card", "create", "get", "list_models", *_FACTORIES]
+__all__ = ["Card", "create", "get", "list_models", *_NAMES]
 
 
 def __getattr__(name):
-    if name in _FACTORIES:
-        module = importlib.import_module(f"highway_keras.models.{_FACTORIES[name]}")
+    if name in _NAMES:
+        module = importlib.import_module(f"highway_keras.models.{_NAMES[name]}")
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

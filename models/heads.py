@@ -1,6 +1,8 @@
 """What all factories share: the ends of a network, and checking and loading what a user passes."""
 
+import contextlib
 import pathlib
+import tempfile
 import zipfile
 
 import h5py
@@ -12,6 +14,7 @@ FAN_IN = {  # Caffe's "xavier" filler: uniform, variance 1 / fan_in
     "class_name": "VarianceScaling",
     "config": {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"},
 }
+PREPROCESSOR = "preprocessor"  # the model in front of the network in what `fit` saves
 _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
@@ -56,7 +59,10 @@ def check_image_shape(input_shape, least):
 
 
 def load_weights(model, weights):
-    """Loads a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized."""
+    """Loads a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
+
+    Of a network behind its preprocessing, as `fit` saves it, only the network is loaded.
+    """
     if weights is None:
         return model
     path = pathlib.Path(weights)
@@ -64,10 +70,11 @@ def load_weights(model, weights):
         raise ValueError(f"`weights` must be None or an existing file. Received: weights={path}.")
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        # Keras alone would leave out what the file has in excess, and load a deeper network's.
-        foreign = _stored_layers(path) ^ {layer.name for layer in model.layers}
-        if not foreign:
-            model.load_weights(path)
+        with _network_weights(path) as (file, stored):
+            # Keras alone would leave out what the file has in excess, and load a deeper network's.
+            foreign = stored ^ {layer.name for layer in model.layers}
+            if not foreign:
+                model.load_weights(file)
     except Exception as error:  # damaged files raise errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{misfit} {reason:.300}") from error
@@ -77,14 +84,26 @@ def load_weights(model, weights):
     return model
 
 
-def _stored_layers(path):
-    """Names of the layers in a `.weights.h5` or `.keras` file."""
-    if path.suffix == ".keras":
-        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
-            return _layer_names(file)
-    return _layer_names(path)
+@contextlib.contextmanager
+def _network_weights(path):
+    """A `.weights.h5` file with the network's weights alone, and the names of its layers."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+        file = path
+        if path.suffix == ".keras":
+            archive = opened.enter_context(zipfile.ZipFile(path))
+            file = opened.enter_context(archive.open("model.weights.h5"))
+        content = opened.enter_context(h5py.File(file))
+        names = _layer_names(content)
+        if PREPROCESSOR in names.values() and len(names) == 2:
+            (network,) = (key for key, name in names.items() if name != PREPROCESSOR)
+            content = content["layers"][network]
+            names = _layer_names(content)
+        extracted = pathlib.Path(folder) / "network.weights.h5"
+        with h5py.File(extracted, "w") as alone:
+            for part in ("layers", "vars"):
+                content.copy(part, alone)
+        yield extracted, set(names.values())
 
 
-def _layer_names(file):
-    with h5py.File(file) as content:
-        return {layer["vars"].attrs.get("name") for layer in content["layers"].values()}
+def _layer_names(content):
+    return {key: layer["vars"].attrs.get("name") for key, layer in content["layers"].items()}

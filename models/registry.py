@@ -8,6 +8,8 @@ import dataclasses
 import difflib
 import importlib
 
+from highway_keras.models import trained
+
 
 @dataclasses.dataclass(frozen=True)
 class Card:
@@ -25,6 +27,7 @@ class Card:
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
         table: Where the paper reports it.
         recipe: Name of the default training recipe.
+        weights: Data sets that trained weights come with the package for.
     """
 
     name: str
@@ -39,10 +42,23 @@ class Card:
     table: str
     recipe: str
 
-    def build(self, **overrides):
+    @property
+    def weights(self):
+        return trained.datasets(self.name)
+
+    def weights_file(self, dataset):
+        """Path of the `.keras` file that `create(name, weights=dataset)` reads, checked.
+
+        It holds the network behind its preprocessing: `keras.models.load_model` gives a model that
+        takes raw images.
+        """
+        return trained.find_file(self.name, dataset)
+
+    def build(self, weights=None, **overrides):
         """An uncompiled `keras.Model`; `overrides` are arguments of the factory."""
         factory = getattr(importlib.import_module("highway_keras.models"), self.factory)
-        return factory(**{"name": self.name, **self.arguments, **overrides})
+        weights = trained.resolve(self.name, weights)
+        return factory(**{"name": self.name, **self.arguments, **overrides, "weights": weights})
 
 
 def _thin(kind, units, depth):
@@ -158,11 +174,18 @@ def create(name, weights=None, **overrides):
 
     Args:
         name: Registered name; see `list_models()`.
-        weights: `None`, or the path of a weights file.
+        weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
+            with the package; or the path of a weights file, or of a `.keras` file that `fit`
+            saved. Those of the package and of `fit` were trained behind a preprocessing that the
+            network alone does not have, such as `x / 256`; the file itself has it.
         **overrides: Arguments of the factory, such as `input_shape` or `classes`.
 
     Returns:
         An uncompiled `keras.Model`.
+
+    Raises:
+        ValueError: If an argument is out of its range, or the weights are unknown, damaged, or do
+            not fit.
 
     Example:
 

@@ -90,8 +90,13 @@ COMMANDS = {
     "fit": "the following arguments are required: MODEL. See highway-keras fit --help",
     "list --all": "unrecognized arguments: --all",
     f"{FIT} --epohcs 3": "unrecognized arguments: --epohcs 3",
-    "evaluate": "required: FILE",
+    "evaluate": "required: MODEL_OR_FILE",
     "predict run/best.keras": "required: IMAGE",
+    "reproduce": "required: EXPERIMENT. See highway-keras reproduce --help",
+    "reproduce table4": r"invalid choice: 'table4' \(choose from '?figure1'?, '?table1'?",
+    "reproduce table1 --model highway-b --out new": "networks of Table 1: mnist-highway-16, mnist-",
+    "reproduce table3 --runs 0 --out new": "`runs` must be a positive integer. Received: runs=0",
+    "reproduce table2 --epochs 0 --out new": "`epochs` must be an integer at least 1. Received",
     # names
     "fit thin-higway-10": "Received: name='thin-higway-10'. Did you mean thin-highway-10 or",
     "fit resnet50": "must be a registered network.* Known: thin-highway-10, thin-highway-20",
@@ -145,6 +150,9 @@ COMMANDS = {
     f"{RESUME} --out {{w}}/other-settings": "run.json cannot be read",
     f"{RESUME} --out {{w}}/bad-history": "history.csv cannot be read. Delete the folder",
     # saved networks
+    "evaluate thin-highway-10": "without weights. Use trained ones with --weights mnist, or give",
+    "evaluate thin-higway-10 --weights mnist": "Did you mean thin-highway-10",
+    "evaluate fitnet-a --weights mnist": "must name trained weights of 'fitnet-a'.* weights=",
     "evaluate {w}/none.keras": "There is no file .*none.keras",
     "evaluate {w}/empty": "There is no file .*empty",
     "evaluate {w}/network.h5": "A saved network is a .keras file. Received: .*network.h5",
@@ -177,7 +185,7 @@ def complaint(command, w, capfd):
     assert code == 2 and "Epoch 1" not in printed.out
     (line,) = printed.err.splitlines()
     assert "Traceback" not in line
-    return re.fullmatch(r"highway-keras( fit| list| evaluate| predict)?: (.+)", line)[2]
+    return re.fullmatch(r"highway-keras( fit| list| evaluate| predict| reproduce)?: (.+)", line)[2]
 
 
 @pytest.mark.parametrize(("command", "message"), COMMANDS.items(), ids=COMMANDS)

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from highway_keras import cli, data, models, results, training
+from highway_keras.cli.backend import import_backend
 
 SCRIPT = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main\n"
 
@@ -99,7 +100,7 @@ def test_a_reader_may_leave_early():
 def test_help_names_every_command(capsys):
     assert run("--help") == 0
     text = capsys.readouterr().out
-    for command in ("list", "fit", "evaluate", "predict"):
+    for command in ("list", "fit", "evaluate", "predict", "analyze", "export", "search"):
         assert re.search(rf"^ +{command} +[A-Z].*\.$", text, re.M)
         assert run(command, "--help") == 0
         assert f"usage: highway-keras {command}" in capsys.readouterr().out
@@ -195,17 +196,18 @@ def test_fit_options(tmp_path, capsys):
     ],
 )
 def test_exit_codes(error, code, line, monkeypatch, capsys):
-    def end(options):
+    def end():
         if error:
             raise error
+        return []
 
-    monkeypatch.setattr(cli, "_list", end)
+    monkeypatch.setattr(models, "list_models", end)
     assert run("list") == code
     assert capsys.readouterr().err == line
 
 
 def test_our_own_mistakes_keep_their_traceback(monkeypatch):
-    monkeypatch.setattr(cli, "_list", lambda options: {}["absent"])
+    monkeypatch.setattr(models, "list_models", lambda: {}["absent"])
     with pytest.raises(KeyError):
         run("list")
 
@@ -219,6 +221,6 @@ def test_divergence_ends_with_1(tmp_path, capsys):
 
 
 def test_importing_the_backend_gives_stderr_back(capfd):
-    cli._import_backend()
+    import_backend()
     os.write(2, b"heard")
     assert capfd.readouterr().err == "heard"

@@ -14,6 +14,8 @@ _NAMES = {
     "evaluate": "evaluation",
     "fit": "trainer",
     "fit_runs": "trainer",
+    "read_table": "tables",
+    "reproduce_table": "tables",
     "summary": "evaluation",
 }
 __all__ = ["RECIPES", "Recipe", "get_recipe", *_NAMES]

@@ -1,5 +1,7 @@
 """Batches in an order that depends on the seed and the epoch alone, so that training can resume."""
 
+import itertools
+
 import keras
 import numpy as np
 
@@ -30,21 +32,24 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0):
     """Endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
 
     With TensorFlow a `tf.data.Dataset` over tensors that stay on the device, elsewhere a
-    generator of NumPy arrays.
+    generator of NumPy arrays in the order of `orders`.
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow(x, y, steps, batch_size, seed, first_epoch)
     return _numpy(x, y, steps, batch_size, seed, first_epoch)
 
 
+def orders(images, steps, batch_size, seed, first_epoch=0):
+    """Endless indices of images `(steps, batch_size)`, those of `first_epoch` first."""
+    for epoch in itertools.count(first_epoch):
+        order = np.random.default_rng([seed, epoch]).permutation(images)
+        yield order[: steps * batch_size].reshape(steps, batch_size)
+
+
 def _numpy(x, y, steps, batch_size, seed, first_epoch):
-    epoch = first_epoch
-    while True:
-        order = np.random.default_rng([seed, epoch]).permutation(len(x))
-        for step in range(steps):
-            chosen = order[step * batch_size : (step + 1) * batch_size]
+    for order in orders(len(x), steps, batch_size, seed, first_epoch):
+        for chosen in order:
             yield x[chosen], y[chosen]
-        epoch += 1
 
 
 def _tensorflow(x, y, steps, batch_size, seed, first_epoch):

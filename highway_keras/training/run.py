@@ -7,11 +7,13 @@ import keras
 import numpy as np
 
 from highway_keras import data
-from highway_keras.training.batches import batches, plan_steps
+from highway_keras.training.batches import batches, orders, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
 from highway_keras.training.curves import plot_curves
+from highway_keras.training.epoch_loop import compiled_epoch
 from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
 from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.replica_steps import replica_steps
 from highway_keras.training.run_folder import RunFolder
 
 
@@ -51,26 +53,40 @@ class Run:
         folder: A `RunFolder`.
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
+        engine: The `Engine` in whose scope the network was built.
     """
 
-    def __init__(self, network, images, recipe, folder, seed, verbose):
-        self.images, self.recipe, self.folder = images, recipe, folder
-        self.seed, self.verbose = seed, verbose
+    def __init__(self, network, images, recipe, folder, seed, verbose, engine):
+        self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
+        self.seed, self.verbose = seed, verbose if engine.is_chief else 0
         _scale_dropout(network, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         self.steps, at_once, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
+        engine.check_batch(self.batch_size)
+        if keras.backend.backend() == "jax":
+            at_once = self.steps  # see `compiled_epoch`
         self.complete = compile_classifier(
             keras.Sequential([self.preprocess, network], name=network.name), at_once=at_once
         )
-        augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-        self.trained = compile_classifier(
-            keras.Sequential([augment, network]) if augment else network,
-            from_recipe(recipe, self.steps),
-            at_once,
+        with engine.scope():
+            augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
+        # A model of its own even without augmentation: see `replica_steps`.
+        self.trained = (
+            keras.Sequential([augment, network])
+            if augment
+            else keras.Model(network.inputs, network.outputs)
         )
+        with engine.scope():
+            self.trained.compile(
+                from_recipe(recipe, self.steps),
+                self.complete.loss,
+                metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
+                steps_per_execution=at_once,
+            )
 
     def train(self):
-        first = self._restore()
+        with self.engine.scope():
+            first = self._restore()
         started = time.perf_counter()
         if first < self.recipe.epochs:
             self._fit(first)
@@ -96,35 +112,49 @@ class Run:
                 f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
                 "anew."
             ) from error
-        epoch = int(self.trained.optimizer.iterations) // self.steps
+        epoch = int(keras.ops.convert_to_numpy(self.trained.optimizer.iterations)) // self.steps
         self.folder.keep_history(epoch)
         return epoch
 
     def _fit(self, first):
-        images = self.images
+        images, engine = self.images, self.engine
         x = self.preprocess.predict(images.x_train, batch_size=EVALUATION_BATCH, verbose=0)
         held_out = None
         if len(images.x_val):
-            held_out = (self.preprocess.predict(images.x_val, verbose=0), images.y_val)
-        monitor = "val_accuracy" if held_out else None
+            x_val = self.preprocess.predict(images.x_val, verbose=0)
+            held_out = engine.equal_shares(x_val, images.y_val)
+        plan = self.steps, self.batch_size, self.seed, first
+        with engine.scope():
+            if keras.backend.backend() == "jax":
+                epochs = orders(len(x), *plan)
+                self.trained.train_function = compiled_epoch(
+                    self.trained, x, images.y_train, epochs
+                )
+            elif engine.replicas > 1:
+                self.trained.train_function, self.trained.test_function = replica_steps(
+                    self.trained
+                )
+            self.trained.fit(
+                batches(x, images.y_train, *plan),
+                steps_per_epoch=self.steps,
+                shuffle=False,
+                epochs=self.recipe.epochs,
+                initial_epoch=first,
+                validation_data=held_out,
+                validation_batch_size=EVALUATION_BATCH - EVALUATION_BATCH % engine.replicas,
+                verbose=self.verbose,
+                callbacks=self._callbacks("val_accuracy" if held_out else None),
+            )
+
+    def _callbacks(self, monitor):
         best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
-        self.trained.fit(
-            batches(x, images.y_train, self.steps, self.batch_size, self.seed, first),
-            steps_per_epoch=self.steps,
-            shuffle=False,
-            epochs=self.recipe.epochs,
-            initial_epoch=first,
-            validation_data=held_out,
-            validation_batch_size=EVALUATION_BATCH,
-            verbose=self.verbose,
-            callbacks=[
-                keras.callbacks.TerminateOnNaN(),
-                EpochSeeds(self.seed),
-                keras.callbacks.CSVLogger(self.folder.history, append=True),
-                *_tensorboard(self.folder),
-                Checkpoint(self.folder, self.complete, monitor, best),
-            ],
-        )
+        return [
+            keras.callbacks.TerminateOnNaN(),
+            EpochSeeds(self.seed),
+            keras.callbacks.CSVLogger(self.folder.history, append=True),
+            *_tensorboard(self.folder),
+            Checkpoint(self.folder, self.complete, monitor, best),
+        ]
 
     def _finish(self, rows, seconds):
         chosen = keras.models.load_model(self.folder.best)

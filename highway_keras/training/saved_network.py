@@ -1,4 +1,4 @@
-"""A network that `fit` saved: loading it safely, measuring it, and asking it."""
+"""A network that `fit` saved or the zoo has: loading it safely, measuring it, and asking it."""
 
 import pathlib
 
@@ -6,15 +6,19 @@ import keras
 import numpy as np
 
 from highway_keras.data import read_image
+from highway_keras.models.trained import entry_of
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.run_folder import RunFolder
 
 
 class SavedNetwork:
-    """A `.keras` file and, where the run's settings lie beside it, its data set and classes.
+    """A `.keras` file and, where its training is known, its data set and classes.
+
+    It is known where the run's settings lie beside the file, and for weights of the zoo.
 
     Args:
-        path: A `.keras` file with raw images in and class probabilities out.
+        path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
+            of a run or `models.get("mnist-highway-16").weights_file("mnist")`.
 
     Raises:
         ValueError: If the file is missing, damaged, or holds something else.
@@ -24,7 +28,7 @@ class SavedNetwork:
         self.path = pathlib.Path(path)
         self.model = _load(self.path)
         folder = RunFolder(self.path.parent)
-        self.settings = folder.read_json() if folder.settings.exists() else {}
+        self.settings = folder.read_json() if folder.settings.exists() else entry_of(self.path)
 
     @property
     def dataset(self):

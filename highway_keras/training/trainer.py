@@ -6,6 +6,7 @@ import sys
 import keras
 
 from highway_keras import data, models
+from highway_keras.training.distribution import Engine, data_parallel
 from highway_keras.training.recipes import Recipe, get_recipe
 from highway_keras.training.run import Run
 from highway_keras.training.run_folder import RunFolder
@@ -33,6 +34,7 @@ def fit(
     limit=None,
     model_options=None,
     verbose="auto",
+    distribute=False,
     **overrides,
 ):
     """Trains a registered network and leaves a folder with its models, history and settings.
@@ -51,6 +53,9 @@ def fit(
         limit: Number of training images to use; default all.
         model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`.
         verbose: Keras's; `"auto"` is a progress bar on a terminal and a line an epoch elsewhere.
+        distribute: Whether to share each batch among all devices: those of this machine and, where
+            `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them, of
+            other processes. The recipe's `batch_size` is the whole batch. One process writes `out`.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
     Returns:
@@ -66,13 +71,13 @@ def fit(
     >>> from highway_keras import training
     >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
+    engine = data_parallel() if distribute else Engine()  # first, as TensorFlow and JAX want it
     card = models.get(model)
     dataset = dataset or card.dataset
     recipe = choose_recipe(recipe, model, dataset).override(**overrides)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise ValueError(f"`seed` must be an integer from 0 to 2**31 - 1. Received: seed={seed!r}.")
     images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
-    folder = RunFolder(out or f"runs/{model}-{images.name}")
     settings = {
         "model": model,
         "model_options": model_options or {},
@@ -83,12 +88,15 @@ def fit(
         "recipe": dataclasses.asdict(recipe),
     }
     keras.utils.set_random_seed(seed)
-    network = card.build(
-        input_shape=images.input_shape, classes=images.classes, **(model_options or {})
-    )
-    run = Run(network, images, recipe, folder, seed, _verbosity(verbose))
-    folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
-    return run.train()
+    with engine.scope():
+        network = card.build(
+            input_shape=images.input_shape, classes=images.classes, **(model_options or {})
+        )
+    folder = RunFolder(out or f"runs/{model}-{images.name}")
+    with engine.own(folder) as own:
+        run = Run(network, images, recipe, own, seed, _verbosity(verbose), engine)
+        own.open(settings, resume)  # last, so that a mistake leaves no folder behind
+        return dataclasses.replace(run.train(), folder=folder)
 
 
 def fit_runs(model, runs, out=None, seed=0, **arguments):

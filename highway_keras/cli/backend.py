@@ -1,0 +1,28 @@
+"""Keras and its backend, imported without their chatter."""
+
+import contextlib
+import os
+import warnings
+
+
+def import_backend():
+    """Imports Keras without the lines that TensorFlow's libraries print while they load."""
+    warnings.simplefilter("ignore")  # meant for who writes Python
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with silent_libraries():
+        import highway_keras
+
+        highway_keras._register_with_keras()  # a saved network loads what is registered
+
+
+@contextlib.contextmanager
+def silent_libraries():
+    """Drops what native libraries write to the descriptor of stderr."""
+    stderr = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)

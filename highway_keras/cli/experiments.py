@@ -1,0 +1,150 @@
+"""`search` and `reproduce`: the experiments of the paper."""
+
+from highway_keras.cli.backend import import_backend
+from highway_keras.cli.shared import (
+    add_command,
+    add_data_dir,
+    add_dataset,
+    add_distribute,
+    add_limit,
+    add_seed,
+    print_table,
+)
+
+TABLES = {
+    "table1": "MNIST: convolutional highway networks of width 16 and 32.",
+    "table2": "CIFAR-10: Highway A, B and C, and the Fitnets without hints.",
+    "table3": "CIFAR-10 and CIFAR-100: the network with global average pooling.",
+}
+
+
+def add_commands(commands):
+    _add_search(commands)
+    summary = "Repeat an experiment of the paper, and draw its figure."
+    command = commands.add_parser("reproduce", help=summary, description=summary)
+    experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
+    _add_figure1(experiments)
+    for name, summary in TABLES.items():
+        _add_table(experiments, name, summary)
+
+
+def _add_search(commands):
+    summary = "Search for hyperparameters of thin networks, as the paper did."
+    command = add_command(commands, "search", _search, summary)
+    _add_searches(command)
+    command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
+    command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
+    add_dataset(command, "mnist")
+    add_limit(command)
+    add_seed(command)
+    command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
+    command.add_argument("--resume", action="store_true", help="continue searches in that folder")
+
+
+def _add_searches(command):
+    command.add_argument("--depth", type=int, nargs="+", default=[10, 20, 50, 100])
+    command.add_argument(
+        "--kind", nargs="+", default=["highway", "plain"], help="highway, plain, residual"
+    )
+    command.add_argument("--population", type=int, help="train so many trials at once")
+
+
+def _search(options):
+    import_backend()
+    from highway_keras import tuning
+
+    folders = tuning.run_searches(
+        options.depth,
+        options.kind,
+        trials=options.trials,
+        epochs=options.epochs,
+        dataset=options.dataset or "mnist",
+        out=options.out,
+        population=options.population,
+        resume=options.resume,
+        limit=options.limit,
+        seed=options.seed,
+        data_dir=options.data_dir,
+    )
+    for folder in folders:
+        print(f"saved {folder}")
+
+
+def _add_figure1(experiments):
+    summary = "MNIST: plain and highway networks of 10 to 100 layers, a search for each."
+    command = add_command(experiments, "figure1", _figure1, summary)
+    command.add_argument(
+        "--preset",
+        default="laptop",
+        choices=["laptop", "paper"],
+        help="under 45 minutes on 2 cores, or the full size (default: laptop)",
+    )
+    command.add_argument("--search", help="only draw, from the searches in this folder")
+    _add_searches(command)
+    add_data_dir(command)
+    command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
+    command.set_defaults(resume=True)  # an interrupted one continues
+
+
+def _figure1(options):
+    import_backend()
+    from highway_keras import tuning
+
+    searches = options.search or tuning.run_preset(
+        options.preset,
+        options.depth,
+        options.kind,
+        out=options.out,
+        population=options.population,
+        data_dir=options.data_dir,
+    )
+    rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
+    for row in tuning.draw_figure1(searches, options.out):
+        counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
+        rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
+    print_table(rows, right=range(1, 6))
+    print(f"saved {options.out}")
+
+
+def _add_table(experiments, name, summary):
+    command = add_command(experiments, name, _table, summary)
+    command.add_argument(
+        "--recipe",
+        default="authors",
+        choices=["authors", "modern"],
+        help="the authors' solver, or a fraction of its epochs (default: authors)",
+    )
+    command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
+    command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
+    command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
+    add_limit(command)
+    add_seed(command)
+    add_data_dir(command)
+    add_distribute(command)
+    command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
+    command.set_defaults(resume=True, table=name)  # an interrupted one continues
+
+
+def _table(options):
+    import_backend()
+    from highway_keras import models, results, training
+
+    done = training.reproduce_table(
+        options.table,
+        options.recipe,
+        options.runs,
+        models=options.model,
+        epochs=options.epochs,
+        limit=options.limit,
+        seed=options.seed,
+        out=options.out,
+        data_dir=options.data_dir,
+        distribute=options.distribute,
+    )
+    rows = [("model", "recipe", "epochs", "images", "runs", "ours %", "paper %")]
+    for row in results.summarize(done):
+        counts = [row[key] for key in ("epochs", "images", "n")]
+        paper = models.get(row["model"]).paper
+        rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), paper))
+    print_table(rows, right=(2, 3, 4))
+    print(f"saved {options.out}")

@@ -1,0 +1,129 @@
+"""`evaluate`, `predict`, `analyze` and `export`: what is done with a trained network."""
+
+import pathlib
+
+from highway_keras.cli.backend import import_backend, silent_libraries
+from highway_keras.cli.shared import add_command, add_dataset, add_limit, print_table
+
+
+def add_commands(commands):
+    command = add_command(commands, "evaluate", _evaluate, "Measure a network on test images.")
+    _add_network(command)
+    add_dataset(command, "that of its training")
+
+    command = add_command(commands, "predict", _predict, "Classify pictures with a network.")
+    _add_network(command)
+    command.add_argument("images", metavar="IMAGE", nargs="+", help="PNG or JPEG files")
+
+    command = add_command(commands, "analyze", _analyze, "Show what the layers of a network do.")
+    _add_network(command)
+    add_dataset(command, "that of its training")
+    add_limit(command)
+    command.add_argument("--out", help="folder of the page (default: analysis, beside FILE)")
+
+    summary = "Write a network for another runtime, and verify it."
+    command = add_command(commands, "export", _export, summary)
+    _add_network(command)
+    command.add_argument(
+        "--format", default="saved_model", help="saved_model (default), onnx, litert or openvino"
+    )
+    command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (litert)")
+    command.add_argument("--out", required=True, help="folder of a SavedModel, else a file")
+    add_dataset(command, "that of its training")
+
+
+def _add_network(command):
+    command.add_argument(
+        "network",
+        metavar="MODEL_OR_FILE",
+        help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
+    )
+    command.add_argument(
+        "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
+    )
+
+
+def _file(options):
+    """Path of the network that the options name."""
+    from highway_keras import models
+
+    name, path = options.network, pathlib.Path(options.network)
+    if options.weights:
+        return models.get(name).weights_file(options.weights)
+    if name in models.list_models() and not path.exists():
+        there = ", ".join(models.get(name).weights)
+        named = f"Use trained ones with --weights {there}" if there else "Train it with `fit`"
+        raise ValueError(f"{name} is a network without weights. {named}, or give a .keras file.")
+    return path
+
+
+def _evaluate(options):
+    file = _file(options)
+    import_backend()
+    from highway_keras import data, training
+
+    saved = training.SavedNetwork(file)
+    images = data.load(options.dataset or saved.dataset, data_dir=options.data_dir)
+    loss, accuracy = saved.evaluate(images)
+    print(
+        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({len(images.x_test)} images)"
+    )
+    if options.weights == images.name:
+        print(f"its model card says {100 * saved.settings['accuracy']:.2f} %")
+
+
+def _predict(options):
+    file = _file(options)
+    import_backend()
+    from highway_keras import training
+
+    rows = [("image", "class", "probability")]
+    for path, label, probability in training.SavedNetwork(file).classify(options.images):
+        rows.append((path, label, f"{probability:.4f}"))
+    print_table(rows, right=(2,))
+
+
+def _analyze(options):
+    file = _file(options)
+    import_backend()
+    from highway_keras import analysis, data, training
+
+    saved = training.SavedNetwork(file)
+    images = data.load(
+        options.dataset or saved.dataset,
+        data_dir=options.data_dir,
+        validation=0,
+        limit=options.limit,
+    )
+    beside = pathlib.Path() if options.weights else file.parent
+    found = analysis.analyze(
+        saved.model,
+        images.x_train,
+        images.y_train,
+        out=options.out or beside / "analysis",
+        class_names=images.class_names,
+        title=f"{saved.model.name} on {images.name}",
+    )
+    print(found.needed)
+    print(f"saved {found.page}")
+
+
+def _export(options):
+    file = _file(options)
+    import_backend()
+    from highway_keras.export import export
+
+    with silent_libraries():  # the converters' progress
+        done = export(
+            file,
+            options.out,
+            options.format,
+            quantize=options.quantize,
+            dataset=options.dataset,
+            data_dir=options.data_dir,
+        )
+    print(
+        f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
+        f"largest difference {done.difference:.1e}, {done.images} images)"
+    )
+    print(f"saved {done.path}  ({done.size:,} bytes)")

@@ -1,0 +1,44 @@
+"""What several commands share: their arguments, and how they print a table."""
+
+DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
+
+
+def add_command(commands, name, run, summary):
+    """A command that calls `run` with its options; returns its parser."""
+    command = commands.add_parser(name, help=summary, description=summary)
+    command.set_defaults(run=run)
+    return command
+
+
+def add_dataset(command, default):
+    command.add_argument("--dataset", help=f"{DATASETS} (default: {default})")
+    add_data_dir(command)
+
+
+def add_data_dir(command):
+    command.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+
+
+def add_limit(command):
+    command.add_argument("--limit", type=int, help="use so many training images only")
+
+
+def add_seed(command):
+    command.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
+
+
+def add_distribute(command):
+    command.add_argument(
+        "--distribute",
+        action="store_true",
+        help="train data-parallel over all devices that are there",
+    )
+
+
+def print_table(rows, right=()):
+    """Prints rows of texts in columns, those with an index in `right` aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        line = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
+        print("  ".join(line).rstrip())

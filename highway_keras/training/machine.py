@@ -1,0 +1,100 @@
+"""On what a run was trained, and how long: `machine.json` in its folder."""
+
+import contextlib
+import importlib
+import json
+import os
+import platform
+import time
+
+import keras
+
+from highway_keras.training.run_folder import replacing
+
+FILE = "machine.json"
+
+
+@contextlib.contextmanager
+def recorded(folder, distribute=False):
+    """`with recorded(folder): ...` adds a session to the `machine.json` of a `RunFolder`.
+
+    A session is the time from starting or resuming a run to its end or interruption. One that was
+    killed leaves none, which shows as a gap between the epochs of its neighbours.
+    """
+    first, started = _epochs(folder), time.perf_counter()
+    try:
+        yield
+    finally:
+        if folder.settings.exists():  # a mistake in the arguments leaves no folder behind
+            session = {
+                "hardware": hardware(distribute),
+                "versions": versions(),
+                "first_epoch": first,
+                "last_epoch": _epochs(folder),
+                "seconds": round(time.perf_counter() - started, 1),
+            }
+            with replacing(folder.path / FILE) as temporary:
+                text = json.dumps([*sessions(folder), session], indent=2)
+                temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _epochs(folder):
+    if not folder.history.exists():
+        return 0
+    return folder.history.read_text(encoding="utf-8").count("\n") - 1  # the last may be cut short
+
+
+def sessions(folder):
+    """The sessions of a `RunFolder`, none if they were not recorded."""
+    path = folder.path / FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def minutes(sessions):
+    """Minutes that all epochs took; `None` if a session is missing."""
+    seen = 0
+    for session in sessions:
+        if session["first_epoch"] > seen:
+            return None
+        seen = session["last_epoch"]
+    return sum(session["seconds"] for session in sessions) / 60 if sessions else None
+
+
+def hardware(distribute=False):
+    """What networks are trained on here, such as `"NVIDIA H200"` or `"2 CPU cores"`.
+
+    Args:
+        distribute: Whether they are trained on all devices, not only on the first.
+    """
+    names = _accelerators() if distribute else _accelerators()[:1]
+    if not names:
+        return f"{os.cpu_count()} CPU cores"
+    return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
+
+
+def versions():
+    """Versions of Python, this library, Keras and its backend, in one line."""
+    import highway_keras
+
+    backend = keras.backend.backend()
+    return (
+        f"python {platform.python_version()} highway-keras {highway_keras.__version__} "
+        f"keras {keras.__version__} {backend} {importlib.import_module(backend).__version__}"
+    )
+
+
+def _accelerators():
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        found = tf.config.list_physical_devices("GPU")
+        details = [tf.config.experimental.get_device_details(device) for device in found]
+        return [detail.get("device_name", "GPU") for detail in details]
+    if backend == "jax":
+        import jax
+
+        return [device.device_kind for device in jax.devices() if device.platform != "cpu"]
+    import torch
+
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

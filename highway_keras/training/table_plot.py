@@ -1,0 +1,65 @@
+"""Accuracy by epoch of the runs of a table, as a picture."""
+
+from highway_keras.training.curves import COLOURS
+from highway_keras.training.run_folder import replacing
+
+LINES = {"authors": "--", "modern": "-"}
+LEAST_ERROR = 0.01  # percent; the logarithm needs one above 0
+
+
+def plot_runs(runs, path, title):
+    """Draws the accuracy of each run by epoch, and its test accuracy as a point at its end.
+
+    The lines show the accuracy on held-out images where the recipe holds some out, else that in
+    training, with dropout and augmentation at work. The distance to 100 % is logarithmic.
+
+    Args:
+        runs: (card, recipe, `RunFolder`) of runs that have ended.
+        path: Where to put the PNG, a `pathlib.Path`.
+        title: Title of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes, colours, labelled = figure.subplots(), {}, set()
+    for card, recipe, folder in runs:
+        history, settings = folder.read_history(), folder.read_json()
+        curve = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
+        errors = [_error(row[curve]) for row in history]
+        colour = colours.setdefault(card.name, COLOURS[len(colours) % len(COLOURS)])
+        kind = "training" if curve == "accuracy" else "held out"
+        label = f"{card.name}, {recipe}: {kind}"
+        axes.plot(
+            range(1, len(errors) + 1),
+            errors,
+            LINES[recipe],
+            lw=1,
+            alpha=0.6,
+            color=colour,
+            label=None if label in labelled else label,
+        )
+        labelled.add(label)
+        tested = _error(settings["results"]["test_accuracy"])
+        axes.plot(settings["results"]["best_epoch"], tested, "o", ms=4, color=colour)
+    axes.plot([], [], "o", ms=4, color="k", label="test images, once a run")
+    _scale(axes)
+    axes.set(title=title, xlabel="epoch", ylabel="accuracy (%)")
+    axes.legend(frameon=False, fontsize="small")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _error(accuracy):
+    return max(100 * (1 - accuracy), LEAST_ERROR)
+
+
+def _scale(axes):
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.invert_yaxis()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda error, _: f"{100 - error:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(which="both", alpha=0.25)

@@ -1,0 +1,173 @@
+"""Tables 1 to 3 of the paper: every network trained several times, a row a run."""
+
+import contextlib
+import csv
+import dataclasses
+import pathlib
+
+from highway_keras.models import get, list_models
+from highway_keras.training.distribution import data_parallel
+from highway_keras.training.machine import minutes, recorded, sessions
+from highway_keras.training.recipes import get_recipe
+from highway_keras.training.run_folder import RunFolder, replacing
+from highway_keras.training.table_plot import plot_runs
+from highway_keras.training.trainer import fit
+
+TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
+RECIPES = {"authors": "{}", "modern": "modern-{}"}  # after the recipe on a network's card
+COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "test_accuracy")
+COLUMNS += ("test_loss", "best_epoch", "minutes", "hardware", "versions")
+
+
+def reproduce_table(
+    table,
+    recipe="authors",
+    runs=5,
+    models=None,
+    epochs=None,
+    limit=None,
+    seed=0,
+    out=None,
+    data_dir=None,
+    verbose="auto",
+    distribute=False,
+):
+    """Trains the networks of a table, `runs` times each, and writes a row a run.
+
+    It continues what is in `out`: a run that has ended is not repeated, one that was interrupted
+    goes on from its last epoch. The folder can be moved to another machine in between. The test
+    images are used once a run, at its end.
+
+    ```
+    OUT/MODEL-RECIPE/seed-0/   a folder of `fit`, and what it was trained on in machine.json
+    OUT/table1.csv             a row for every run that has ended, whichever call trained it
+    OUT/table1.png             accuracy by epoch
+    ```
+
+    `minutes` in a row counts everything from loading the data to the test images; it is empty if
+    the run was killed in between, so that part of the time is not known.
+
+    Args:
+        table: `"table1"`, `"table2"` or `"table3"`.
+        recipe: `"authors"`, or `"modern"` with a fraction of their epochs.
+        runs: Number of runs of each network, with the seeds from `seed` on.
+        models: Registered names of networks in that table; default all.
+        epochs: Number of epochs; default the recipe's.
+        limit: Number of training images; default all.
+        seed: Seed of the first run.
+        out: Folder; default `runs/TABLE`.
+        data_dir: Where TFDS keeps its data.
+        verbose: Keras's; 0 also leaves out the line before each run.
+        distribute: Whether to train on all devices, as `fit` does; several hosts need an `out`
+            that they share.
+
+    Returns:
+        The rows of the CSV file, dictionaries.
+
+    Raises:
+        ValueError: If an argument is unknown or out of its range, or a run in `out` was started
+            with other settings.
+        OSError: If the folder cannot be written.
+
+    Example:
+
+    >>> from highway_keras import training
+    >>> rows = training.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
+    """
+    is_chief = not distribute or data_parallel().is_chief
+    cards = _cards(table, models)
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise ValueError(f"`runs` must be a positive integer. Received: runs={runs!r}.")
+    if recipe not in RECIPES:
+        raise ValueError(f"`recipe` must be authors or modern. Received: recipe={recipe!r}.")
+    out = pathlib.Path(out or f"runs/{table}")
+    changes = {} if epochs is None else {"epochs": epochs}
+    how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    # A first run of every network comes before the second of any.
+    for card, run_seed in [(card, s) for s in range(seed, seed + runs) for card in cards]:
+        if verbose and is_chief:
+            number = f"run {run_seed - seed + 1} of {runs}"
+            print(f"{card.name}, {recipe} recipe, {number}", flush=True)
+        settings = {
+            "model": card.name,
+            "dataset": card.dataset,
+            "limit": limit,
+            "seed": run_seed,
+            "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
+        }
+        folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
+        _train(folder, settings, how, is_chief)
+        if is_chief:
+            _write_rows(read_table(table, out), out / f"{table}.csv")
+    if is_chief:
+        plot_runs(_finished(table, out), out / f"{table}.png", TABLES[table])
+    return read_table(table, out)
+
+
+def read_table(table, out):
+    """The rows of the runs of a table that have ended in the folder `out`."""
+    return [_row(table, *run) for run in _finished(table, out)]
+
+
+def _cards(table, names=None):
+    if table not in TABLES:
+        raise ValueError(f"`table` must be one of {', '.join(TABLES)}. Received: table={table!r}.")
+    known = [card for card in map(get, list_models()) if card.table == TABLES[table]]
+    unknown = sorted(set(names or ()) - {card.name for card in known})
+    if unknown:
+        raise ValueError(
+            f"`models` must name networks of {TABLES[table]}: "
+            f"{', '.join(card.name for card in known)}. Received: {', '.join(unknown)}."
+        )
+    return [card for card in known if not names or card.name in names]
+
+
+def _train(folder, settings, how, is_chief):
+    if _has_ended(folder):
+        folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
+        return
+    with recorded(folder, how["distribute"]) if is_chief else contextlib.nullcontext():
+        fit(**settings, out=folder.path, resume=True, **how)
+
+
+def _has_ended(folder):
+    return folder.settings.exists() and "results" in folder.read_json()
+
+
+def _finished(table, out):
+    """(card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
+    for card in _cards(table):
+        for recipe in RECIPES:
+            parent = pathlib.Path(out) / f"{card.name}-{recipe}"
+            for path in sorted(parent.glob("seed-*"), key=lambda path: int(path.name[5:])):
+                folder = RunFolder(path)
+                if _has_ended(folder):
+                    yield card, recipe, folder
+
+
+def _row(table, card, recipe, folder):
+    settings, parts = folder.read_json(), sessions(folder)
+    took = minutes(parts)
+    kept = ("test_accuracy", "test_loss", "best_epoch")
+    return {
+        "table": table,
+        "model": card.name,
+        "dataset": settings["dataset"],
+        "recipe": recipe,
+        "seed": settings["seed"],
+        "epochs": settings["recipe"]["epochs"],
+        "images": settings["limit"] or "all",
+        **{name: settings["results"][name] for name in kept},
+        "minutes": "" if took is None else round(took, 2),
+        # A run that was continued elsewhere names both machines.
+        **{
+            key: "; ".join(dict.fromkeys(p[key] for p in parts)) for key in ("hardware", "versions")
+        },
+    }
+
+
+def _write_rows(rows, path):
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)

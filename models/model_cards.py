@@ -1,0 +1,94 @@
+"""The model card of trained weights, as Markdown, from their entry in the index."""
+
+import statistics
+
+from highway_keras.models import registry, trained
+
+# Whose the images are, and what a network trained on them is not good for.
+DATA = {
+    "mnist": (
+        "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
+        "digits. Its terms are stated differently in different places, often as CC BY-SA 3.0.",
+        "Light digits on a dark ground, centred and scaled as MNIST's are. Any other picture is "
+        "given a digit too, often with a high probability.",
+    ),
+    "cifar10": (
+        "CIFAR-10 (Krizhevsky, 2009): 50,000 training and 10,000 test images in 10 classes. Its "
+        "authors ask to be cited and name no licence.",
+        "Pictures of 32x32 pixels with one of ten kinds of things in the middle. Any other picture "
+        "is given one of these classes too, often with a high probability.",
+    ),
+    "cifar100": (
+        "CIFAR-100 (Krizhevsky, 2009): 50,000 training and 10,000 test images in 100 classes. Its "
+        "authors ask to be cited and name no licence.",
+        "Pictures of 32x32 pixels with one of a hundred kinds of things in the middle; about a "
+        "third of the test images are classified wrongly.",
+    ),
+}
+
+
+def card_text(name, dataset):
+    """The model card of weights that come with the package, as Markdown.
+
+    Args:
+        name: Registered name.
+        dataset: What the weights were trained on, one of `models.get(name).weights`.
+
+    Raises:
+        ValueError: If there are no such weights.
+
+    Example:
+
+    >>> from highway_keras import models
+    >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[0])
+    # thin-highway-10, trained on mnist
+    """
+    card, entry = registry.get(name), trained.find_entry(name, dataset)
+    source, limits = DATA.get(dataset, (dataset, ""))
+    rows = {
+        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, after "
+        "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
+        "Data": f"{source} None of the images are in this package.",
+        "Trained on": f"{entry['images']} training images, preprocessed by "
+        f"{', '.join(entry['preprocessing'])}",
+        "Recipe": f"`{entry['recipe']}`, {entry['epochs']} epochs",
+        "Test accuracy": _accuracy(entry),
+        "The paper's": f"{card.paper} %" if card.paper else "not given",
+        "Runs": f"{_runs(entry)}. These weights are of seed {entry['seeds'][0]}",
+        "Hardware": entry["hardware"] or "not recorded",
+        "Versions": entry["versions"] or "not recorded",
+        "File": f"`{entry['file']}`, {entry['bytes']:,} bytes, {entry['dtype']}",
+        "SHA-256": f"`{entry['sha256']}`",
+        "Licence": f"{entry['licence']}, as the package",
+        "Limits": limits,
+    }
+    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
+    return f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n{_usage(name, dataset)}"
+
+
+def _accuracy(entry):
+    before, after = 100 * entry["accuracy_before"], 100 * entry["accuracy"]
+    text = f"{after:.2f} %"
+    if entry["dtype"] != "float32":
+        text += f" ({before:.2f} % before the weights were rounded to {entry['dtype']})"
+    return text
+
+
+def _runs(entry):
+    percent = [100 * accuracy for accuracy in entry["accuracies"]]
+    if len(percent) == 1:
+        return "1"
+    seeds = ", ".join(map(str, entry["seeds"]))
+    mean, deviation = statistics.mean(percent), statistics.stdev(percent)
+    return (
+        f"{len(percent)} (seeds {seeds}): {mean:.2f} ± {deviation:.2f} %, best {max(percent):.2f} %"
+    )
+
+
+def _usage(name, dataset):
+    return (
+        "```\n"
+        f"highway-keras evaluate {name} --weights {dataset}\n"
+        f"highway-keras predict {name} picture.png --weights {dataset}\n"
+        "```\n"
+    )

@@ -1,0 +1,199 @@
+"""Data-parallel training: two virtual devices, and two processes, next to one device."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import training
+from highway_keras.training.distribution import Engine, data_parallel
+from highway_keras.training.run_folder import RunFolder
+
+BACKENDS = ("tensorflow", "jax")
+# Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.
+SCRIPT = """
+import json, sys
+import keras
+
+if keras.backend.backend() == "tensorflow" and "virtual" in sys.argv:
+    import tensorflow as tf
+
+    cpu, = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from highway_keras import training
+from highway_keras.training.callbacks import Checkpoint
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped(self, epoch, logs=None, on_epoch_end=Checkpoint.on_epoch_end):
+    on_epoch_end(self, epoch, logs)
+    if epoch == stop:
+        raise Stopped
+
+
+Checkpoint.on_epoch_end = stopped
+for arguments in json.loads(sys.argv[1]):
+    stop = arguments.pop("stop", None)
+    try:
+        result = training.fit(verbose=0, **arguments)
+        found = {"history": result.history, "loss": result.test_loss}
+        found["out"] = str(result.folder.path)
+    except (ValueError, Stopped) as error:
+        found = {"error": str(error)}
+    print(json.dumps(found))
+"""
+SMALL = {"model": "thin-highway-10", "dataset": "digits", "limit": 131, "epochs": 2}
+SMALL |= {"model_options": {"depth": 3}, "batch_size": 32, "validation": 0.1}
+RANDOM = {"augmentation": ("crop8", "mirror"), "epochs": 1}
+
+
+def start(backend, folder, *runs, virtual=False, **environment):
+    environment |= {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if virtual:
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    command = [sys.executable, "-c", SCRIPT, json.dumps(runs), "virtual" if virtual else ""]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ends(process):
+    """What its runs came to."""
+    try:
+        printed, errors = process.communicate(timeout=400)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors[-3000:]
+    return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+
+
+def assert_same_losses(history, other):
+    assert len(history) == len(other)
+    for name in ("loss", "accuracy", "val_loss", "val_accuracy"):
+        if name in other[0]:
+            one, two = ([row[name] for row in rows] for rows in (history, other))
+            np.testing.assert_allclose(one, two, rtol=0, atol=1e-5)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def runs(request, tmp_path_factory):
+    """On two virtual devices: the backend, the folder, and what each of several runs came to."""
+    pytest.importorskip(request.param)
+    folder = tmp_path_factory.mktemp("distribute")
+    arguments = {
+        "one": {},
+        "two": {"distribute": True},
+        "stopped": {"distribute": True, "stop": 0},
+        "resumed": {"distribute": True, "out": "stopped", "resume": True},
+        "random one": RANDOM,
+        "random two": {**RANDOM, "distribute": True},
+        "odd batch": {"distribute": True, "batch_size": 33},
+    }
+    named = [{"out": name, **SMALL, **options} for name, options in arguments.items()]
+    found = ends(start(request.param, folder, *named, virtual=True))
+    return request.param, folder, dict(zip(arguments, found, strict=True))
+
+
+def test_two_devices_train_as_one(runs):
+    _, _, found = runs
+    assert_same_losses(found["two"]["history"], found["one"]["history"])
+    assert found["two"]["loss"] == pytest.approx(found["one"]["loss"], abs=1e-5)
+
+
+def test_a_stopped_run_resumes(runs):
+    _, _, found = runs
+    assert found["stopped"] == {"error": ""}
+    assert found["resumed"]["history"] == found["two"]["history"]
+
+
+def test_augmentation_is_shared_out(runs):
+    """JAX draws for the whole batch; TensorFlow's replicas draw each for themselves."""
+    backend, _, found = runs
+    if backend == "jax":
+        assert_same_losses(found["random two"]["history"], found["random one"]["history"])
+    assert np.isfinite(found["random two"]["history"][0]["loss"])
+
+
+def test_devices_want_equal_shares(runs):
+    _, folder, found = runs
+    assert found["odd batch"] == {
+        "error": "`batch_size` must be divisible by the number of devices, here 2. "
+        "Received: batch_size=33. Try batch_size=32."
+    }
+    assert not (folder / "odd batch").exists()
+
+
+def test_two_processes_train_as_one(runs, tmp_path):
+    backend, _, found = runs
+    processes = []
+    with socket.socket() as one, socket.socket() as two:
+        for s in (one, two):
+            s.bind(("127.0.0.1", 0))
+        hosts = ["{}:{}".format(*s.getsockname()) for s in (one, two)]
+    for index in range(2):
+        (tmp_path / str(index)).mkdir()
+        task = {"type": "worker", "index": index}
+        environment = {
+            "TF_CONFIG": json.dumps({"cluster": {"worker": hosts}, "task": task}),
+            "KERAS_DISTRIBUTION_JOB_ADDRESSES": ",".join(hosts),
+            "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+            "KERAS_DISTRIBUTION_PROCESS_ID": str(index),
+        }
+        run = {**SMALL, "out": "run", "distribute": True}
+        processes.append(start(backend, tmp_path / str(index), run, **environment))
+    for index, process in enumerate(processes):
+        (result,) = ends(process)
+        assert_same_losses(result["history"], found["one"]["history"])
+        assert result["loss"] == pytest.approx(found["one"]["loss"], abs=1e-5)
+        assert result["out"] == "run"
+        written = {path.name for path in (tmp_path / str(index)).rglob("*.*")}
+        assert ("best.keras" in written) if index == 0 else not written
+
+
+def test_only_tensorflow_and_jax(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    message = (
+        "`distribute` needs the TensorFlow or the JAX backend. Received: .*KERAS_BACKEND=torch"
+    )
+    with pytest.raises(ValueError, match=message):
+        data_parallel.__wrapped__()
+    with pytest.raises(ValueError, match=message):
+        training.fit("thin-highway-10", "digits", distribute=True)
+
+
+@pytest.mark.parametrize(("size", "replicas", "better"), [(33, 2, 32), (100, 3, 99), (3, 8, 8)])
+def test_a_batch_that_does_not_divide(size, replicas, better):
+    Engine(replicas=replicas).check_batch(better)
+    with pytest.raises(ValueError, match=rf"batch_size={size}\. Try batch_size={better}\."):
+        Engine(replicas=replicas).check_batch(size)
+
+
+def test_shares_are_equal_and_few_images_left_out():
+    x, y = Engine(replicas=4).equal_shares(np.arange(11), np.arange(11) + 1)
+    np.testing.assert_array_equal((x, y), (np.arange(8), np.arange(8) + 1))
+    (x,) = Engine().equal_shares(np.arange(11))
+    assert len(x) == 11
+
+
+def test_all_but_the_chief_write_elsewhere(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.state.write_text("saved")
+    with Engine(is_chief=False).own(folder) as own:
+        assert own.state.read_text() == "saved" and not own.history.exists()
+        own.history.write_text("written")
+    assert not folder.history.exists() and not own.path.exists()
+    with Engine().own(folder) as own:
+        assert own is folder

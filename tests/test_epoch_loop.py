@@ -1,0 +1,221 @@
+"""The compiled epoch of JAX next to Keras's own `fit`; other backends run this file on JAX."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import data, models, training
+from highway_keras.layers import ConvHighway2D
+from highway_keras.training import epoch_loop
+from highway_keras.training.batches import _numpy as numpy_batches
+from highway_keras.training.batches import batches, orders
+from highway_keras.training.callbacks import _DRAWS_AN_EPOCH, Checkpoint, EpochSeeds
+from highway_keras.training.evaluation import compile_classifier
+from highway_keras.training.optimizer import from_recipe
+
+on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX compiles epochs")
+IMAGES, STEPS, BATCH, EPOCHS, SIDE = 47, 4, 10, 3, 12  # 7 images are left over
+X = np.random.default_rng(0).standard_normal((IMAGES, SIDE, SIDE, 3)).astype("float32")
+Y = np.arange(IMAGES) % 3
+SMALL = {"limit": 100, "epochs": 4, "model_options": {"depth": 3}, "verbose": 0}
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="runs here already")
+def test_this_file_on_jax():
+    pytest.importorskip("jax")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", __file__],
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
+
+
+def thin():
+    return models.thin_mlp(4, input_shape=X.shape[1:], classes=3)
+
+
+def convolutional():
+    """With crops, mirrors and dropout."""
+    return keras.Sequential(
+        [
+            data.augmenter(("crop8", "mirror"), X.shape[1:], 0),
+            keras.layers.Conv2D(4, 3, activation="relu"),
+            keras.layers.Dropout(0.2),
+            ConvHighway2D(4, 3),
+            keras.layers.GlobalAveragePooling2D(),
+            keras.layers.Dense(3, "softmax", name="predictions"),
+        ]
+    )
+
+
+def compiled(build, at_once=1):
+    """The model and its recipe's optimizer, whose rate falls and decays."""
+    keras.utils.set_random_seed(0)
+    recipe = training.get_recipe("cifar").override(epochs=EPOCHS, decay_epochs=(1, 2))
+    return compile_classifier(build(), from_recipe(recipe, STEPS), at_once)
+
+
+def fit(model, fed=None):
+    history = model.fit(
+        fed or batches(X, Y, STEPS, BATCH, seed=0),
+        steps_per_epoch=STEPS,
+        epochs=EPOCHS,
+        shuffle=False,
+        verbose=0,
+        callbacks=[EpochSeeds(0)],
+    )
+    return history.history
+
+
+def fit_compiled(build):
+    model = compiled(build, at_once=STEPS)
+    order = orders(IMAGES, STEPS, BATCH, seed=0)
+    model.train_function = epoch_loop.compiled_epoch(model, X, Y, order)
+    return model, fit(model)
+
+
+def assert_same(model, history, other, other_history):
+    for name in ("loss", "accuracy"):
+        np.testing.assert_allclose(history[name], other_history[name], rtol=0, atol=1e-5)
+    for one, two in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-5)
+
+
+@on_jax
+@pytest.mark.parametrize(
+    ("build", "in_a_loop"), [(thin, True), (convolutional, True), (convolutional, False)]
+)
+def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
+    monkeypatch.setattr(epoch_loop, "_slow_in_a_loop", lambda model: not in_a_loop)
+    ordinary = compiled(build)
+    model, history = fit_compiled(build)
+    assert_same(model, history, ordinary, fit(ordinary))
+    states = [v for v in model.variables if v.path.endswith("seed_generator_state")]
+    assert len(states) == (3 if build is convolutional else 0)  # crops, mirrors, dropout
+    for state in states:  # each drew numbers in every step of the last epoch
+        assert int(state[1]) >= (EPOCHS - 1) * _DRAWS_AN_EPOCH + STEPS
+
+
+@on_jax
+def test_only_small_networks_are_looped_on_a_cpu():
+    assert not epoch_loop._slow_in_a_loop(thin())
+    model = convolutional()
+    model.build((None, *X.shape[1:]))
+    assert epoch_loop._slow_in_a_loop(model)
+
+
+@on_jax
+def test_it_is_compiled_once(monkeypatch):
+    traced = []
+    train_step = keras.Model.train_step
+
+    def counting(self, *arguments):
+        traced.append(1)
+        return train_step(self, *arguments)
+
+    class Count(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            counts.append(len(traced))
+
+    counts = []
+    monkeypatch.setattr(keras.Model, "train_step", counting)
+    model = compiled(thin, at_once=STEPS)
+    order = orders(IMAGES, STEPS, BATCH, seed=0)
+    model.train_function = epoch_loop.compiled_epoch(model, X, Y, order)
+    model.fit(
+        batches(X, Y, STEPS, BATCH, 0),
+        steps_per_epoch=STEPS,
+        epochs=3,
+        shuffle=False,
+        callbacks=[Count()],
+        verbose=0,
+    )
+    assert counts[0] == counts[-1] > 0
+
+
+@on_jax
+def test_it_follows_the_precision_policy():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    ordinary = compiled(thin)
+    model, history = fit_compiled(thin)
+    assert_same(model, history, ordinary, fit(ordinary))
+    keras.config.set_dtype_policy("float32")
+    assert history["loss"] != fit_compiled(thin)[1]["loss"]
+    assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
+
+
+@on_jax
+def test_tensorflow_trains_alike(tmp_path):
+    model = compiled(thin)
+    model.save_weights(tmp_path / "first.weights.h5")
+    script = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); import test_epoch_loop as here; "
+        "model = here.compiled(here.thin); model.load_weights(sys.argv[2]); "
+        "print(json.dumps(here.fit(model, here.fed())['loss']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, os.path.dirname(__file__), tmp_path / "first.weights.h5"],
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+        timeout=200,
+    )
+    losses = json.loads(done.stdout.splitlines()[-1])
+    np.testing.assert_allclose(fit_compiled(thin)[1]["loss"], losses, rtol=0, atol=1e-5)
+
+
+def fed():
+    """The batches in the order of JAX, whatever the backend."""
+    return numpy_batches(X, Y, STEPS, BATCH, 0, 0)
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@on_jax
+@pytest.mark.filterwarnings("ignore:Exception ignored in")
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path, monkeypatch):
+    whole = training.fit("thin-highway-10", "digits", out=tmp_path / "whole", **SMALL)
+    on_epoch_end = Checkpoint.on_epoch_end
+
+    def interrupted(self, epoch, logs=None):
+        on_epoch_end(self, epoch, logs)
+        if epoch == 1:
+            raise Interrupted
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(Checkpoint, "on_epoch_end", interrupted)
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", **SMALL)
+    again = training.fit("thin-highway-10", "digits", out=tmp_path / "run", resume=True, **SMALL)
+    assert again.history == whole.history and len(whole.history) == SMALL["epochs"]
+    assert again.test_loss == whole.test_loss
+
+
+@on_jax
+@pytest.mark.filterwarnings("ignore:Exception ignored in")
+def test_the_trainer_uses_it(tmp_path, monkeypatch):
+    def unread(*arguments):
+        raise Interrupted
+
+    monkeypatch.setattr(epoch_loop, "_slow_in_a_loop", unread)
+    with pytest.raises(Interrupted):
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", **SMALL)
+
+
+@on_jax
+def test_divergence_is_an_error(tmp_path):
+    options = {**SMALL, "model_options": {"depth": 3, "activation": "relu"}}
+    with pytest.raises(training.TrainingDiverged, match="no longer finite after epoch 1"):
+        training.fit(
+            "thin-highway-10", "digits", out=tmp_path / "run", learning_rate=1e30, **options
+        )

@@ -1,0 +1,218 @@
+"""`reproduce table1` and its kin: a row a run, whatever interrupts them."""
+
+import csv
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import cli, data, models, results, training
+from highway_keras.training import machine
+from highway_keras.training.callbacks import Checkpoint
+from highway_keras.training.table_plot import plot_runs
+from highway_keras.training.tables import COLUMNS
+
+NAME = "mnist-highway-16"
+TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
+COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"
+
+
+def images(name, data_dir=None, validation=0.1, limit=None):
+    """Ten kinds of noise, in the shape of the data set that is asked for."""
+    shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}[name]
+    y = np.arange(60) % classes
+    noise = np.random.default_rng(0).integers(0, 100, (60, *shape))
+    x = (noise + 15 * y[:, None, None, None]).astype("uint8")
+    kept, held = slice(0, limit), slice(40, 50 if validation else 40)
+    parts = (x[kept], y[kept], x[held], y[held], x[50:], y[50:])
+    return data.Dataset(name, *parts, tuple("0123456789"))
+
+
+@pytest.fixture(autouse=True)
+def small_images(monkeypatch):
+    monkeypatch.setattr(data, "load", images)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A reproduction that nothing interrupted."""
+    out = tmp_path_factory.mktemp("tables") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "load", images)
+        training.reproduce_table("table1", "modern", out=out, **TINY)
+    return out
+
+
+def rows(out, *without):
+    with (out / "table1.csv").open(newline="") as file:
+        return [{k: v for k, v in row.items() if k not in without} for row in csv.DictReader(file)]
+
+
+def test_a_row_a_run(whole):
+    first, second = rows(whole)
+    assert tuple(first) == COLUMNS
+    expected = {"table": "table1", "model": NAME, "dataset": "mnist", "recipe": "modern"}
+    expected |= {"seed": "0", "epochs": "2", "images": "20", "best_epoch": "2"}
+    assert {key: first[key] for key in expected} == expected and second["seed"] == "1"
+    for row, seed in ((first, 0), (second, 1)):
+        kept = training.RunFolder(whole / f"{NAME}-modern" / f"seed-{seed}").read_json()
+        assert kept["recipe"]["name"] == "modern-mnist"
+        assert float(row["test_accuracy"]) == kept["results"]["test_accuracy"]
+        assert float(row["test_loss"]) == kept["results"]["test_loss"]
+        assert 0 < float(row["minutes"]) < 10
+        assert row["hardware"] == machine.hardware() and row["versions"] == machine.versions()
+    assert first["test_loss"] != second["test_loss"]
+    assert (whole / "table1.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(whole.rglob(".*"))
+
+
+def interrupt(monkeypatch, after):
+    """Ctrl-C at the end of an epoch, counted over all runs, before it is saved."""
+    save, ended = Checkpoint.on_epoch_end, iter(range(after + 1))
+
+    def on_epoch_end(self, *arguments):
+        if next(ended) == after:
+            raise KeyboardInterrupt
+        save(self, *arguments)
+
+    monkeypatch.setattr(Checkpoint, "on_epoch_end", on_epoch_end)
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")  # files left open, as by a real one
+@pytest.mark.parametrize("after", [2, 3], ids=["after a run", "amid a run"])
+def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt(patch, after)
+        training.reproduce_table("table1", "modern", out=here, **TINY)
+    assert rows(here, "minutes") == rows(whole, "minutes")[:1]
+    before = rows(here)
+    shutil.move(here, there)
+    again = training.reproduce_table("table1", "modern", out=there, **TINY)
+    assert rows(there, "minutes") == rows(whole, "minutes")
+    assert rows(there)[0] == before[0]  # what had ended was left alone
+    assert [{k: str(v) for k, v in row.items()} for row in again] == rows(there)
+
+
+def test_rows_are_rebuilt_from_the_runs(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("highway_keras.training.tables.fit", None)  # nothing is trained
+    shutil.copytree(whole, tmp_path / "copy")
+    (tmp_path / "copy" / "table1.csv").unlink()
+    training.reproduce_table("table1", "modern", out=tmp_path / "copy", **TINY)
+    assert rows(tmp_path / "copy") == rows(whole)
+
+
+def test_a_killed_part_leaves_the_minutes_open():
+    def part(first, last):
+        return {"first_epoch": first, "last_epoch": last, "seconds": 30.0}
+
+    assert machine.minutes([part(0, 4)]) == 0.5
+    assert machine.minutes([part(0, 4), part(3, 9)]) == 1  # an epoch half done is repeated
+    assert machine.minutes([part(0, 4), part(6, 9)]) is None
+    assert machine.minutes([part(6, 9)]) is None and machine.minutes([]) is None
+
+
+def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys, monkeypatch):
+    drawn = {}
+
+    def plot(runs, path, title):
+        runs = list(runs)
+        drawn["runs"] = [(card.name, recipe) for card, recipe, _ in runs]
+        plot_runs(runs, path, title)
+
+    monkeypatch.setattr("highway_keras.training.tables.plot_runs", plot)
+    shutil.copytree(whole, tmp_path / "both")
+    command = COMMAND.replace("modern", "authors").replace("--runs 2 --epochs 2", "--runs 1")
+    assert cli.main([*command.split(), "--epochs", "1", "--out", str(tmp_path / "both")]) == 0
+    assert [row["recipe"] for row in rows(tmp_path / "both")] == ["authors", "modern", "modern"]
+    assert drawn["runs"] == [(NAME, "authors"), (NAME, "modern"), (NAME, "modern")]
+    header, authors, modern, saved = capsys.readouterr().out.splitlines()[-4:]
+    assert header.split("  ")[0] == "model" and "ours %" in header and "paper %" in header
+    assert authors.split()[:5] == [NAME, "authors", "1", "20", "1"]
+    assert modern.split()[:5] == [NAME, "modern", "2", "20", "2"]
+    assert authors.endswith(models.get(NAME).paper) and modern.endswith(models.get(NAME).paper)
+    assert saved == f"saved {tmp_path / 'both'}"
+
+
+def test_the_command_says_where_it_is(whole, tmp_path, capsys):
+    shutil.copytree(whole, tmp_path / "copy")
+    assert cli.main([*COMMAND.split(), "--out", str(tmp_path / "copy")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"{NAME}, modern recipe, run {n} of 2" for n in (1, 2)]
+
+
+def test_interrupted_it_names_the_command_that_continues(tmp_path, capsys, monkeypatch):
+    interrupt(monkeypatch, 0)
+    arguments = [*COMMAND.split(), "--out", str(tmp_path / "run")]
+    assert cli.main(arguments) == 130
+    error = capsys.readouterr().err
+    assert error.endswith(f"continue with: highway-keras {' '.join(arguments)}\n")
+
+
+def test_distribute_is_passed_on(tmp_path, monkeypatch):
+    asked = []
+
+    def reproduce_table(*arguments, **options):
+        asked.append(options)
+        return []
+
+    monkeypatch.setattr("highway_keras.training.tables.reproduce_table", reproduce_table)
+    for flag in ([], ["--distribute"]):
+        cli.main([*COMMAND.split(), "--out", str(tmp_path), *flag])
+    assert [options["distribute"] for options in asked] == [False, True]
+
+
+def test_the_tables_and_their_recipes():
+    found = {table: [] for table in ("Table 1", "Table 2", "Table 3")}
+    for card in map(models.get, models.list_models()):
+        if card.table in found:
+            found[card.table].append(card.name)
+            modern = training.get_recipe(f"modern-{card.recipe}")
+            authors = training.get_recipe(card.recipe)
+            assert modern.epochs * 4 <= authors.epochs and modern.validation == 0
+            assert modern.preprocessing == authors.preprocessing
+    assert found == {
+        "Table 1": ["mnist-highway-16", "mnist-highway-32"],
+        "Table 2": ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b"],
+        "Table 3": ["highway-gap-10", "highway-gap-100"],
+    }
+
+
+def test_cifar_goes_the_same_way(tmp_path):
+    sizes = {**TINY, "models": ["highway-a"], "runs": 1, "epochs": 1}
+    (row,) = training.reproduce_table("table2", "modern", out=tmp_path / "t", **sizes)
+    assert row["dataset"] == "cifar10" and (tmp_path / "t" / "table2.csv").exists()
+    keras.models.load_model(tmp_path / "t" / "highway-a-modern" / "seed-0" / "best.keras")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "table4"}, "`table` must be one of table1, table2, table3. Received: .*table4"),
+        ({"models": ["highway-b"]}, "networks of Table 1: mnist-highway-16, .*Received: highway-b"),
+        ({"recipe": "quick"}, "`recipe` must be authors or modern. Received: recipe='quick'"),
+        ({"runs": 0}, "`runs` must be a positive integer. Received: runs=0"),
+        ({"epochs": 0}, "`epochs` must be an integer at least 1. Received: epochs=0"),
+        ({"seed": -1}, "`seed` must be an integer from 0"),
+    ],
+)
+def test_mistakes_leave_no_folder(arguments, message, tmp_path):
+    options = {"table": "table1", "recipe": "modern", **TINY, **arguments}
+    with pytest.raises(ValueError, match=message):
+        training.reproduce_table(**options, out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_other_settings_are_another_reproduction(whole):
+    with pytest.raises(ValueError, match=r"settings it was started with\. limit: 20 -> 10"):
+        training.reproduce_table("table1", "modern", out=whole, **{**TINY, "limit": 10})
+
+
+def test_results_of_runs_are_put_together():
+    runs = [("a", "modern", "30", "all", accuracy) for accuracy in ("0.99", "0.98", "0.97")]
+    runs += [("a", "modern", "30", "100", "0.5"), ("a", "authors", "300", "all", "0.991")]
+    keys = ("model", "recipe", "epochs", "images", "test_accuracy")
+    found = results.summarize([dict(zip(keys, run, strict=True)) for run in runs])
+    assert [row["n"] for row in found] == [3, 1, 1]
+    assert [results.text(row) for row in found] == ["99.00 (98.00 ± 1.00)", "50.00", "99.10"]

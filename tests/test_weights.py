@@ -1,0 +1,338 @@
+"""Trained weights of the zoo: packing, finding and loading them, and what goes wrong."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from highway_keras import cli, data, models, training
+from highway_keras.models import trained
+from highway_keras.training.machine import recorded
+from highway_keras.training.pack import pack
+
+NAME = "thin-highway-10"
+SHIPPED = [(entry["name"], entry["dataset"]) for entry in trained.read_index()]
+ROOT = pathlib.Path(__file__).parents[1]
+BUILT_FROM = ("highway_keras", "models", "tuning", "results", "benchmarks", "setup.cfg")
+BUILT_FROM += ("pyproject.toml", "README.md", "LICENSE")
+needs_mnist = pytest.mark.skipif(
+    not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), "mnist").is_dir(),
+    reason="TFDS_DATA_DIR has no MNIST",
+)
+
+
+def noise(name="mnist", data_dir=None, validation=0.1, limit=None):
+    """Ten kinds of noise, in the shape of MNIST."""
+    y = np.arange(80) % 10
+    x = np.random.default_rng(0).integers(0, 100, (80, 28, 28, 1)) + 15 * y[:, None, None, None]
+    x = x.astype("uint8")
+    parts = (x[:50], y[:50], x[50:60], y[50:60], x[60:], y[60:])
+    return data.Dataset("mnist", *parts, tuple("0123456789"))
+
+
+def small_fit(out, name=NAME, **changes):
+    options = {"epochs": 1, "verbose": 0, "resume": True, **changes}
+    with recorded(training.RunFolder(out)):
+        return training.fit(name, "mnist", out=out, **options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Folders of two runs of a thin network, and one of a convolutional network."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "load", noise)
+        small_fit(folder / "0", seed=3)
+        small_fit(folder / "1", seed=4)
+        cifar = {"preprocessing": ("gcn", "mean"), "dropout": 0.5, "l2": 0.001}
+        small_fit(folder / "conv", "mnist-highway-16", recipe="quick", **cifar)
+    return folder
+
+
+@pytest.fixture
+def zoo(runs, tmp_path, monkeypatch):
+    """An empty folder of weights, and images of noise under the name of MNIST."""
+    monkeypatch.setattr(trained, "FOLDER", tmp_path / "weights")
+    monkeypatch.setattr(data, "load", noise)
+    return tmp_path / "weights"
+
+
+@pytest.fixture
+def packed(zoo, runs):
+    return pack([runs / "0", runs / "1"])
+
+
+def rounded(model, dtype="float16"):
+    return [value.astype(dtype).astype("float32") for value in model.get_weights()]
+
+
+def assert_equal(first, second):
+    for one, other in zip(first, second, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def saved_network(run):
+    return keras.models.load_model(run / "best.keras").layers[-1]
+
+
+# Packing and loading
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_weights_are_those_of_the_run_rounded(dtype, zoo, runs):
+    entry = pack([runs / "0"], dtype).entry
+    network = models.create(NAME, weights="mnist")
+    assert_equal(network.get_weights(), rounded(saved_network(runs / "0"), dtype))
+    whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
+    assert_equal(whole.layers[-1].get_weights(), network.get_weights())
+    assert entry["dtype"] == dtype and entry["bytes"] < (200_000 if dtype == "float16" else 400_000)
+
+
+def test_a_packed_network_takes_raw_images(packed):
+    whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
+    assert training.evaluate(whole, noise()) == packed.after
+    x = noise().x_test.astype("float32")
+    network = models.create(NAME, weights="mnist")
+    np.testing.assert_allclose(
+        whole.predict(x, verbose=0), network.predict(x / 256, verbose=0), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_statistics_of_the_preprocessing_come_along(zoo, runs):
+    packed = pack([runs / "conv"])
+    assert packed.after == pytest.approx(packed.before, abs=1e-2)
+    steps = keras.models.load_model(models.get("mnist-highway-16").weights_file("mnist")).layers[0]
+    original = keras.models.load_model(runs / "conv" / "best.keras").layers[0]
+    assert [layer.name for layer in steps.layers] == ["gcn", "mean"]
+    for one, other in zip(steps.get_weights(), original.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_the_index_says_what_was_trained(packed, runs):
+    (entry,) = trained.read_index()
+    assert entry == packed.entry
+    results = [training.RunFolder(runs / n).read_json()["results"] for n in "01"]
+    assert entry["accuracies"] == [result["test_accuracy"] for result in results]
+    assert entry["seeds"] == [3, 4] and (entry["recipe"], entry["epochs"]) == ("thin", 1)
+    assert entry["images"] == "all" and entry["preprocessing"] == ["scale"]
+    assert "CPU" in entry["hardware"] and f"keras {keras.__version__}" in entry["versions"]
+    assert (entry["loss"], entry["accuracy"]) == packed.after
+    assert models.get(NAME).weights == ("mnist",) and models.get("fitnet-a").weights == ()
+
+
+def test_the_model_card(packed, zoo):
+    text = (zoo / f"{NAME}-mnist.md").read_text()
+    assert text == models.card_text(NAME, "mnist")
+    for fact in ("85,660 parameters", "`thin`, 1 epochs", "2 (seeds 3, 4)", packed.entry["sha256"]):
+        assert fact in text
+    assert f"Test accuracy | {100 * packed.after[1]:.2f} %" in text and "Apache-2.0" in text
+
+
+def test_packing_again_replaces_the_entry(packed, runs):
+    pack([runs / "1"], "float32")
+    pack([runs / "conv"])
+    entries = [(e["name"], e["dtype"], e["seeds"]) for e in trained.read_index()]
+    assert entries == [(NAME, "float32", [4]), ("mnist-highway-16", "float16", [0])]
+
+
+def test_what_fit_saved_is_loaded_without_its_preprocessing(runs):
+    for name, run in ((NAME, "0"), ("mnist-highway-16", "conv")):
+        network = models.create(name, weights=runs / run / "best.keras")
+        assert_equal(network.get_weights(), saved_network(runs / run).get_weights())
+
+
+def test_training_may_start_from_packed_weights(packed, tmp_path):
+    start = {"model_options": {"weights": "mnist"}, "learning_rate": 1e-12}
+    run = small_fit(tmp_path / "run", **start)
+    tuned = saved_network(run.folder.path).get_weights()
+    for one, other in zip(tuned, models.create(NAME, weights="mnist").get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+# Mistakes
+
+
+def test_damaged_weights(packed, zoo):
+    file = zoo / packed.entry["file"]
+    good = file.read_bytes()
+    message = r"weights .*-mnist.keras are damaged or missing: reinstall highway-keras. Expected"
+    for damage in (good[:-1], good[:5000] + b"x" + good[5001:]):
+        file.write_bytes(damage)
+        with pytest.raises(ValueError, match=message):
+            models.create(NAME, weights="mnist")
+    file.unlink()
+    with pytest.raises(ValueError, match=rf"{message} .* received no file"):
+        models.get(NAME).weights_file("mnist")
+
+
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: models.create(NAME, weights="minst"),
+            "`weights` must be None or an existing file, or one of the trained ones: mnist. "
+            "Received: weights=minst",
+        ),
+        (
+            lambda: models.create("fitnet-a", weights="cifar10"),
+            "`weights` must be None or an existing file. Received: weights=cifar10",
+        ),
+        (
+            lambda: models.get(NAME).weights_file("cifar10"),
+            "must name trained weights of 'thin-highway-10': mnist. Received: weights='cifar10'",
+        ),
+        (lambda: models.card_text("fitnet-a", "cifar10"), "of 'fitnet-a': there are none yet"),
+        (
+            lambda: models.create(NAME, weights="mnist", units=49),
+            "`weights` does not fit the model 'thin-highway-10'",
+        ),
+        (
+            lambda: models.create(NAME, weights="mnist", implementation="layers"),
+            "does not fit .* Layers that only one of them has: highway, highway_1",
+        ),
+    ],
+)
+def test_weights_that_are_not_there_or_do_not_fit(call, message, packed):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("folders", "options", "message"),
+    [
+        (["0", "conv"], {}, "must be alike. They differ in: model"),
+        (["none"], {}, "none holds no run that has ended"),
+        (["deep"], {}, r"networks as they are registered. Received: model_options={'depth': 3}"),
+        (["0"], {"dtype": "int8"}, "`dtype` must be float16 or float32. Received: dtype='int8'"),
+        (["large"], {}, "do not fit into float16. Pack them as float32"),
+    ],
+)
+def test_runs_that_cannot_be_packed(folders, options, message, zoo, runs, tmp_path):
+    if folders == ["deep"]:
+        small_fit(runs / "deep", model_options={"depth": 3})
+    if folders == ["large"]:
+        shutil.copytree(runs / "0", runs / "large")
+        model = keras.models.load_model(runs / "0" / "best.keras")
+        model.layers[-1].set_weights([value + 1e5 for value in model.layers[-1].get_weights()])
+        model.save(runs / "large" / "best.keras")
+    with pytest.raises(ValueError, match=message):
+        pack([runs / name for name in folders], **options)
+    assert trained.read_index() == []
+
+
+# The command
+
+
+def run(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+def test_evaluate_and_predict(packed, tmp_path, capsys):
+    assert run("evaluate", NAME, "--weights", "mnist") == 0
+    measured, card = capsys.readouterr().out.splitlines()
+    accuracy = f"{100 * packed.after[1]:.2f} %"
+    assert measured.startswith(f"test accuracy {accuracy}  test loss ")
+    assert card == f"its model card says {accuracy}"
+    pictures = [tmp_path / f"{n}.png" for n in range(3)]
+    for n, path in enumerate(pictures):
+        Image.fromarray(noise().x_test[n, ..., 0]).save(path)
+    whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
+    expected = whole.predict(noise().x_test[:3], verbose=0).argmax(-1)
+    for arguments in (
+        [NAME, *pictures, "--weights", "mnist"],
+        [NAME, "--weights=mnist", *pictures],
+    ):
+        assert run("predict", *arguments) == 0
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [int(line.split()[1]) for line in lines] == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"evaluate {NAME} --weights cifar10", "of 'thin-highway-10': mnist. Received: .*cifar10"),
+        ("evaluate thin-higway-10 --weights mnist", "Did you mean thin-highway-10"),
+        (f"evaluate {NAME}", r"a network without weights. Use trained ones with --weights mnist,"),
+        ("predict fitnet-a x.png", r"without weights. Train it with `fit`, or give a .keras file"),
+    ],
+)
+def test_mistakes_of_the_command(command, message, packed, capsys):
+    assert run(*command.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line)
+
+
+def test_list_shows_weights(packed, capsys):
+    run("list")
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.endswith("weights")
+    assert [line.split()[0] for line in lines if line.endswith("mnist")] == [NAME]
+
+
+# What comes with the package
+
+
+def test_something_is_shipped():
+    assert (NAME, "mnist") in SHIPPED
+    assert sum(entry["bytes"] for entry in trained.read_index()) < 35e6
+
+
+@pytest.mark.parametrize(("name", "dataset"), SHIPPED)
+def test_shipped_weights_are_whole_and_described(name, dataset):
+    entry, file = trained.find_entry(name, dataset), models.get(name).weights_file(dataset)
+    assert file.stat().st_size == entry["bytes"]
+    assert file.with_suffix(".md").read_text() == models.card_text(name, dataset)
+    assert models.create(name, weights=dataset).count_params() == models.get(name).parameters
+    assert min(entry["accuracies"]) > entry["accuracy"] - 0.01 and entry["hardware"]
+
+
+def test_shipped_weights_read_other_digits():
+    """Not MNIST's: scikit-learn's, enlarged from 8x8 to MNIST's size and margin."""
+    images = data.load("digits")
+    enlarged = np.zeros((len(images.x_test), 28, 28, 1), "uint8")
+    for image, small in zip(enlarged, images.x_test[..., 0], strict=True):
+        large = Image.fromarray(small).resize((20, 20), Image.Resampling.BICUBIC)
+        image[4:24, 4:24, 0] = large
+    saved = training.SavedNetwork(models.get(NAME).weights_file("mnist"))
+    assert saved.dataset == "mnist"
+    guesses = saved.model.predict(enlarged, verbose=0).argmax(-1)
+    assert (guesses == images.y_test).mean() > 0.6
+
+
+@needs_mnist
+@pytest.mark.parametrize("name", [name for name, dataset in SHIPPED if dataset == "mnist"])
+def test_shipped_weights_reach_the_accuracy_of_their_card(name, capsys):
+    assert run("evaluate", name, "--weights", "mnist") == 0
+    measured, card = capsys.readouterr().out.splitlines()
+    # Another processor may decide a handful of the 10,000 images otherwise.
+    assert float(measured.split()[2]) == pytest.approx(float(card.split()[4]), abs=0.03)
+
+
+def test_a_wheel_holds_the_weights(tmp_path):
+    if not all(map(importlib.util.find_spec, ("build", "setuptools", "wheel"))):
+        pytest.skip("building a wheel needs build, setuptools and wheel")
+    for name in BUILT_FROM:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in json.loads(archive.read("highway_keras/models/weights/index.json")):
+            content = archive.read(f"highway_keras/models/weights/{entry['file']}")
+            assert hashlib.sha256(content).hexdigest() == entry["sha256"]
+        assert "highway_keras/cli/__init__.py" in archive.namelist()
