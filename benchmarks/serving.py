@@ -48,6 +48,7 @@ def _export_all(file, folder, data_dir):
     np.save(folder / "images.npy", dataset.x_test[: max(BATCHES)])
     paths = {"keras predict": pathlib.Path(file)}
     choices = [(f, q) for f, known in FORMATS.items() for q in (None, *known.quantizations)]
+    choices.remove(("keras", None))  # the peer itself
     for format, quantize in choices:
         name = f"{format} {quantize or ''}".strip()
         path = folder / (name.replace(" ", "_") + FORMATS[format].suffix)

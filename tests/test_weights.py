@@ -18,7 +18,6 @@ from PIL import Image
 
 from highway_keras import cli, data, models, training
 from highway_keras.models import trained
-from highway_keras.training.machine import recorded
 from highway_keras.training.pack import pack
 
 NAME = "thin-highway-10"
@@ -43,8 +42,7 @@ def noise(name="mnist", data_dir=None, validation=0.1, limit=None):
 
 def small_fit(out, name=NAME, **changes):
     options = {"epochs": 1, "verbose": 0, "resume": True, **changes}
-    with recorded(training.RunFolder(out)):
-        return training.fit(name, "mnist", out=out, **options)
+    return training.fit(name, "mnist", out=out, **options)
 
 
 @pytest.fixture(scope="module")

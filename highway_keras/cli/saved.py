@@ -25,9 +25,11 @@ def add_commands(commands):
     command = add_command(commands, "export", _export, summary)
     _add_network(command)
     command.add_argument(
-        "--format", default="saved_model", help="saved_model (default), onnx, litert or openvino"
+        "--format",
+        default="saved_model",
+        help="saved_model (default), keras, onnx, litert or openvino",
     )
-    command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (litert)")
+    command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)")
     command.add_argument("--out", required=True, help="folder of a SavedModel, else a file")
     add_dataset(command, "that of its training")
 

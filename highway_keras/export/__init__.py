@@ -1,8 +1,9 @@
 """Out of the door: a trained network as a file that another runtime serves.
 
 `export` writes the file and verifies it. `graph.py` holds what is exported, the same for all
-formats, `formats.py` how each format is written, `runtimes.py` how each is run without Keras, and
-`verification.py` the comparison with the Keras model in a process of its own.
+formats, `formats.py` how each format is written, `keras_file.py` the one that stays with Keras,
+`runtimes.py` how each is run, and `verification.py` the comparison with the Keras model in a
+process of its own.
 """
 
 import contextlib
@@ -15,12 +16,14 @@ import keras
 
 from highway_keras import data
 from highway_keras.export.card import model_card
+from highway_keras.export.keras_file import write_keras
 from highway_keras.export.verification import ExportMismatch, verify
 from highway_keras.training import SavedNetwork
 
 __all__ = ["FORMATS", "ExportMismatch", "Exported", "export"]
 
 VERIFIED_IMAGES = 1000
+INT8_FORMATS = ("saved_model", "keras")  # that can take a network quantized by Keras
 CALIBRATION_IMAGES = 500
 
 
@@ -31,6 +34,7 @@ class Format:
     suffix: str
     quantizations: tuple = ()
     packages: tuple = ()
+    traced: bool = True  # by TensorFlow
 
 
 # The name of a format with packages is also the name of the extra that installs them.
@@ -39,6 +43,7 @@ FORMATS = {
     "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
     "litert": Format(".tflite", ("float16", "int8"), ("ai_edge_litert",)),
     "openvino": Format(".xml", ("float16",), ("openvino", "scipy")),
+    "keras": Format(".keras", ("int8",), traced=False),
 }
 
 
@@ -73,18 +78,22 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
     JPEG files as bytes. Class names and a model card are in the SavedModel's assets, and beside
     the file for other formats.
 
-    The file is then loaded by its runtime in a new process that can import neither this package
-    nor Keras, and run on real test images. Probabilities must equal the Keras model's to 1e-5;
-    quantized to float16, to 0.02; to int8, accuracy may fall by 1 point.
+    The format `"keras"` stays with Keras and this package: a `.keras` file without the optimizer's
+    state, and with `quantize="int8"` as `model.quantize("int8")` leaves it.
+
+    The file is then loaded by its runtime in a new process, which for the other formats can import
+    neither this package nor Keras, and run on real test images. Probabilities must equal the Keras
+    model's to 1e-5; quantized to float16, to 0.02; to int8, accuracy may fall by 1 point.
 
     Args:
         model_or_file: A `.keras` file that `fit` saved, or a Sequential or functional model with
             raw images in and class probabilities out.
         path: Where to write: a folder for a SavedModel, else a file with the format's suffix,
-            `.onnx`, `.tflite` or `.xml`. Nothing may be there yet.
-        format: `"saved_model"`, `"onnx"`, `"litert"` or `"openvino"`.
+            `.onnx`, `.tflite`, `.xml` or `.keras`. Nothing may be there yet.
+        format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`.
         quantize: `None`, `"float16"` (LiteRT and OpenVINO: weights in half precision) or `"int8"`
-            (LiteRT: weights and activations, calibrated on training images).
+            (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
+            the inputs of plain `Dense` layers).
         dataset: A `data.Dataset`, or a name or path as for `data.load`: its test images verify,
             its training images calibrate. Default: that of the training, for a file with its
             `run.json` beside it.
@@ -95,7 +104,8 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
 
     Raises:
         ValueError: If an argument is out of its range, the file is missing, damaged or holds
-            something else, or Keras's backend is not TensorFlow.
+            something else, or Keras's backend is not TensorFlow, which all formats but `"keras"`
+            need; or if Keras has quantized the network, which only SavedModel and Keras can run.
         ImportError: If a package that the format needs is missing.
         ExportMismatch: If the export does not compute what the Keras model does. It is kept.
 
@@ -108,13 +118,14 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
     path = pathlib.Path(path)
     _check(path, format, quantize)
     with _saved(model_or_file) as saved:
+        _check_weights(saved.model, format)
         images = _test_images(saved, dataset, data_dir)
         count = None if quantize else VERIFIED_IMAGES
         x, y = images.x_test[:count], images.y_test[:count]
         names = list(map(str, saved.settings.get("class_names") or images.class_names))
         expected = saved.model.predict(x, batch_size=500, verbose=0)
         card = model_card(saved, names, format, quantize)
-        _write(saved.model, path, format, quantize, card, images.x_train[:CALIBRATION_IMAGES])
+        _write(saved, path, format, quantize, card, images.x_train[:CALIBRATION_IMAGES])
     difference, accuracy = verify(path, format, quantize, x, y, expected, names)
     return Exported(
         path, _size(path), difference, accuracy, float((expected.argmax(-1) == y).mean()), len(x)
@@ -139,9 +150,9 @@ def _check(path, format, quantize):
         )
     if path.exists():
         raise ValueError(f"`path` must not exist yet. Received: path={path}. Name another.")
-    if keras.backend.backend() != "tensorflow":
+    if wanted.traced and keras.backend.backend() != "tensorflow":
         raise ValueError(
-            "Every format is traced by TensorFlow. Received: the backend "
+            f"`format={format!r}` is traced by TensorFlow. Received: the backend "
             f"{keras.backend.backend()!r}. Save the model as a .keras file and export that with "
             "KERAS_BACKEND=tensorflow: such a file loads under any backend."
         )
@@ -150,6 +161,15 @@ def _check(path, format, quantize):
         raise ImportError(
             f"`format={format!r}` needs {' and '.join(absent)}. Install what it needs: "
             f'pip install "highway-keras[{format}]"'
+        )
+
+
+def _check_weights(model, format):
+    if format not in INT8_FORMATS and any(weight.dtype == "int8" for weight in model.weights):
+        raise ValueError(
+            f"`format={format!r}` cannot compute what Keras's int8 layers do. Received: a network "
+            "quantized to int8. Export the one that it was made from, with `quantize` where the "
+            "format has it."
         )
 
 
@@ -182,12 +202,15 @@ def _test_images(saved, dataset, data_dir):
     return dataset
 
 
-def _write(model, path, format, quantize, card, calibration):
+def _write(saved, path, format, quantize, card, calibration):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not FORMATS[format].traced:
+        write_keras(saved.path, path, card, quantize)
+        return
     from highway_keras.export.formats import WRITERS  # imports TensorFlow
     from highway_keras.export.graph import ServingGraph
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    graph = ServingGraph(model, card["class_names"])
+    graph = ServingGraph(saved.model, card["class_names"])
     WRITERS[format](graph, path, card, quantize, calibration)
 
 

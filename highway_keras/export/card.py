@@ -36,3 +36,8 @@ def write_card(card, card_path, names_path):
     card_path.write_text(text + "\n", encoding="utf-8")
     names_path.write_text("".join(f"{n}\n" for n in card["class_names"]), encoding="utf-8")
     return card_path, names_path
+
+
+def write_card_beside(path, card):
+    """Writes both beside a file, under its name."""
+    write_card(card, path.with_suffix(".json"), path.with_suffix(".txt"))

@@ -1,4 +1,4 @@
-"""How each format is written."""
+"""How each format that TensorFlow traces is written."""
 
 import contextlib
 import pathlib
@@ -6,7 +6,7 @@ import tempfile
 
 import tensorflow as tf
 
-from highway_keras.export.card import write_card
+from highway_keras.export.card import write_card, write_card_beside
 
 ONNX_OPSET = 17
 
@@ -29,7 +29,7 @@ def write_onnx(graph, path, card, quantize, calibration):
     tf2onnx.convert.from_function(
         graph.numbers, graph.numbers.input_signature, opset=ONNX_OPSET, output_path=str(path)
     )
-    _write_card_beside(path, card)
+    write_card_beside(path, card)
 
 
 def write_litert(graph, path, card, quantize, calibration):
@@ -44,7 +44,7 @@ def write_litert(graph, path, card, quantize, calibration):
         if quantize == "int8":
             converter.representative_dataset = lambda: ({"images": x[None]} for x in calibration)
         path.write_bytes(converter.convert())
-    _write_card_beside(path, card)
+    write_card_beside(path, card)
 
 
 def write_openvino(graph, path, card, quantize, calibration):
@@ -53,7 +53,7 @@ def write_openvino(graph, path, card, quantize, calibration):
     with _numbers(graph) as folder:
         model = openvino.convert_model(folder)
         openvino.save_model(model, path, compress_to_fp16=quantize == "float16")
-    _write_card_beside(path, card)
+    write_card_beside(path, card)
 
 
 WRITERS = {
@@ -70,7 +70,3 @@ def _numbers(graph):
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(tf.Module(), folder, signatures=graph.numbers)
         yield folder
-
-
-def _write_card_beside(path, card):
-    write_card(card, path.with_suffix(".json"), path.with_suffix(".txt"))

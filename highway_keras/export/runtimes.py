@@ -1,5 +1,7 @@
 """Runs an exported file with its own runtime: no Keras, nothing of this package.
 
+Only a `.keras` file needs both.
+
 As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER` runs FILE on
 `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there.
 """
@@ -56,16 +58,34 @@ def load_openvino(path):
     return run, None
 
 
+def load_keras(path):
+    import keras
+
+    import highway_keras  # noqa: F401 (registers the layers)
+
+    model = keras.models.load_model(path)
+
+    def run(images):
+        probabilities = model.predict(images, batch_size=500, verbose=0)
+        return {"probabilities": probabilities, "class_id": probabilities.argmax(-1)}
+
+    return run, None
+
+
 RUNTIMES = {
     "saved_model": load_saved_model,
     "onnx": load_onnx,
     "litert": load_litert,
     "openvino": load_openvino,
+    "keras": load_keras,
 }
+
+TRAINED_WITH = {"highway_keras", "keras", "tensorflow"}
+NEEDED = {"saved_model": {"tensorflow"}, "keras": TRAINED_WITH}
 
 
 def main(format, path, folder):
-    absent = ["highway_keras", "keras"] + ["tensorflow"] * (format != "saved_model")
+    absent = TRAINED_WITH - NEEDED.get(format, set())
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)

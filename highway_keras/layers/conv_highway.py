@@ -56,10 +56,6 @@ class BaseConvHighway(GatedLayer):
     def channel_axis(self):
         return 1 if self.data_format == "channels_first" else -1
 
-    @property
-    def fused(self):
-        return self.groups == 1 and self.kernel_size == self.transform_kernel_size
-
     def build(self, input_shape):
         if len(input_shape) != self.rank + 2:
             raise ValueError(
@@ -150,8 +146,8 @@ class ConvHighway2D(BaseConvHighway):
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```
 
-    H and T have one receptive field and zero padding, so that their maps match the input (section
-    2.1); they run as one convolution unless `transform_kernel_size` or `groups` keep them apart.
+    H and T have one receptive field, unless `transform_kernel_size` says otherwise, and zero
+    padding, so that their maps match the input (section 2.1).
 
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.

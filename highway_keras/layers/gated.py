@@ -12,10 +12,11 @@ from highway_keras.layers.options import (
     set_options,
     split_options,
 )
+from highway_keras.layers.quantized import Int8Kernels, kernel_property
 from highway_keras.ops import highway
 
 
-class GatedLayer(keras.Layer):
+class GatedLayer(Int8Kernels):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
     A subclass says what shape its kernels have and how one is applied (`project`). H, T and a
@@ -28,6 +29,10 @@ class GatedLayer(keras.Layer):
         **kwargs: The options of H, T and C (see `Highway`), then the arguments of `keras.Layer`.
     """
 
+    kernel = kernel_property("kernel")
+    transform_kernel = kernel_property("transform_kernel")
+    carry_kernel = kernel_property("carry_kernel")
+
     def __init__(self, use_bias=True, carry="coupled", **kwargs):
         options, kwargs = split_options(kwargs)
         super().__init__(**kwargs)
@@ -35,6 +40,10 @@ class GatedLayer(keras.Layer):
         self.use_bias = bool(use_bias)
         self.carry = check_carry(carry)
         self.supports_masking = True
+
+    @property
+    def kernel_names(self):
+        return [f"{prefix}kernel" for prefix in self.transforms]
 
     def kernel_shape(self, prefix, input_shape):
         """The shape of the kernel of H (`""`), T (`"transform_"`) or C (`"carry_"`)."""
@@ -53,10 +62,9 @@ class GatedLayer(keras.Layer):
         """Applies a kernel to the input, without bias."""
         raise NotImplementedError
 
-    @property
-    def fused(self):
-        """Whether the kernels of H, T and C can stand side by side in one product."""
-        return True
+    def project_all(self, inputs, kernels):
+        """Applies the kernels of H, T and C, each to the same input."""
+        return [self.project(inputs, kernel) for kernel in kernels]
 
     @property
     def channel_axis(self):
@@ -119,16 +127,15 @@ class GatedLayer(keras.Layer):
         options["initializer"] = options["initializer"] or negated(
             getattr(self, f"transform_{weight}")
         )
-        setattr(self, name, self.add_weight(name=name, shape=shape, **options))
+        if weight == "kernel":
+            self.add_kernel(name, shape, **options)
+        else:
+            setattr(self, name, self.add_weight(name=name, shape=shape, **options))
 
     def _preactivations(self, inputs):
         kernels = [getattr(self, f"{prefix}kernel") for prefix in self.transforms]
         biases = [getattr(self, f"{prefix}bias") for prefix in self.transforms]
-        if self.fused:
-            joint = self.project(inputs, ops.concatenate(kernels, axis=-1))
-            parts = ops.split(joint, len(kernels), axis=self.channel_axis)
-        else:
-            parts = [self.project(inputs, kernel) for kernel in kernels]
+        parts = self.project_all(inputs, kernels)
         return [self._add_bias(z, b) for z, b in zip(parts, biases, strict=True)]
 
     def _add_bias(self, z, bias):

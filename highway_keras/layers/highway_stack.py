@@ -125,6 +125,9 @@ class HighwayStack(GatedLayer):
     def bias_shape(self, kernel_shape):
         return (self.depth, kernel_shape[-1])
 
+    def summed_axes(self, kernel_shape):
+        return (1,)
+
     def weight_options(self, name):
         return stacked.weight_options(super().weight_options(name))
 

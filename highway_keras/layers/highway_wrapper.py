@@ -42,6 +42,8 @@ class HighwayWrapper(keras.layers.Wrapper):
         layer: The layer H.
         carry: `"coupled"` (default): C = 1 - T. `"learned"`: C is a gate of its own, which by
             default starts at C = 1 - T.
+        gate_dtype: Dtype policy of the gates. Default: that of this layer. Saving sets it, so that
+            gates that `keras.Model.quantize` quantized load as such.
         **kwargs: The options of the gates with the prefixes `transform_` and `carry_`, as in
             `highway_keras.Highway`; then the arguments of `keras.Layer`.
 
@@ -68,7 +70,7 @@ class HighwayWrapper(keras.layers.Wrapper):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    def __init__(self, layer, carry="coupled", **kwargs):
+    def __init__(self, layer, carry="coupled", gate_dtype=None, **kwargs):
         if not isinstance(layer, keras.Layer):
             raise TypeError(
                 f"`layer` must be a Keras layer. Received: layer={layer!r} "
@@ -78,6 +80,7 @@ class HighwayWrapper(keras.layers.Wrapper):
         super().__init__(layer, **kwargs)
         set_options(self, options, _GATES)
         self.carry = check_carry(carry)
+        self.gate_dtype = gate_dtype and keras.dtype_policies.get(gate_dtype)
         self.supports_masking = True
 
     @property
@@ -130,7 +133,7 @@ class HighwayWrapper(keras.layers.Wrapper):
         for weight in ("kernel", "bias"):
             if options[f"{weight}_initializer"] is None:
                 options[f"{weight}_initializer"] = negated(getattr(self.transform_gate, weight))
-        options.update(name=f"{prefix}gate", dtype=self.dtype_policy)
+        options.update(name=f"{prefix}gate", dtype=self.gate_dtype or self.dtype_policy)
         rank = len(input_shape) - 2
         if len(getattr(self.layer, "kernel_size", ())) == rank > 0:
             gate = self._convolution(rank, input_shape, options)
@@ -153,4 +156,6 @@ class HighwayWrapper(keras.layers.Wrapper):
         )
 
     def get_config(self):
-        return {**super().get_config(), "carry": self.carry, **option_config(self, _GATES)}
+        policy = self.transform_gate.dtype_policy if self.built else self.gate_dtype
+        own = {"carry": self.carry, "gate_dtype": policy and keras.dtype_policies.serialize(policy)}
+        return {**super().get_config(), **own, **option_config(self, _GATES)}

@@ -25,17 +25,16 @@ def recorded(folder, distribute=False):
     try:
         yield
     finally:
-        if folder.settings.exists():  # a mistake in the arguments leaves no folder behind
-            session = {
-                "hardware": hardware(distribute),
-                "versions": versions(),
-                "first_epoch": first,
-                "last_epoch": _epochs(folder),
-                "seconds": round(time.perf_counter() - started, 1),
-            }
-            with replacing(folder.path / FILE) as temporary:
-                text = json.dumps([*sessions(folder), session], indent=2)
-                temporary.write_text(text + "\n", encoding="utf-8")
+        session = {
+            "hardware": hardware(distribute),
+            "versions": versions(),
+            "first_epoch": first,
+            "last_epoch": _epochs(folder),
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+        with replacing(folder.path / FILE) as temporary:
+            text = json.dumps([*sessions(folder), session], indent=2)
+            temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def _epochs(folder):

@@ -77,12 +77,7 @@ class Run:
             else keras.Model(network.inputs, network.outputs)
         )
         with engine.scope():
-            self.trained.compile(
-                from_recipe(recipe, self.steps),
-                self.complete.loss,
-                metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
-                steps_per_execution=at_once,
-            )
+            compile_classifier(self.trained, from_recipe(recipe, self.steps), at_once)
 
     def train(self):
         with self.engine.scope():

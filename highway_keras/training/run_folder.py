@@ -15,6 +15,7 @@ class RunFolder:
     final.keras         the same, as of the last epoch
     curves.png          losses by epoch
     history.csv         a row an epoch
+    machine.json        on what it was trained, and how long
     run.json            settings, and results once it has ended
     state.weights.h5    weights and optimizer, to resume from
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend

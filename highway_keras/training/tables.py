@@ -1,13 +1,12 @@
 """Tables 1 to 3 of the paper: every network trained several times, a row a run."""
 
-import contextlib
 import csv
 import dataclasses
 import pathlib
 
 from highway_keras.models import get, list_models
 from highway_keras.training.distribution import data_parallel
-from highway_keras.training.machine import minutes, recorded, sessions
+from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run_folder import RunFolder, replacing
 from highway_keras.training.table_plot import plot_runs
@@ -44,8 +43,8 @@ def reproduce_table(
     OUT/table1.png             accuracy by epoch
     ```
 
-    `minutes` in a row counts everything from loading the data to the test images; it is empty if
-    the run was killed in between, so that part of the time is not known.
+    `minutes` in a row counts training and the test images; it is empty if the run was killed in
+    between, so that part of the time is not known.
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
@@ -96,7 +95,7 @@ def reproduce_table(
             "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
         }
         folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        _train(folder, settings, how, is_chief)
+        _train(folder, settings, how)
         if is_chief:
             _write_rows(read_table(table, out), out / f"{table}.csv")
     if is_chief:
@@ -122,12 +121,11 @@ def _cards(table, names=None):
     return [card for card in known if not names or card.name in names]
 
 
-def _train(folder, settings, how, is_chief):
+def _train(folder, settings, how):
     if _has_ended(folder):
         folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
         return
-    with recorded(folder, how["distribute"]) if is_chief else contextlib.nullcontext():
-        fit(**settings, out=folder.path, resume=True, **how)
+    fit(**settings, out=folder.path, resume=True, **how)
 
 
 def _has_ended(folder):

@@ -7,6 +7,7 @@ import keras
 
 from highway_keras import data, models
 from highway_keras.training.distribution import Engine, data_parallel
+from highway_keras.training.machine import recorded
 from highway_keras.training.recipes import Recipe, get_recipe
 from highway_keras.training.run import Run
 from highway_keras.training.run_folder import RunFolder
@@ -96,7 +97,8 @@ def fit(
     with engine.own(folder) as own:
         run = Run(network, images, recipe, own, seed, _verbosity(verbose), engine)
         own.open(settings, resume)  # last, so that a mistake leaves no folder behind
-        return dataclasses.replace(run.train(), folder=folder)
+        with recorded(own, distribute):
+            return dataclasses.replace(run.train(), folder=folder)
 
 
 def fit_runs(model, runs, out=None, seed=0, **arguments):

@@ -1,0 +1,21 @@
+"""The network as a Keras file again: without the optimizer's state, and in int8 if wanted."""
+
+import warnings
+
+import keras
+
+from highway_keras.export.card import write_card_beside
+
+
+def write_keras(file, path, card, quantize):
+    # Loading drops the optimizer of the whole, cloning those of the models inside.
+    model = keras.models.load_model(file, compile=False)
+    copy = keras.models.clone_model(model)
+    copy.set_weights(model.get_weights())
+    if quantize:
+        with warnings.catch_warnings():
+            # Keras warns of each layer that it leaves as it is: pooling, dropout, scaling ...
+            warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
+            copy.quantize(quantize)
+    copy.save(path)
+    write_card_beside(path, card)
