@@ -18,9 +18,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def network():
-    return models.thin_mlp(
-        depth=6, activation="tanh", transform_bias=-1.0, input_shape=(8,), classes=3
-    )
+    options = {"activation": "tanh", "transform_bias": -1.0, "implementation": "stack"}
+    return models.thin_mlp(depth=6, input_shape=(8,), classes=3, **options)
 
 
 def samples(count=40):

@@ -20,7 +20,7 @@ from highway_keras.training import run_folder
 
 COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main; "
 COMMAND += "sys.exit(main())"  # what the installed script does
-THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12 --model-set depth=6"
+THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
 # Dropout, crops and mirrors draw random numbers; no images are held out.
 RANDOM = "fit mnist-highway-16 --dataset small.npz --recipe cifar --epochs 12 --batch-size 10"
 RANDOM += " --model-set width=4 --set learning_rate=0.01"
