@@ -403,7 +403,7 @@ def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
                 resume=resume,
             )
         names = {path.name for path in (tmp_path / "run").iterdir()}
-        assert names <= {"run.json", "history.csv", "tensorboard"}
+        assert names <= {"run.json", "machine.json", "history.csv", "tensorboard"}
         assert "results" not in json.loads((tmp_path / "run" / "run.json").read_text())
 
 
