@@ -103,6 +103,21 @@ def test_rows_are_rebuilt_from_the_runs(whole, tmp_path, monkeypatch):
     assert rows(tmp_path / "copy") == rows(whole)
 
 
+def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, monkeypatch):
+    def fit(seed, **arguments):
+        if seed == 0:
+            raise training.TrainingDiverged("The loss is no longer finite.")
+        return training.fit(seed=seed, **arguments)
+
+    monkeypatch.setattr("highway_keras.training.tables.fit", fit)
+    assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
+    varying = ("minutes", "hardware", "versions")
+    assert rows(tmp_path, *varying) == rows(whole, *varying)[1:]
+    printed = capsys.readouterr()
+    assert NAME in printed.out.splitlines()[-2]
+    assert f"Without a row in table1.csv: {NAME} with seed 0 (The loss" in printed.err
+
+
 def test_a_killed_part_leaves_the_minutes_open():
     def part(first, last):
         return {"first_epoch": first, "last_epoch": last, "seconds": 30.0}

@@ -127,20 +127,35 @@ def _add_table(experiments, name, summary):
 
 def _table(options):
     import_backend()
+    from highway_keras import training
+
+    diverged = None
+    try:
+        training.reproduce_table(
+            options.table,
+            options.recipe,
+            options.runs,
+            models=options.model,
+            epochs=options.epochs,
+            limit=options.limit,
+            seed=options.seed,
+            out=options.out,
+            data_dir=options.data_dir,
+            distribute=options.distribute,
+        )
+    except training.TrainingDiverged as error:
+        diverged = error
+    _print_table(options)
+    if diverged:  # an error, but behind the table of the other runs
+        raise diverged
+
+
+def _print_table(options):
     from highway_keras import models, results, training
 
-    done = training.reproduce_table(
-        options.table,
-        options.recipe,
-        options.runs,
-        models=options.model,
-        epochs=options.epochs,
-        limit=options.limit,
-        seed=options.seed,
-        out=options.out,
-        data_dir=options.data_dir,
-        distribute=options.distribute,
-    )
+    done = training.read_table(options.table, options.out)
+    if not done:
+        return
     rows = [("model", "recipe", "epochs", "images", "runs", "ours %", "paper %")]
     for row in results.summarize(done):
         counts = [row[key] for key in ("epochs", "images", "n")]

@@ -8,6 +8,7 @@ from highway_keras.models import get, list_models
 from highway_keras.training.distribution import data_parallel
 from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipes import get_recipe
+from highway_keras.training.run import TrainingDiverged
 from highway_keras.training.run_folder import RunFolder, replacing
 from highway_keras.training.table_plot import plot_runs
 from highway_keras.training.trainer import fit
@@ -67,6 +68,7 @@ def reproduce_table(
         ValueError: If an argument is unknown or out of its range, or a run in `out` was started
             with other settings.
         OSError: If the folder cannot be written.
+        TrainingDiverged: After all other runs, if the loss of some left the finite numbers.
 
     Example:
 
@@ -82,6 +84,7 @@ def reproduce_table(
     out = pathlib.Path(out or f"runs/{table}")
     changes = {} if epochs is None else {"epochs": epochs}
     how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    diverged = []
     # A first run of every network comes before the second of any.
     for card, run_seed in [(card, s) for s in range(seed, seed + runs) for card in cards]:
         if verbose and is_chief:
@@ -95,11 +98,16 @@ def reproduce_table(
             "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
         }
         folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        _train(folder, settings, how)
+        try:
+            _train(folder, settings, how)
+        except TrainingDiverged as error:
+            diverged.append(f"{card.name} with seed {run_seed} ({error})")
         if is_chief:
             _write_rows(read_table(table, out), out / f"{table}.csv")
     if is_chief:
         plot_runs(_finished(table, out), out / f"{table}.png", TABLES[table])
+    if diverged:
+        raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
     return read_table(table, out)
 
 
