@@ -48,7 +48,7 @@ def _write_csv(path, rows):
 def _draw_panels(searches, tops, path):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.6, 4), layout="constrained")
+    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     depths = sorted({search.depth for search in searches})
     for search in searches:
@@ -68,7 +68,13 @@ def _draw_panels(searches, tops, path):
     right.set_xticks(depths)
     for axes in (left, right):
         axes.grid(which="both", alpha=0.25)
-        axes.legend(frameon=False, fontsize="small")
+    right.legend(frameon=False, fontsize="small")
+    # Up to twelve curves leave no room for their names among them: a column for each kind below.
+    columns = len({search.kind for search in searches})
+    curves = left.get_legend_handles_labels()
+    figure.legend(
+        *curves, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
+    )
     _save(figure, path)
 
 
