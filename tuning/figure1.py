@@ -1,12 +1,11 @@
 """Figure 1 of the paper, from the searches on disk: tables as CSV, panels as PNG."""
 
-import csv
 import pathlib
 
 import numpy as np
 
 from highway_keras.training.curves import COLOURS
-from highway_keras.training.run_folder import replacing
+from highway_keras.training.run_folder import replacing, write_rows
 from highway_keras.tuning.records import bias_rows, curve_rows, read_searches, top_rows
 
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
@@ -28,21 +27,14 @@ def draw_figure1(searches, out):
     """
     found, out = read_searches(searches), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    tops, biases = top_rows(found), bias_rows(found)
-    _write_csv(out / "figure1-curves.csv", curve_rows(found))
-    _write_csv(out / "figure1-top10.csv", tops)
+    curves, tops, biases = curve_rows(found), top_rows(found), bias_rows(found)
+    write_rows(out / "figure1-curves.csv", curves, list(curves[0]))
+    write_rows(out / "figure1-top10.csv", tops, list(tops[0]))
     _draw_panels(found, tops, out / "figure1.png")
     if biases:
-        _write_csv(out / "transform-bias.csv", biases)
+        write_rows(out / "transform-bias.csv", biases, list(biases[0]))
         _draw_biases(biases, out / "transform-bias.png")
     return tops
-
-
-def _write_csv(path, rows):
-    with replacing(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def _draw_panels(searches, tops, path):

@@ -9,7 +9,7 @@ import time
 
 import keras
 
-from highway_keras.training.run_folder import replacing
+from highway_keras.training.run_folder import write_json
 
 FILE = "machine.json"
 
@@ -32,9 +32,7 @@ def recorded(folder, distribute=False):
             "last_epoch": _epochs(folder),
             "seconds": round(time.perf_counter() - started, 1),
         }
-        with replacing(folder.path / FILE) as temporary:
-            text = json.dumps([*sessions(folder), session], indent=2)
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_json(folder.path / FILE, [*sessions(folder), session])
 
 
 def _epochs(folder):
@@ -57,6 +55,14 @@ def minutes(sessions):
             return None
         seen = session["last_epoch"]
     return sum(session["seconds"] for session in sessions) / 60 if sessions else None
+
+
+def places(sessions):
+    """`hardware` and `versions` of the sessions; a run continued elsewhere names both machines."""
+    return {
+        key: "; ".join(dict.fromkeys(session[key] for session in sessions))
+        for key in ("hardware", "versions")
+    }
 
 
 def hardware(distribute=False):

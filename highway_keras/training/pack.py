@@ -17,7 +17,7 @@ import numpy as np
 from highway_keras import data, models
 from highway_keras.models import trained
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.machine import sessions
+from highway_keras.training.machine import places, sessions
 from highway_keras.training.run_folder import RunFolder, replacing
 
 DTYPES = ("float16", "float32")
@@ -130,10 +130,10 @@ def _copy_array(file, path, array, dtype):
 
 def _alike(runs):
     """The settings of the first run, if all have ended and are alike but for their seeds."""
-    settings = [run.read_json() if run.settings.exists() else {} for run in runs]
-    for run, own in zip(runs, settings, strict=True):
-        if "results" not in own:
+    for run in runs:
+        if not run.has_ended:
             raise ValueError(f"{run.path} holds no run that has ended.")
+    settings = [run.read_json() for run in runs]
     for key in ("model", "model_options", "dataset", "limit", "recipe"):
         if any(own[key] != settings[0][key] for own in settings):
             raise ValueError(f"Runs to pack together must be alike. They differ in: {key}.")
@@ -146,7 +146,7 @@ def _alike(runs):
 
 
 def _training(runs, settings):
-    recipe, machines = settings["recipe"], sessions(runs[0])
+    recipe = settings["recipe"]
     measured = [run.read_json() for run in runs]
     return {
         "accuracies": [run["results"]["test_accuracy"] for run in measured],
@@ -156,10 +156,7 @@ def _training(runs, settings):
         "images": settings["limit"] or "all",
         "preprocessing": recipe["preprocessing"],
         "class_names": settings["class_names"],
-        **{
-            key: "; ".join(dict.fromkeys(part[key] for part in machines))
-            for key in ("hardware", "versions")
-        },
+        **places(sessions(runs[0])),
     }
 
 

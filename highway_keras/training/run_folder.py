@@ -77,9 +77,12 @@ class RunFolder:
             ) from error
 
     def write_json(self, content):
-        with replacing(self.settings) as temporary:
-            text = json.dumps(content, indent=2, ensure_ascii=False)
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_json(self.settings, content)
+
+    @property
+    def has_ended(self):
+        """Whether the run was trained to its end and measured."""
+        return self.settings.exists() and "results" in self.read_json()
 
     def read_history(self):
         """The rows of `history.csv`, numbers as floats."""
@@ -100,10 +103,7 @@ class RunFolder:
         if not rows:
             self.history.unlink(missing_ok=True)
             return
-        with replacing(self.history) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(self.history, rows, list(rows[0]))
 
     def _rows(self):
         if not self.history.exists():
@@ -123,3 +123,18 @@ def replacing(path):
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path, content):
+    """Writes `content` as JSON, whole or not at all."""
+    with replacing(path) as temporary:
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_rows(path, rows, columns):
+    """Writes dictionaries as CSV, whole or not at all."""
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,15 +1,14 @@
 """Tables 1 to 3 of the paper: every network trained several times, a row a run."""
 
-import csv
 import dataclasses
 import pathlib
 
 from highway_keras.models import get, list_models
 from highway_keras.training.distribution import data_parallel
-from highway_keras.training.machine import minutes, sessions
+from highway_keras.training.machine import minutes, places, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
-from highway_keras.training.run_folder import RunFolder, replacing
+from highway_keras.training.run_folder import RunFolder, write_rows
 from highway_keras.training.table_plot import plot_runs
 from highway_keras.training.trainer import fit
 
@@ -103,7 +102,7 @@ def reproduce_table(
         except TrainingDiverged as error:
             diverged.append(f"{card.name} with seed {run_seed} ({error})")
         if is_chief:
-            _write_rows(read_table(table, out), out / f"{table}.csv")
+            write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
     if is_chief:
         plot_runs(_finished(table, out), out / f"{table}.png", TABLES[table])
     if diverged:
@@ -130,14 +129,10 @@ def _cards(table, names=None):
 
 
 def _train(folder, settings, how):
-    if _has_ended(folder):
+    if folder.has_ended:
         folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
         return
     fit(**settings, out=folder.path, resume=True, **how)
-
-
-def _has_ended(folder):
-    return folder.settings.exists() and "results" in folder.read_json()
 
 
 def _finished(table, out):
@@ -147,7 +142,7 @@ def _finished(table, out):
             parent = pathlib.Path(out) / f"{card.name}-{recipe}"
             for path in sorted(parent.glob("seed-*"), key=lambda path: int(path.name[5:])):
                 folder = RunFolder(path)
-                if _has_ended(folder):
+                if folder.has_ended:
                     yield card, recipe, folder
 
 
@@ -165,15 +160,5 @@ def _row(table, card, recipe, folder):
         "images": settings["limit"] or "all",
         **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
-        # A run that was continued elsewhere names both machines.
-        **{
-            key: "; ".join(dict.fromkeys(p[key] for p in parts)) for key in ("hardware", "versions")
-        },
+        **places(parts),
     }
-
-
-def _write_rows(rows, path):
-    with replacing(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
