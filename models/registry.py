@@ -95,7 +95,7 @@ def _mnist(width, parameters, paper):
     )
 
 
-def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10):
+def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10, recipe="cifar"):
     return Card(
         name=name,
         factory=factory,
@@ -107,7 +107,7 @@ def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10
         parameters=parameters,
         paper=paper,
         table=table,
-        recipe="cifar",
+        recipe=recipe,
     )
 
 
@@ -132,8 +132,8 @@ CARDS = {
             "Table 3",
             classes=100,
         ),
-        _cifar("fitnet-a", "fitnet_a", 11, 251_194, "89.01"),
-        _cifar("fitnet-b", "fitnet_b", 19, 2_548_602, "91.61"),
+        _cifar("fitnet-a", "fitnet_a", 11, 251_194, "89.01", recipe="fitnet"),
+        _cifar("fitnet-b", "fitnet_b", 19, 2_548_602, "91.61", recipe="fitnet"),
     )
 }
 

@@ -52,6 +52,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 SMALL = {"model": "thin-highway-10", "dataset": "digits", "limit": 131, "epochs": 2}
 SMALL |= {"model_options": {"depth": 3}, "batch_size": 32, "validation": 0.1}
+CLIPPED = {"clip_norm": 0.1, "epochs": 1}
 RANDOM = {"augmentation": ("crop8", "mirror"), "epochs": 1}
 
 
@@ -100,6 +101,8 @@ def runs(request, tmp_path_factory):
         "resumed": {"distribute": True, "out": "stopped", "resume": True},
         "random one": RANDOM,
         "random two": {**RANDOM, "distribute": True},
+        "clipped one": CLIPPED,
+        "clipped two": {**CLIPPED, "distribute": True},
         "odd batch": {"distribute": True, "batch_size": 33},
     }
     named = [{"out": name, **SMALL, **options} for name, options in arguments.items()]
@@ -125,6 +128,13 @@ def test_augmentation_is_shared_out(runs):
     if backend == "jax":
         assert_same_losses(found["random two"]["history"], found["random one"]["history"])
     assert np.isfinite(found["random two"]["history"][0]["loss"])
+
+
+def test_gradients_are_clipped_for_the_whole_batch(runs):
+    _, _, found = runs
+    one, two, free = (found[name]["history"] for name in ("clipped one", "clipped two", "one"))
+    assert_same_losses(two, one)
+    assert abs(one[0]["loss"] - free[0]["loss"]) > 1e-2
 
 
 def test_devices_want_equal_shares(runs):

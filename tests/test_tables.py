@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from highway_keras import cli, data, models, results, training
+from highway_keras.benchmarks import authors_log
 from highway_keras.training import machine
 from highway_keras.training.callbacks import Checkpoint
 from highway_keras.training.table_plot import plot_runs
@@ -150,6 +151,36 @@ def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys, monk
     assert saved == f"saved {tmp_path / 'both'}"
 
 
+@pytest.mark.parametrize(
+    ("model", "last", "best"),
+    [
+        ("mnist-highway-32", 0.9954, 0.9958),
+        ("highway-gap-10", 0.924, 0.9248),
+        ("highway-gap-100", 0.6809, 0.6809),
+    ],
+)
+def test_the_authors_logs_are_whole(model, last, best):
+    log = [row for row in results.read("authors-logs") if row["model"] == model]
+    assert [int(row["epoch"]) for row in log] == list(range(len(log)))
+    assert len(log) - 1 == training.get_recipe(models.get(model).recipe).epochs
+    accuracies = [float(row["test_accuracy"]) for row in log]
+    assert (accuracies[-1], max(accuracies)) == (last, best)
+
+
+def test_our_training_beside_the_authors_log(tmp_path, capsys, monkeypatch):
+    out = str(tmp_path / "run")
+    for epochs in ("1", "2"):  # the second call continues
+        monkeypatch.setattr("sys.argv", ["authors_log", "--epochs", epochs, "--out", out])
+        authors_log.main()
+    printed = capsys.readouterr().out.splitlines()
+    assert "Epoch 1/2" not in printed and "Epoch 2/2" in printed
+    header, first, second = (line.split(",") for line in printed[-3:])
+    assert tuple(header) == authors_log.COLUMNS
+    assert first[:2] == ["1", "0.9588"] and second[:2] == ["2", "0.9722"]
+    history = training.RunFolder(out).read_history()
+    assert second[2] == f"{history[1]['val_accuracy']:.4f}"
+
+
 def test_the_command_says_where_it_is(whole, tmp_path, capsys):
     shutil.copytree(whole, tmp_path / "copy")
     assert cli.main([*COMMAND.split(), "--out", str(tmp_path / "copy")]) == 0
@@ -231,3 +262,13 @@ def test_results_of_runs_are_put_together():
     found = results.summarize([dict(zip(keys, run, strict=True)) for run in runs])
     assert [row["n"] for row in found] == [3, 1, 1]
     assert [results.text(row) for row in found] == ["99.00 (98.00 ± 1.00)", "50.00", "99.10"]
+
+
+def test_the_accuracy_of_a_network_is_not_chosen_by_it(monkeypatch):
+    columns = ("model", "recipe", "epochs", "images", "test_accuracy")
+    runs = [("a", "modern", "30", "all", "0.98"), ("a", "modern", "30", "all", "0.97")]
+    runs += [("a", "modern", "15", "all", "0.99"), ("b", "modern", "15", "all", "0.99")]
+    runs += [("b", "authors", "300", "all", "0.98"), ("b", "authors", "400", "100", "0.1")]
+    rows = [dict(zip(columns, run, strict=True)) for run in runs]
+    monkeypatch.setattr(results, "read", lambda name: rows if name == "table1" else [])
+    assert results.accuracies() == {"a": "98.00 (97.50 ± 0.71)", "b": "98.00"}

@@ -218,12 +218,28 @@ def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifie
         )
 
 
+def test_sgd_limits_the_norm_of_all_gradients_together():
+    start, gradients = [np.ones(2), np.ones((2, 2))], [np.full(2, 3.0), np.full((2, 2), 4.0)]
+    norm = np.sqrt(2 * 9 + 4 * 16)
+    for most, factor in ((1.0, 1 / norm), (2 * norm, 1.0), (None, 1.0)):
+        variables = [keras.Variable(value, dtype="float32") for value in start]
+        optimizer = CaffeSGD(0.1, clip_norm=most)
+        optimizer.apply([ops.convert_to_tensor(g, "float32") for g in gradients], variables)
+        for variable, value, gradient in zip(variables, start, gradients, strict=True):
+            moved = value - 0.1 * factor * gradient
+            np.testing.assert_allclose(ops.convert_to_numpy(variable), moved, rtol=1e-6)
+
+
 def test_sgd_goes_through_its_config():
-    optimizer = CaffeSGD(0.3, momentum=0.8, nesterov=True, l2=0.02, classifier_l2=5, bias_rate=3)
+    optimizer = CaffeSGD(
+        0.3, momentum=0.8, nesterov=True, l2=0.02, classifier_l2=5, bias_rate=3, clip_norm=2.0
+    )
     config = keras.optimizers.serialize(optimizer)
     assert keras.optimizers.deserialize(config).get_config() == optimizer.get_config()
     with pytest.raises(ValueError, match=r"`l2` must be at least 0. Received: l2=-1"):
         CaffeSGD(l2=-1)
+    with pytest.raises(ValueError, match=r"`clip_norm` must be above 0 or None. Received: clip_"):
+        CaffeSGD(clip_norm=0)
 
 
 # Batches

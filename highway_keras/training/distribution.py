@@ -75,6 +75,18 @@ def data_parallel():
     return _ENGINES[backend]()
 
 
+def summed(gradients):
+    """The gradients of a whole batch, where TensorFlow's replicas have those of their shares."""
+    if keras.backend.backend() != "tensorflow":
+        return gradients
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return gradients
+    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
+
 def _tensorflow():
     import tensorflow as tf
 

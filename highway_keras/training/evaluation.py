@@ -1,8 +1,8 @@
 """Measuring a classifier, and stating what several runs reached."""
 
-import statistics
-
 import keras
+
+from highway_keras import results
 
 EVALUATION_BATCH = 500
 
@@ -29,8 +29,4 @@ def evaluate(model, images):
 
 def summary(accuracies):
     """The paper's way to state several runs, in percent: "best (mean ± std)"."""
-    percent = [100 * accuracy for accuracy in accuracies]
-    if len(percent) == 1:
-        return f"{percent[0]:.2f}"
-    mean, deviation = statistics.mean(percent), statistics.stdev(percent)
-    return f"{max(percent):.2f} ({mean:.2f} ± {deviation:.2f})"
+    return results.text(results.spread([100 * accuracy for accuracy in accuracies]))

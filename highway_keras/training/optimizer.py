@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from highway_keras.training.distribution import summed
+
 CLASSIFIER = "predictions"
 
 
@@ -11,6 +13,7 @@ class CaffeSGD(keras.optimizers.SGD):
     """SGD with momentum, an L2 penalty in the gradient, and its own pace for biases.
 
     ```
+    gradient *= min(1, clip_norm / norm)   of all gradients together, where it is given
     g  = gradient + l2 * w        for kernels; 10 l2 for the classifier's; biases: no penalty
     v  = momentum * v - rate * g  biases: twice the rate
     w += v                        with Nesterov: w += momentum * v - rate * g
@@ -27,6 +30,8 @@ class CaffeSGD(keras.optimizers.SGD):
         l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_rate: Factor on the learning rate of all biases.
+        clip_norm: Largest norm of all gradients together, without the penalty; `None` for no
+            limit. On several devices it is the norm for the whole batch.
         **kwargs: The arguments of `keras.optimizers.SGD`.
 
     Example:
@@ -47,18 +52,29 @@ class CaffeSGD(keras.optimizers.SGD):
         l2=0.0,
         classifier_l2=10.0,
         bias_rate=2.0,
+        clip_norm=None,
         **kwargs,
     ):
         super().__init__(learning_rate, momentum=momentum, nesterov=nesterov, **kwargs)
         if l2 < 0:
             raise ValueError(f"`l2` must be at least 0. Received: l2={l2}.")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(
+                f"`clip_norm` must be above 0 or None. Received: clip_norm={clip_norm}."
+            )
         self.l2 = float(l2)
         self.classifier_l2 = float(classifier_l2)
         self.bias_rate = float(bias_rate)
+        self.clip_norm = clip_norm
 
     def build(self, variables):
         super().build(variables)
         self._paces = [self._pace(variable.path) for variable in variables]
+
+    def apply(self, grads, trainable_variables=None):
+        if self.clip_norm is not None:
+            grads = _clipped(grads, self.clip_norm)
+        return super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         rate, l2 = self._paces[self._get_variable_index(variable)]
@@ -74,8 +90,17 @@ class CaffeSGD(keras.optimizers.SGD):
         return 1.0, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
 
     def get_config(self):
-        own = {name: getattr(self, name) for name in ("l2", "classifier_l2", "bias_rate")}
+        names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
+        own = {name: getattr(self, name) for name in names}
         return {**super().get_config(), **own}
+
+
+def _clipped(gradients, most):
+    # Keras's `global_clipnorm` takes the norm on each TensorFlow replica, of its share alone.
+    squares = [ops.sum(ops.square(gradient)) for gradient in summed(gradients)]
+    norm = ops.sqrt(sum(squares))
+    factor = most / ops.maximum(norm, most)
+    return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
 
 
 def from_recipe(recipe, steps):
@@ -98,4 +123,5 @@ def from_recipe(recipe, steps):
         l2=recipe.l2,
         classifier_l2=recipe.classifier_l2,
         bias_rate=recipe.bias_rate,
+        clip_norm=recipe.clip_norm,
     )

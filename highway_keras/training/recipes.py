@@ -26,6 +26,7 @@ class Recipe:
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_rate: Factor on the learning rate of biases.
+        clip_norm: Largest norm of all gradients together; `None` for no limit.
         dropout: Factor on the network's dropout rates, at most 1.
         preprocessing: Steps of `highway_keras.data.preprocessor`, in order.
         augmentation: Steps of `highway_keras.data.augmenter`, in order.
@@ -46,6 +47,7 @@ class Recipe:
     l2: float = 0.0
     classifier_l2: float = 10.0
     bias_rate: float = 1.0
+    clip_norm: float | None = None
     dropout: float = 1.0
     preprocessing: tuple = ("scale",)
     augmentation: tuple = ()
@@ -60,6 +62,8 @@ class Recipe:
         _check(self, "decay", (int, float), above=0)
         for name in ("l2", "classifier_l2", "bias_rate"):
             _check(self, name, (int, float), least=0)
+        if self.clip_norm is not None:
+            _check(self, "clip_norm", (int, float), above=0)
         _check(self, "dropout", (int, float), least=0, most=1)
         _check(self, "validation", (int, float), least=0, below=1)
         if not isinstance(self.nesterov, bool):
@@ -214,6 +218,19 @@ RECIPES = {
             },
         ),
     )
+}
+
+RECIPES |= {
+    name.replace("cifar", "fitnet"): RECIPES[name].override(
+        name=name.replace("cifar", "fitnet"),
+        source=f"`{name}`, made fit for maxout networks without gates.",
+        clip_norm=1.0,
+        reasons={
+            **RECIPES[name].reasons,
+            "clip_norm": "without it they diverge: the first gradients have a norm of 80",
+        },
+    )
+    for name in ("cifar", "modern-cifar")
 }
 
 

@@ -1,5 +1,6 @@
 """Accuracy by epoch of the runs of a table, as a picture."""
 
+from highway_keras import results
 from highway_keras.training.curves import COLOURS
 from highway_keras.training.run_folder import replacing
 
@@ -11,7 +12,8 @@ def plot_runs(runs, path, title):
     """Draws the accuracy of each run by epoch, and its test accuracy as a point at its end.
 
     The lines show the accuracy on held-out images where the recipe holds some out, else that in
-    training, with dropout and augmentation at work. The distance to 100 % is logarithmic.
+    training, with dropout and augmentation at work. Dotted: the authors' log of that network, where
+    they published one. Both axes are logarithmic, accuracy by its distance to 100 %.
 
     Args:
         runs: (card, recipe, `RunFolder`) of runs that have ended.
@@ -41,12 +43,22 @@ def plot_runs(runs, path, title):
         labelled.add(label)
         tested = _error(settings["results"]["test_accuracy"])
         axes.plot(settings["results"]["best_epoch"], tested, "o", ms=4, color=colour)
+    for name, colour in colours.items():
+        _plot_log(axes, name, colour)
     axes.plot([], [], "o", ms=4, color="k", label="test images, once a run")
     _scale(axes)
     axes.set(title=title, xlabel="epoch", ylabel="accuracy (%)")
     axes.legend(frameon=False, fontsize="small")
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _plot_log(axes, name, colour):
+    log = [row for row in results.read("authors-logs") if row["model"] == name][1:]
+    if log:
+        errors = [_error(float(row["test_accuracy"])) for row in log]
+        epochs = [int(row["epoch"]) for row in log]
+        axes.plot(epochs, errors, ":", lw=1, color=colour, label=f"{name}, authors' log: test")
 
 
 def _error(accuracy):
@@ -61,5 +73,8 @@ def _scale(axes):
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda error, _: f"{100 - error:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda epoch, _: f"{epoch:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(which="both", alpha=0.25)
