@@ -6,7 +6,10 @@ Both train the same network with its recipe's batch size and augmentation on the
 images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
 products, three for each in the forward pass (itself and two gradients), at the rate of one large
 product. Each is a process of its own and all take turns, so that a machine that slows down slows
-all of them.
+all of them. A turn is two epochs and the second counts: the first brings back the memory that the
+system took from a process that waited. Time runs from an epoch's first step to its end: ahead of it
+`tf.data` may wait seconds for a thread of the last epoch's, much for a thousand images and nothing
+for a data set.
 """
 
 import argparse
@@ -62,8 +65,8 @@ def _turn(worker):
 
 
 def _report(options, described, turns):
-    first = {name: measured[0] for name, measured in turns.items()}
-    turns = {name: measured[1:] for name, measured in turns.items()}
+    first = {name: measured[0][0] for name, measured in turns.items()}
+    turns = {name: [turn[-1] for turn in measured[1:]] for name, measured in turns.items()}
     rate = statistics.median(turns["product"])
     floor = described["operations"] / rate
     print(
@@ -141,7 +144,7 @@ def _fit(options, network, recipe, x, y, plan, say):
     model = _augmented(network, recipe)
     optimizer = keras.optimizers.SGD(recipe.learning_rate, recipe.momentum, recipe.nesterov)
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(x, y, batch, 1 + options.turns, verbose=0, callbacks=[_take_turns(say)])
+    model.fit(x, y, batch, 2 * (1 + options.turns), verbose=0, callbacks=[_take_turns(say)])
 
 
 def _trainer(options, network, recipe, x, y, plan, say):
@@ -163,7 +166,7 @@ def _trainer(options, network, recipe, x, y, plan, say):
         batches(x, y, steps, batch, 0),
         steps_per_epoch=steps,
         shuffle=False,
-        epochs=1 + options.turns,
+        epochs=2 * (1 + options.turns),
         verbose=0,
         callbacks=[_take_turns(say)],
     )
@@ -183,11 +186,18 @@ def _take_turns(say):
 
     class Turns(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
-            sys.stdin.readline()
-            self.begun = time.perf_counter()
+            if epoch % 2 == 0:
+                sys.stdin.readline()
+                self.seconds = []
+            self.begun = None
+
+        def on_train_batch_begin(self, batch, logs=None):
+            self.begun = self.begun or time.perf_counter()
 
         def on_epoch_end(self, epoch, logs=None):
-            say(time.perf_counter() - self.begun)
+            self.seconds.append(time.perf_counter() - self.begun)
+            if epoch % 2:
+                say(self.seconds)
 
     return Turns()
 
@@ -209,7 +219,7 @@ def _product(options, network, recipe, x, y, plan, say):
                 z = ops.matmul(z, matrix)
             ops.convert_to_numpy(z[0, 0])
             seconds = time.perf_counter() - begun
-        say(2 * SIDE**3 * count / seconds)
+        say([2 * SIDE**3 * count / seconds])
 
 
 RUNS = {"fit": _fit, "trainer": _trainer, "product": _product}

@@ -253,12 +253,14 @@ def test_initializers_see_the_fans_of_their_own_half(layer, shape, fans):
 # The layers without weights.
 
 
-def test_maxout_takes_the_larger_of_neighbouring_channels():
+def test_maxout_takes_the_largest_of_the_pieces():
     x = standard_normal((4, 3, 6))
-    expected = np.stack([x[..., :3].max(-1), x[..., 3:].max(-1)], -1)
+    expected = np.stack([x[..., 0::2].max(-1), x[..., 1::2].max(-1)], -1)
     np.testing.assert_array_equal(array(Maxout(3)(x)), expected)
-    first = np.stack([x[:, :1].max(1), x[:, 1:2].max(1), x[:, 2:].max(1)], 1)
-    np.testing.assert_array_equal(array(Maxout(1, axis=1)(x)), first)
+    expected = np.maximum(x[..., :3], x[..., 3:])
+    np.testing.assert_array_equal(array(Maxout(2)(x)), expected)
+    np.testing.assert_array_equal(array(Maxout(3, axis=1)(x)), x.max(1, keepdims=True))
+    np.testing.assert_array_equal(array(Maxout(1, axis=1)(x)), x)
 
 
 def test_match_size_appends_zeros_or_cuts_and_samples():

