@@ -49,8 +49,11 @@ def highway_gap(classes=10, transform_bias=-2.0, **options):
     """The 19-layer network of Table 3, ended by global average pooling; options as in
     `cifar_network`.
     """
-    stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(0.01))
-    options = {"name": f"highway-gap-{classes}", "classifier_kernel": normal(0.05), **options}
+    # Their first kernel is "gaussian" without a `std`, which Caffe takes as 1; and only their
+    # CIFAR-10 classifier is normal.
+    stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(1.0))
+    top = FAN_IN if classes == 100 else normal(0.05)
+    options = {"name": f"highway-gap-{classes}", "classifier_kernel": top, **options}
     return cifar_network(stages, average_head, classes=classes, **options)
 
 

@@ -97,7 +97,7 @@ def test_claims(name):
         name[0], "Table 3" if "gap" in name else "Table 2"
     ) or (name.startswith("thin-residual") and card.table == "")
     family = name.split("-")[0] if name.startswith(("thin", "mnist")) else "cifar"
-    assert card.recipe == family
+    assert card.recipe == ("fitnet" if name.startswith("fitnet") else family)
     assert card.dataset == (f"cifar{card.classes}" if family == "cifar" else "mnist")
 
 
@@ -161,6 +161,10 @@ def test_table_3_is_the_authors_definition():
     assert model.get_layer("head").output.shape[1:] == (8, 8, 100)
     assert model.get_layer("head").activation is keras.activations.relu
     assert model.get_layer("predictions").kernel_initializer.stddev == 0.05
+    assert model.get_layer("stage1_plain").kernel_initializer.stddev == 1.0
+    assert model.get_layer("stage2_plain").kernel_initializer.distribution == "uniform"
+    hundred = network("highway-gap-100").get_layer("predictions")
+    assert hundred.kernel_initializer.distribution == "uniform"
 
 
 def test_highway_c_alternates_its_kernels():
