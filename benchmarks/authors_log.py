@@ -19,9 +19,7 @@ COLUMNS = ("epoch", "authors_accuracy", "ours_accuracy", "authors_loss", "ours_l
 
 
 def main():
-    logs = {}
-    for row in results.read("authors-logs"):
-        logs.setdefault(row["model"], []).append(row)
+    logs = results.authors_logs()
     parser = argparse.ArgumentParser(prog="python -m highway_keras.benchmarks.authors_log")
     parser.add_argument("--model", choices=logs, default="mnist-highway-32")
     parser.add_argument("--epochs", type=int, default=5, help="of the hundreds (default: 5)")
@@ -30,7 +28,7 @@ def main():
     parser.add_argument("--out", help="folder of the run (default: runs/authors-log/MODEL)")
     options = parser.parse_args()
     options.out = options.out or f"runs/authors-log/{options.model}"
-    authors = logs[options.model][1:]  # epoch 0 is before the first step
+    authors = logs[options.model]
     if not 1 <= options.epochs <= len(authors):
         parser.error(f"--epochs must be 1 to {len(authors)}. Received: {options.epochs}.")
     _print(zip(authors, _train(options), strict=False))

@@ -15,6 +15,15 @@ def read(name):
     return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
 
 
+def authors_logs():
+    """The authors' logs: by model the rows of the epochs from 1 on; 0 is before the first step."""
+    logs = {}
+    for row in read("authors-logs"):
+        if row["epoch"] != "0":
+            logs.setdefault(row["model"], []).append(row)
+    return logs
+
+
 def accuracies():
     """Test accuracy by model: "best (mean ± std)" in percent, as text.
 

@@ -129,7 +129,6 @@ def _table(options):
     import_backend()
     from highway_keras import training
 
-    diverged = None
     try:
         training.reproduce_table(
             options.table,
@@ -143,11 +142,10 @@ def _table(options):
             data_dir=options.data_dir,
             distribute=options.distribute,
         )
-    except training.TrainingDiverged as error:
-        diverged = error
+    except training.TrainingDiverged:
+        _print_table(options)  # of the other runs, ahead of the error
+        raise
     _print_table(options)
-    if diverged:  # an error, but behind the table of the other runs
-        raise diverged
 
 
 def _print_table(options):

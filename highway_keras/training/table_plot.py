@@ -43,8 +43,9 @@ def plot_runs(runs, path, title):
         labelled.add(label)
         tested = _error(settings["results"]["test_accuracy"])
         axes.plot(settings["results"]["best_epoch"], tested, "o", ms=4, color=colour)
-    for name, colour in colours.items():
-        _plot_log(axes, name, colour)
+    for name, log in results.authors_logs().items():
+        if name in colours:
+            _plot_log(axes, name, log, colours[name])
     axes.plot([], [], "o", ms=4, color="k", label="test images, once a run")
     _scale(axes)
     axes.set(title=title, xlabel="epoch", ylabel="accuracy (%)")
@@ -53,12 +54,10 @@ def plot_runs(runs, path, title):
         figure.savefig(temporary, dpi=150)
 
 
-def _plot_log(axes, name, colour):
-    log = [row for row in results.read("authors-logs") if row["model"] == name][1:]
-    if log:
-        errors = [_error(float(row["test_accuracy"])) for row in log]
-        epochs = [int(row["epoch"]) for row in log]
-        axes.plot(epochs, errors, ":", lw=1, color=colour, label=f"{name}, authors' log: test")
+def _plot_log(axes, name, log, colour):
+    errors = [_error(float(row["test_accuracy"])) for row in log]
+    epochs = [int(row["epoch"]) for row in log]
+    axes.plot(epochs, errors, ":", lw=1, color=colour, label=f"{name}, authors' log: test")
 
 
 def _error(accuracy):
