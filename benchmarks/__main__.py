@@ -1,7 +1,7 @@
-"""`python -m highway_keras.benchmarks`: see `highway-keras benchmark --help`."""
+"""`python -m benchmarks`: see `highway-keras benchmark --help`."""
 
 import sys
 
-from highway_keras.cli import main
+from highway_keras.cli.command import main
 
 sys.exit(main(["benchmark", *sys.argv[1:]]))

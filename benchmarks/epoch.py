@@ -1,6 +1,6 @@
 """An epoch through our trainer next to plain `model.fit`, and next to the floor.
 
-    KERAS_BACKEND=jax python -m highway_keras.benchmarks.epoch --model highway-a --images 2000
+    KERAS_BACKEND=jax python -m benchmarks.epoch --model highway-a --images 2000
 
 Both train the same network with its recipe's batch size and augmentation on the same random
 images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
@@ -24,7 +24,7 @@ SIDE = 4096  # of the large product
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m highway_keras.benchmarks.epoch")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.epoch")
     parser.add_argument("--model", default="highway-a", help="registered name")
     parser.add_argument("--images", type=int, default=2000, help="an epoch (default: 2000)")
     parser.add_argument("--turns", type=int, default=3, help="epochs behind the first (default: 3)")
@@ -46,7 +46,7 @@ def main():
 
 
 def _start(options, run):
-    command = [sys.executable, "-m", "highway_keras.benchmarks.epoch", "--run", run]
+    command = [sys.executable, "-m", "benchmarks.epoch", "--run", run]
     for name in ("model", "images", "turns", "dtype"):
         command += [f"--{name}", str(getattr(options, name))]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -150,10 +150,10 @@ def _fit(options, network, recipe, x, y, plan, say):
 def _trainer(options, network, recipe, x, y, plan, say):
     import keras
 
+    from highway_keras.optimizers import from_recipe
     from highway_keras.training.batches import batches, orders
-    from highway_keras.training.epoch_loop import compiled_epoch
+    from highway_keras.training.engines.jax import compiled_epoch
     from highway_keras.training.evaluation import compile_classifier
-    from highway_keras.training.optimizer import from_recipe
 
     steps, at_once, batch = plan
     on_jax = keras.backend.backend() == "jax"

@@ -1,6 +1,6 @@
 """All lesions of a network in one pass against one plain evaluation of it, as a ratio.
 
-    python -m highway_keras.benchmarks.lesions run/best.keras
+    python -m benchmarks.lesions run/best.keras
 
 Figure 4 of the paper measures a network with the gates of each layer closed, layer by layer: as
 many evaluations as there are layers. The two take turns, on the same training images.
@@ -20,7 +20,7 @@ EVALUATE_BATCHES = (500, 2000)  # the peer may have the better one
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m highway_keras.benchmarks.lesions")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lesions")
     parser.add_argument("files", metavar="FILE", nargs="+", help=".keras files that `fit` saved")
     parser.add_argument("--limit", type=int, help="images (default: all of the training set)")
     parser.add_argument("--turns", type=int, default=5, help="turns of each (default: 5)")

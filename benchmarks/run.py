@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from highway_keras.benchmarks.cases import CASES
+from benchmarks.cases import CASES
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
 COLUMNS += ("ratio_high", "first_step_s", "peak_mb", "turns", "machine", "versions")
@@ -23,7 +23,7 @@ class Peer:
         self.name, self.case, self.turns, self.absent = name, case, [], None
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "highway_keras.benchmarks.worker", name, case.name],
+            [sys.executable, "-m", "benchmarks.worker", name, case.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

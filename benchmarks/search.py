@@ -1,6 +1,6 @@
 """Random search as one program against random search trial by trial, as a ratio of trials an hour.
 
-    python -m highway_keras.benchmarks.search --depth 10 50
+    python -m benchmarks.search --depth 10 50
 
 The peer is what a keras-tuner user writes: `keras_tuner.RandomSearch` over a network with two Dense
 layers a block. Both search the same space on the same MNIST images with as many epochs. Each run is
@@ -23,7 +23,7 @@ PROJECTED = {"images": 60_000, "epochs": 20}
 
 def main(arguments=None):
     """Measures and prints; with `--run`, is one of the runs."""
-    parser = argparse.ArgumentParser(prog="python -m highway_keras.benchmarks.search")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
     parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     parser.add_argument("--trials", type=int, default=100, help="ours (default: 100)")
     parser.add_argument("--stock-trials", type=int, default=10, help="the peer's (default: 10)")
@@ -88,7 +88,7 @@ def _sum(runs):
 
 
 def _process(options, run, depth, trials, epochs):
-    command = [sys.executable, "-m", "highway_keras.benchmarks.search", "--run", run]
+    command = [sys.executable, "-m", "benchmarks.search", "--run", run]
     sizes = {"--depth": depth, "--trials": trials, "--epochs": epochs, "--limit": options.limit}
     for name, value in sizes.items():
         command += [name, str(value)]

@@ -1,6 +1,6 @@
 """Serving side by side: every export format next to Keras `predict`, on real test images.
 
-`python -m highway_keras.benchmarks.serving run/best.keras` exports a saved network to all formats
+`python -m benchmarks.serving run/best.keras` exports a saved network to all formats
 that are installed and times each in a process of its own. All take turns, so that a machine that
 slows down slows all of them. Each runtime uses its default options and all cores.
 """

@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 
-from highway_keras.benchmarks.cases import CASES
+from benchmarks.cases import CASES
 
 
 class Turns:
@@ -49,7 +49,7 @@ def main(peer, case):
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        module = importlib.import_module(f"highway_keras.benchmarks.peers.{peer}")
+        module = importlib.import_module(f"benchmarks.peers.{peer}")
     except ImportError as error:
         print(json.dumps({"absent": str(error)}), file=channel, flush=True)
         return

@@ -1,17 +1,33 @@
 """Highway networks in Keras, after *Training Very Deep Networks* (Srivastava et al., 2015).
 
-The layers are imported at once, so that `import highway_keras` is all that
-`keras.models.load_model` needs to find them. The rooms around them (`models`, `data`,
-`training`, `analysis`, `tuning`, `export`) are imported when first used.
+Layers, initializer, optimizer and preprocessing are imported at once, so that `import
+highway_keras` is all that `keras.models.load_model` needs to find them. The rooms around them are
+imported when first used.
 """
 
-import importlib
-import os
-import sys
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from highway_keras import data, initializers, layers, ops, optimizers
+from highway_keras.faces import lazy
+from highway_keras.initializers import TransformBias
+from highway_keras.layers import (
+    ConvHighway,
+    ConvHighway1D,
+    ConvHighway2D,
+    ConvHighway3D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+)
 
-_LAYERS = (
+__version__ = "0.2.0.dev0"
+
+if TYPE_CHECKING:
+    from highway_keras import analysis, depth_loop, export, models, paper, results, training, tuning
+else:
+    __getattr__, __dir__ = lazy(__name__)
+
+__all__ = [
     "ConvHighway",
     "ConvHighway1D",
     "ConvHighway2D",
@@ -19,9 +35,7 @@ _LAYERS = (
     "Highway",
     "HighwayStack",
     "HighwayWrapper",
-)
-_INITIALIZERS = ("TransformBias",)
-_MODULES = (
+    "TransformBias",
     "analysis",
     "data",
     "depth_loop",
@@ -30,33 +44,9 @@ _MODULES = (
     "layers",
     "models",
     "ops",
+    "optimizers",
+    "paper",
     "results",
     "training",
     "tuning",
-)
-__all__ = [*_LAYERS, *_INITIALIZERS, *_MODULES]
-
-
-def __getattr__(name):
-    if name in _LAYERS:
-        return getattr(importlib.import_module("highway_keras.layers"), name)
-    if name in _INITIALIZERS:
-        return getattr(importlib.import_module("highway_keras.initializers"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"highway_keras.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
-
-
-def _register_with_keras():
-    importlib.import_module("highway_keras.layers")
-    importlib.import_module("highway_keras.data.preprocessing")
-    importlib.import_module("highway_keras.training.optimizer")
-
-
-# Keras takes seconds to import; `highway-keras --help` and `list` do without it.
-if os.path.basename(sys.argv[0] if sys.argv else "") != "highway-keras":
-    _register_with_keras()
+]

@@ -6,6 +6,8 @@ import numbers
 import keras
 from keras import ops
 
+from highway_keras import checks
+
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class TransformBias(keras.initializers.Initializer):
@@ -34,7 +36,7 @@ class TransformBias(keras.initializers.Initializer):
     def __init__(self, value=-2.0):
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"`value` must be a negative number. Received: value={value!r}.")
-        if not (math.isfinite(value) and value < 0):
+        if not (checks.is_number(value) and value < 0):
             raise ValueError(
                 "`value` must be negative and finite: a transform gate that starts open hides the "
                 "input from the layers above, which is what highway layers are there to prevent. "
@@ -53,9 +55,7 @@ class TransformBias(keras.initializers.Initializer):
         Returns:
             `TransformBias(-depth / 10)`.
         """
-        if isinstance(depth, bool) or not isinstance(depth, numbers.Integral) or depth < 1:
-            raise ValueError(f"`depth` must be a positive integer. Received: depth={depth!r}.")
-        return cls(-depth / 10)
+        return cls(-checks.positive_integer("depth", depth) / 10)
 
     def __call__(self, shape, dtype=None):
         return ops.full(shape, self.value, dtype=dtype or keras.config.floatx())

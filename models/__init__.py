@@ -1,26 +1,39 @@
 """The zoo: factories for every network of the paper, the registry of what they claim, weights."""
 
-import importlib
+from typing import TYPE_CHECKING
 
-from highway_keras.models.registry import Card, create, get, list_models
+from highway_keras.faces import lazy
 
-# Factories import Keras, which takes seconds; they are loaded when first used.
-_NAMES = {
-    "card_text": "model_cards",
-    "thin_mlp": "thin",
-    "mnist_highway": "mnist",
-    "highway_a": "cifar",
-    "highway_b": "cifar",
-    "highway_c": "cifar",
-    "highway_gap": "cifar",
-    "fitnet_a": "cifar",
-    "fitnet_b": "cifar",
-}
-__all__ = ["Card", "create", "get", "list_models", *_NAMES]
+if TYPE_CHECKING:
+    from highway_keras.models.cards import Card
+    from highway_keras.models.cifar import (
+        fitnet_a,
+        fitnet_b,
+        highway_a,
+        highway_b,
+        highway_c,
+        highway_gap,
+    )
+    from highway_keras.models.mnist import mnist_highway
+    from highway_keras.models.model_cards import card_text
+    from highway_keras.models.registry import create, get, list_models, register
+    from highway_keras.models.thin import thin_mlp
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
-
-def __getattr__(name):
-    if name in _NAMES:
-        module = importlib.import_module(f"highway_keras.models.{_NAMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "Card",
+    "card_text",
+    "create",
+    "fitnet_a",
+    "fitnet_b",
+    "get",
+    "highway_a",
+    "highway_b",
+    "highway_c",
+    "highway_gap",
+    "list_models",
+    "mnist_highway",
+    "register",
+    "thin_mlp",
+]

@@ -3,15 +3,16 @@
 import keras
 
 from highway_keras.layers import ConvHighway2D, Maxout
-from highway_keras.models.heads import (
+from highway_keras.models.cards import name_of
+from highway_keras.models.parts import (
     FAN_IN,
     check_image_shape,
     dropout,
-    load_weights,
     normal,
     pool_features,
     predictions,
 )
+from highway_keras.models.weight_files import load_weights
 
 # The widths of the layers, stage by stage; 2x2 max-pooling stands between the stages.
 HIGHWAY_A = ((16,) * 3, (32,) * 3, (64,) * 3)
@@ -27,13 +28,13 @@ def highway_a(transform_bias=-1.0, **options):
     A reconstruction: the paper gives depth and parameter count (~236 K) only.
     """
     stages = highway_stages(HIGHWAY_A, transform_bias)
-    return cifar_network(stages, dense_head(250), **{"name": "highway-a", **options})
+    return cifar_network(stages, dense_head(250), **{"name": name_of("highway_a"), **options})
 
 
 def highway_b(transform_bias=-2.0, **options):
     """Highway B of Table 2, 19 layers; options as in `cifar_network`."""
     stages = highway_stages(HIGHWAY_B, transform_bias)
-    return cifar_network(stages, dense_head(500), **{"name": "highway-b", **options})
+    return cifar_network(stages, dense_head(500), **{"name": name_of("highway_b"), **options})
 
 
 def highway_c(transform_bias=-3.0, **options):
@@ -42,7 +43,7 @@ def highway_c(transform_bias=-3.0, **options):
     A reconstruction: the paper gives depth, kernels and parameter count (~1.25 M) only.
     """
     stages = highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
-    return cifar_network(stages, dense_head(100), **{"name": "highway-c", **options})
+    return cifar_network(stages, dense_head(100), **{"name": name_of("highway_c"), **options})
 
 
 def highway_gap(classes=10, transform_bias=-2.0, **options):
@@ -53,18 +54,21 @@ def highway_gap(classes=10, transform_bias=-2.0, **options):
     # CIFAR-10 classifier is normal.
     stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(1.0))
     top = FAN_IN if classes == 100 else normal(0.05)
-    options = {"name": f"highway-gap-{classes}", "classifier_kernel": top, **options}
+    name = name_of("highway_gap", classes=classes)
+    options = {"name": name, "classifier_kernel": top, **options}
     return cifar_network(stages, average_head, classes=classes, **options)
 
 
 def fitnet_a(**options):
     """Fitnet A of Table 2, 11 maxout layers, without hints; options as in `cifar_network`."""
-    return cifar_network(maxout_stages(FITNET_A), maxout_head, **{"name": "fitnet-a", **options})
+    options = {"name": name_of("fitnet_a"), **options}
+    return cifar_network(maxout_stages(FITNET_A), maxout_head, **options)
 
 
 def fitnet_b(**options):
     """Fitnet B of Table 2, 19 maxout layers, without hints; options as in `cifar_network`."""
-    return cifar_network(maxout_stages(FITNET_B), maxout_head, **{"name": "fitnet-b", **options})
+    options = {"name": name_of("fitnet_b"), **options}
+    return cifar_network(maxout_stages(FITNET_B), maxout_head, **options)
 
 
 def cifar_network(

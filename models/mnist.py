@@ -3,15 +3,16 @@
 import keras
 
 from highway_keras.layers import ConvHighway2D
-from highway_keras.models.heads import (
+from highway_keras.models.cards import name_of
+from highway_keras.models.parts import (
     FAN_IN,
     check_image_shape,
     dropout,
-    load_weights,
     normal,
     pool_features,
     predictions,
 )
+from highway_keras.models.weight_files import load_weights
 
 # (highway layers, size of the max-pooling behind them, dropout behind that)
 STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
@@ -82,5 +83,5 @@ def mnist_highway(
         x = predictions(x, classes, classifier_activation, normal(0.1))
     else:
         x = pool_features(x, pooling)
-    model = keras.Model(inputs, x, name=name or f"mnist-highway-{width}")
+    model = keras.Model(inputs, x, name=name or name_of("mnist_highway", width=width))
     return load_weights(model, weights)

@@ -2,7 +2,7 @@
 
 import statistics
 
-from highway_keras.models import registry, trained
+from highway_keras.models import registry, shipped
 
 # Whose the images are, and what a network trained on them is not good for.
 DATA = {
@@ -43,7 +43,7 @@ def card_text(name, dataset):
     >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[0])
     # thin-highway-10, trained on mnist
     """
-    card, entry = registry.get(name), trained.find_entry(name, dataset)
+    card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
     rows = {
         "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, after "

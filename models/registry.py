@@ -1,145 +1,16 @@
-"""The claims: one card a network, with its exact size and what the paper says of it.
+"""The registry: networks by name, the paper's and a user's own."""
 
-Claims only. What was measured stands in `results/` and is joined to a card by its name.
-Importing this module does not import Keras, so that listing the zoo takes no time.
-"""
-
-import dataclasses
 import difflib
-import importlib
+import inspect
 
-from highway_keras.models import trained
+from highway_keras.models.cards import PAPER, Card
 
-
-@dataclasses.dataclass(frozen=True)
-class Card:
-    """What the zoo knows of a network.
-
-    Attributes:
-        name: Registered name.
-        factory: Name of the factory in `highway_keras.models`.
-        arguments: What the factory is called with.
-        dataset: The data set of the paper's experiment.
-        input_shape: Shape of one image.
-        classes: Number of classes.
-        layers: Depth as the paper counts it.
-        parameters: Exact number of parameters.
-        paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
-        table: Where the paper reports it.
-        recipe: Name of the default training recipe.
-        weights: Data sets that trained weights come with the package for.
-    """
-
-    name: str
-    factory: str
-    arguments: dict
-    dataset: str
-    input_shape: tuple
-    classes: int
-    layers: int
-    parameters: int
-    paper: str
-    table: str
-    recipe: str
-
-    @property
-    def weights(self):
-        return trained.datasets(self.name)
-
-    def weights_file(self, dataset):
-        """Path of the `.keras` file that `create(name, weights=dataset)` reads, checked.
-
-        It holds the network behind its preprocessing: `keras.models.load_model` gives a model that
-        takes raw images.
-        """
-        return trained.find_file(self.name, dataset)
-
-    def build(self, weights=None, **overrides):
-        """An uncompiled `keras.Model`; `overrides` are arguments of the factory."""
-        factory = getattr(importlib.import_module("highway_keras.models"), self.factory)
-        weights = trained.resolve(self.name, weights)
-        return factory(**{"name": self.name, **self.arguments, **overrides, "weights": weights})
-
-
-def _thin(kind, units, depth):
-    first, layer, top = 784 * units + units, units * units + units, units * 10 + 10
-    gates = 2 if kind == "highway" else 1
-    return Card(
-        name=f"thin-{kind}-{depth}",
-        factory="thin_mlp",
-        arguments={"depth": depth, "kind": kind},
-        dataset="mnist",
-        input_shape=(28, 28, 1),
-        classes=10,
-        layers=depth,
-        parameters=first + (depth - 1) * gates * layer + top,
-        paper="",
-        table="Figure 1" if kind != "residual" else "",
-        recipe="thin",
-    )
-
-
-def _mnist(width, parameters, paper):
-    return Card(
-        name=f"mnist-highway-{width}",
-        factory="mnist_highway",
-        arguments={"width": width},
-        dataset="mnist",
-        input_shape=(28, 28, 1),
-        classes=10,
-        layers=10,
-        parameters=parameters,
-        paper=paper,
-        table="Table 1",
-        recipe="mnist",
-    )
-
-
-def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10, recipe="cifar"):
-    return Card(
-        name=name,
-        factory=factory,
-        arguments={"classes": classes} if factory == "highway_gap" else {},
-        dataset=f"cifar{classes}",
-        input_shape=(32, 32, 3),
-        classes=classes,
-        layers=layers,
-        parameters=parameters,
-        paper=paper,
-        table=table,
-        recipe=recipe,
-    )
-
-
-CARDS = {
-    card.name: card
-    for card in (
-        *(_thin("highway", 50, depth) for depth in (10, 20, 50, 100)),
-        *(_thin("plain", 71, depth) for depth in (10, 20, 50, 100)),
-        *(_thin("residual", 71, depth) for depth in (10, 20, 50, 100)),
-        _mnist(16, 38_986, "99.43 (99.40 ± 0.03)"),
-        _mnist(32, 151_690, "99.55 (99.54 ± 0.02)"),
-        _cifar("highway-a", "highway_a", 11, 236_328, "89.18"),
-        _cifar("highway-b", "highway_b", 19, 2_312_438, "92.46 (92.28 ± 0.16)"),
-        _cifar("highway-c", "highway_c", 32, 1_264_502, "91.20"),
-        _cifar("highway-gap-10", "highway_gap", 19, 2_256_838, "92.40 (92.31 ± 0.12)", "Table 3"),
-        _cifar(
-            "highway-gap-100",
-            "highway_gap",
-            19,
-            2_265_928,
-            "67.76 (67.61 ± 0.15)",
-            "Table 3",
-            classes=100,
-        ),
-        _cifar("fitnet-a", "fitnet_a", 11, 251_194, "89.01", recipe="fitnet"),
-        _cifar("fitnet-b", "fitnet_b", 19, 2_548_602, "91.61", recipe="fitnet"),
-    )
-}
+_CARDS = {card.name: card for card in PAPER}
+_REQUIRED = ("name", "input_shape", "classes")  # what a factory is called with
 
 
 def list_models():
-    """The registered names, in the order of the paper.
+    """Return the registered names, the paper's first, in its order.
 
     Example:
 
@@ -147,11 +18,11 @@ def list_models():
     >>> models.list_models()[:2]
     ['thin-highway-10', 'thin-highway-20']
     """
-    return list(CARDS)
+    return list(_CARDS)
 
 
 def get(name):
-    """The card of a registered network.
+    """Return the card of a registered network.
 
     Raises:
         ValueError: If there is no network of that name; the message lists near matches.
@@ -162,15 +33,15 @@ def get(name):
     >>> models.get("mnist-highway-16").parameters
     38986
     """
-    if name not in CARDS:
-        near = difflib.get_close_matches(str(name), CARDS, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(CARDS)}."
+    if name not in _CARDS:
+        near = difflib.get_close_matches(str(name), _CARDS, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(_CARDS)}."
         raise ValueError(f"`name` must be a registered network. Received: name={name!r}. {hint}")
-    return CARDS[name]
+    return _CARDS[name]
 
 
 def create(name, weights=None, **overrides):
-    """Builds a registered network.
+    """Build a registered network.
 
     Args:
         name: Registered name; see `list_models()`.
@@ -186,6 +57,7 @@ def create(name, weights=None, **overrides):
     Raises:
         ValueError: If an argument is out of its range, or the weights are unknown, damaged, or do
             not fit.
+        FileNotFoundError: If `weights` is neither known nor a file.
 
     Example:
 
@@ -194,3 +66,59 @@ def create(name, weights=None, **overrides):
     49660
     """
     return get(name).build(weights=weights, **overrides)
+
+
+def register(name, factory, dataset, input_shape, classes, recipe="quick", **arguments):
+    """Add a network of your own to the zoo, for this process.
+
+    It is then listed, created, trained, analysed and exported under its name like the paper's.
+
+    Args:
+        name: A name that is not taken.
+        factory: Function that returns an uncompiled `keras.Model` from images to class
+            probabilities; it is called with `name`, `input_shape`, `classes` and `arguments`.
+        dataset: The data set it is trained on by default; see `highway_keras.data.load`.
+        input_shape: Default (height, width, channels) of an image.
+        classes: Default number of classes.
+        recipe: Name of its default training recipe.
+        **arguments: What else the factory is called with.
+
+    Returns:
+        Its `Card`.
+
+    Raises:
+        ValueError: If the name is taken.
+        TypeError: If `factory` is not a function of these arguments.
+
+    Example:
+
+    >>> import keras
+    >>> from highway_keras import Highway, models
+    >>> def small(name, input_shape, classes, layers=3):
+    ...     images = keras.Input(input_shape)
+    ...     x = keras.layers.Dense(20)(keras.layers.Flatten()(images))
+    ...     for _ in range(layers):
+    ...         x = Highway()(x)
+    ...     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+    >>> card = models.register("small", small, "digits", (8, 8, 1), 10, "digits", layers=5)
+    >>> len(models.create("small").layers)
+    9
+    """
+    if name in _CARDS:
+        raise ValueError(f"`name` must be a name that is not taken. Received: name={name!r}.")
+    _check_factory(factory, arguments)
+    given = {"input_shape": tuple(input_shape), "classes": classes}
+    _CARDS[name] = Card(name, factory, {**given, **arguments}, dataset, recipe=recipe, **given)
+    return _CARDS[name]
+
+
+def _check_factory(factory, arguments):
+    if not callable(factory):
+        raise TypeError(f"`factory` must be a function. Received: factory={factory!r}.")
+    try:
+        inspect.signature(factory).bind(**dict.fromkeys((*_REQUIRED, *arguments)))
+    except TypeError as error:
+        raise TypeError(
+            f"`factory` must take {', '.join((*_REQUIRED, *arguments))} as keyword arguments. "
+            f"Received: {factory.__name__}, {error}."
+        ) from error

@@ -4,9 +4,11 @@ import math
 
 import keras
 
+from highway_keras import checks
 from highway_keras.layers import Highway, HighwayStack
-from highway_keras.layers.options import check_positive_integer
-from highway_keras.models.heads import load_weights, predictions
+from highway_keras.models.cards import name_of
+from highway_keras.models.parts import predictions
+from highway_keras.models.weight_files import load_weights
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
@@ -71,10 +73,9 @@ def thin_mlp(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
     """
-    check_positive_integer("depth", depth)
-    if kind not in UNITS:
-        raise ValueError(f"`kind` must be one of {', '.join(UNITS)}. Received: kind={kind!r}.")
-    units = check_positive_integer("units", units, none="the kind's own width") or UNITS[kind]
+    checks.positive_integer("depth", depth)
+    checks.one_of("kind", kind, UNITS)
+    units = checks.positive_integer("units", units, none="the kind's own width") or UNITS[kind]
     if transform_bias is None:
         transform_bias = -math.log(depth)
     options = {
@@ -95,7 +96,7 @@ def thin_mlp(
             x = _hidden_layer(x, kind, units, options, gate, index)
     if include_top:
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
-    model = keras.Model(inputs, x, name=name or f"thin-{kind}-{depth}")
+    model = keras.Model(inputs, x, name=name or name_of("thin_mlp", kind=kind, depth=depth))
     return load_weights(model, weights)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import analysis, cli, models, training
+from highway_keras import analysis, models, training
+from highway_keras.cli import command as cli
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -134,7 +135,9 @@ def test_command(tmp_path):
     )
     best = str(tmp_path / "best.keras")
     # A process of its own: in this one, Keras has already met everything that the file holds.
-    run = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras import cli; cli.main()"
+    run = (
+        "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main; main()"
+    )
     arguments = ["analyze", best, "--limit", "100", "--out", str(tmp_path / "look")]
     done = subprocess.run([sys.executable, "-c", run, *arguments], capture_output=True, text=True)
     printed = done.stdout

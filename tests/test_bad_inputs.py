@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import ConvHighway2D, Highway, TransformBias, cli, layers, models, training
+from highway_keras import ConvHighway2D, Highway, TransformBias, layers, models, training
+from highway_keras.cli import command as cli
 from highway_keras.data import public
 
 
@@ -96,41 +97,41 @@ COMMANDS = {
     "reproduce table4": r"invalid choice: 'table4' \(choose from '?figure1'?, '?table1'?",
     "reproduce table1 --model highway-b --out new": "networks of Table 1: mnist-highway-16, mnist-",
     "reproduce table3 --runs 0 --out new": "`runs` must be a positive integer. Received: runs=0",
-    "reproduce table2 --epochs 0 --out new": "`epochs` must be an integer at least 1. Received",
+    "reproduce table2 --epochs 0 --out new": "`epochs` must be a positive integer. Received",
     # names
     "fit thin-higway-10": "Received: name='thin-higway-10'. Did you mean thin-highway-10 or",
     "fit resnet50": "must be a registered network.* Known: thin-highway-10, thin-highway-20",
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'.*path ending in .npz",
-    f"{FIT} --recipe slow": "`recipe` must be one of thin, digits, mnist, .*Received: .*'slow'",
+    f"{FIT} --recipe slow": "`recipe` must be one of 'thin', 'digits', .*Received: .*'slow'",
     # numbers
-    f"{FIT} --epochs 0": "`epochs` must be an integer at least 1. Received: epochs=0",
+    f"{FIT} --epochs 0": "`epochs` must be a positive integer. Received: epochs=0",
     f"{FIT} --epochs 2.5": "argument --epochs: invalid int value: '2.5'",
     f"{FIT} --epochs many": "argument --epochs: invalid int value: 'many'",
-    f"{FIT} --batch-size -1": "`batch_size` must be an integer at least 1. Received: .*=-1",
+    f"{FIT} --batch-size -1": "`batch_size` must be a positive integer. Received: .*=-1",
     f"{FIT} --learning-rate -0.1": "`learning_rate` must be a number above 0. Received: .*=-0.1",
     f"{FIT} --learning-rate nan": "`learning_rate` must be a number above 0. Received: .*=nan",
     f"{FIT} --learning-rate fast": "argument --learning-rate: invalid float value: 'fast'",
     f"{FIT} --runs 0": "`runs` must be a positive integer. Received: runs=0",
     f"{FIT} --seed -1": r"`seed` must be an integer from 0 to 2\*\*31 - 1. Received: seed=-1",
     f"{FIT} --seed 4294967296": "`seed` must be an integer from 0 to",
-    f"{FIT} --limit 0": "`limit` must be a positive integer or None. Received: limit=0",
+    f"{FIT} --limit 0": "`limit` must be a positive integer, or None .* Received: limit=0",
     # recipes and factories
     f"{FIT} --set momentun=0.9": "must name an attribute.*Received: momentun. Known: .*momentum",
     f"{FIT} --set verbose=0": "must name an attribute of the recipe. Received: verbose",
     f"{FIT} --set momentum": "argument --set: expected KEY=VALUE, received 'momentum'",
     f"{FIT} --set momentum=1.5": "`momentum` must be a number at least 0 and below 1",
-    f"{FIT} --set schedule=linear": "`schedule` must be 'steps', 'exponential' or 'cosine'",
+    f"{FIT} --set schedule=linear": "`schedule` must be one of 'steps', 'exponential', 'cosine'",
     f"{FIT} --set decay_epochs=5": "`decay_epochs` must be a tuple of rising positive integers",
     f"{FIT} --set validation=1": "`validation` must be a number at least 0 and below 1",
     f"{FIT} --set preprocessing=wash": "must be a sequence of names from 'scale', 'gcn', 'mean'",
     f"{FIT} --model-set depth=0": "`depth` must be a positive integer. Received: depth=0",
-    f"{FIT} --model-set kind=dense": "`kind` must be one of highway, plain, residual",
+    f"{FIT} --model-set kind=dense": "`kind` must be one of 'highway', 'plain', 'residual'",
     f"{FIT} --model-set colour=red": "unexpected keyword argument 'colour'",
     f"{FIT} --model-set activation=magic": "Could not interpret .*identifier: magic",
     f"{FIT} --model-set weights=none.h5": "`weights` must be None or an existing file",
     f"{FIT} --model-set weights={{w}}/deep.weights.h5": "does not fit .* Layers that only one of",
     # data
-    "fit thin-plain-10 --dataset {w}/none.npz": "There is no file .*none.npz",
+    "fit thin-plain-10 --dataset {w}/none.npz": "`name` must be an existing file. .*none.npz",
     "fit thin-plain-10 --dataset {w}/cut.npz": "it is damaged, cut short.*numpy.savez",
     "fit thin-plain-10 --dataset {w}/pickle.npz": "no .npz of plain arrays. Write it again",
     "fit thin-plain-10 --dataset {w}/keys.npz": "must hold the arrays x_train, .*Missing: x_train",
@@ -153,8 +154,8 @@ COMMANDS = {
     "evaluate thin-highway-10": "without weights. Use trained ones with --weights mnist, or give",
     "evaluate thin-higway-10 --weights mnist": "Did you mean thin-highway-10",
     "evaluate fitnet-a --weights mnist": "must name trained weights of 'fitnet-a'.* weights=",
-    "evaluate {w}/none.keras": "There is no file .*none.keras",
-    "evaluate {w}/empty": "There is no file .*empty",
+    "evaluate {w}/none.keras": "`path` must be an existing file. Received: .*none.keras",
+    "evaluate {w}/empty": "`path` must be an existing file. Received: .*empty",
     "evaluate {w}/network.h5": "A saved network is a .keras file. Received: .*network.h5",
     "evaluate {w}/cut.keras": "cut.keras cannot be loaded as a Keras model",
     "evaluate {w}/prose.keras": "prose.keras cannot be loaded as a Keras model",
@@ -167,10 +168,10 @@ COMMANDS = {
     "evaluate {w}/run/best.keras --dataset {w}/good.npz": r"\(8, 8, 1\) in 10 classes. .* in 4",
     "evaluate {w}/run/best.keras --dataset {w}/rgb.npz": r"Received: .*'rgb' .*\(8, 8, 3\)",
     # pictures
-    "predict {w}/run/best.keras {w}/none.png": "There is no picture at .*none.png",
+    "predict {w}/run/best.keras {w}/none.png": "`path` must be an existing file. .*none.png",
     "predict {w}/run/best.keras {w}/cut.png": "cut.png is not a PNG or JPEG picture",
     "predict {w}/run/best.keras {w}/picture.png {w}/prose.png": "prose.png is not a PNG or JPEG",
-    "predict {w}/run/best.keras {w}/empty": "empty is not a PNG or JPEG picture",
+    "predict {w}/run/best.keras {w}/empty": "`path` must be an existing file. Received: .*empty",
 }
 
 
@@ -219,9 +220,12 @@ def test_missing_data_offline(w, capfd, monkeypatch):
         ),
         (
             lambda: models.thin_mlp(3, kind="dense"),
-            "`kind` must be one of highway, plain, residual",
+            "`kind` must be one of 'highway', 'plain', 'residual'",
         ),
-        (lambda: training.get_recipe("mnist").override(epochs=True), "`epochs` must be an integer"),
+        (
+            lambda: training.get_recipe("mnist").override(epochs=True),
+            "`epochs` must be a positive integer",
+        ),
     ],
 )
 def test_bad_arguments_in_python(make, message):

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import cli, data, models, results, training
+from highway_keras import data, models, results, training
+from highway_keras.cli import command as cli
 from highway_keras.cli.backend import import_backend
 
-SCRIPT = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main\n"
+SCRIPT = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main\n"
 
 
 def run(*arguments):
@@ -48,7 +49,7 @@ def accuracy(text):
 
 def test_the_installed_script_is_main():
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="highway-keras")
-    assert script.value == "highway_keras.cli:main"
+    assert script.value == "highway_keras_command:main"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["list"], ["fit", "--help"], ["fit"], []])
@@ -80,7 +81,7 @@ def test_list_shows_what_was_measured_most_often(capsys, monkeypatch):
     rows += [("fitnet-b", 100, 1, 91.6, 91.6, 0)]
     keys = ("model", "epochs", "n", "best", "mean", "std")
     table = [dict(zip(keys, map(str, row), strict=True)) for row in rows]
-    monkeypatch.setattr(results, "read", lambda name: table if name == "accuracy" else [])
+    monkeypatch.setattr(results.rows, "read", lambda name: table if name == "accuracy" else [])
     run("list")
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert lines["fitnet-a"].endswith("89.10 (88.90 ± 0.15)")

@@ -11,12 +11,12 @@ import pytest
 
 from highway_keras import data, models, training
 from highway_keras.layers import ConvHighway2D
+from highway_keras.optimizers import from_recipe
 from highway_keras.training import epoch_loop
 from highway_keras.training.batches import _numpy as numpy_batches
 from highway_keras.training.batches import batches, orders
 from highway_keras.training.callbacks import _DRAWS_AN_EPOCH, Checkpoint, EpochSeeds
 from highway_keras.training.evaluation import compile_classifier
-from highway_keras.training.optimizer import from_recipe
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX compiles epochs")
 IMAGES, STEPS, BATCH, EPOCHS, SIDE = 47, 4, 10, 3, 12  # 7 images are left over

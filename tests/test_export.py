@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import cli, data, export, layers, models
+from highway_keras import data, export, layers, models
+from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, runtimes, verification
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -248,7 +249,7 @@ def test_another_backend_is_told_what_to_do(monkeypatch, tmp_path):
 def test_a_network_saved_by_jax_is_exported(tmp_path):
     """The remedy that the error names."""
     command = ["fit", "thin-highway-10", "--dataset", "digits", "--epochs", "1", "--out", "run"]
-    script = "import sys; from highway_keras.cli import main; sys.exit(main())"
+    script = "import sys; from highway_keras_command import main; sys.exit(main())"
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
     fit = [sys.executable, "-c", script, *command]
     subprocess.run(fit, env=environment, cwd=tmp_path, check=True, capture_output=True)

@@ -15,10 +15,9 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import training
-from highway_keras.training import run_folder
+from highway_keras import files, training
 
-COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras.cli import main; "
+COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main; "
 COMMAND += "sys.exit(main())"  # what the installed script does
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
 # Dropout, crops and mirrors draw random numbers; no images are held out.
@@ -136,7 +135,7 @@ def whole(tmp_path_factory):
         replace(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_folder.os, "replace", replace)
+        patch.setattr(files.os, "replace", replace)
         return fit(tmp_path_factory.mktemp("fit") / "whole"), written
 
 
@@ -159,7 +158,7 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
 
         out = tmp_path / f"crash-{moment}"
         with monkeypatch.context() as patch, pytest.raises(Crash):
-            patch.setattr(run_folder.os, "replace", crash)
+            patch.setattr(files.os, "replace", crash)
             fit(out)
         again = fit(out, resume=True)
         assert again.history == whole.history, files[moment]

@@ -7,12 +7,13 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import cli, data, models, results, training
-from highway_keras.benchmarks import authors_log
+from highway_keras import data, models, paper, results, training
+from highway_keras.cli import command as cli
+from highway_keras.paper import authors_log
+from highway_keras.paper.table_plot import plot_runs
+from highway_keras.paper.tables import COLUMNS
 from highway_keras.training import machine
 from highway_keras.training.callbacks import Checkpoint
-from highway_keras.training.table_plot import plot_runs
-from highway_keras.training.tables import COLUMNS
 
 NAME = "mnist-highway-16"
 TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
@@ -41,7 +42,7 @@ def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("tables") / "whole"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data, "load", images)
-        training.reproduce_table("table1", "modern", out=out, **TINY)
+        paper.reproduce_table("table1", "modern", out=out, **TINY)
     return out
 
 
@@ -86,21 +87,21 @@ def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, t
     here, there = tmp_path / "here", tmp_path / "there"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt(patch, after)
-        training.reproduce_table("table1", "modern", out=here, **TINY)
+        paper.reproduce_table("table1", "modern", out=here, **TINY)
     assert rows(here, "minutes") == rows(whole, "minutes")[:1]
     before = rows(here)
     shutil.move(here, there)
-    again = training.reproduce_table("table1", "modern", out=there, **TINY)
+    again = paper.reproduce_table("table1", "modern", out=there, **TINY)
     assert rows(there, "minutes") == rows(whole, "minutes")
     assert rows(there)[0] == before[0]  # what had ended was left alone
     assert [{k: str(v) for k, v in row.items()} for row in again] == rows(there)
 
 
 def test_rows_are_rebuilt_from_the_runs(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("highway_keras.training.tables.fit", None)  # nothing is trained
+    monkeypatch.setattr("highway_keras.paper.tables.fit", None)  # nothing is trained
     shutil.copytree(whole, tmp_path / "copy")
     (tmp_path / "copy" / "table1.csv").unlink()
-    training.reproduce_table("table1", "modern", out=tmp_path / "copy", **TINY)
+    paper.reproduce_table("table1", "modern", out=tmp_path / "copy", **TINY)
     assert rows(tmp_path / "copy") == rows(whole)
 
 
@@ -110,7 +111,7 @@ def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, mo
             raise training.TrainingDiverged("The loss is no longer finite.")
         return training.fit(seed=seed, **arguments)
 
-    monkeypatch.setattr("highway_keras.training.tables.fit", fit)
+    monkeypatch.setattr("highway_keras.paper.tables.fit", fit)
     assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
     varying = ("minutes", "hardware", "versions")
     assert rows(tmp_path, *varying) == rows(whole, *varying)[1:]
@@ -137,7 +138,7 @@ def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys, monk
         drawn["runs"] = [(card.name, recipe) for card, recipe, _ in runs]
         plot_runs(runs, path, title)
 
-    monkeypatch.setattr("highway_keras.training.tables.plot_runs", plot)
+    monkeypatch.setattr("highway_keras.paper.tables.plot_runs", plot)
     shutil.copytree(whole, tmp_path / "both")
     command = COMMAND.replace("modern", "authors").replace("--runs 2 --epochs 2", "--runs 1")
     assert cli.main([*command.split(), "--epochs", "1", "--out", str(tmp_path / "both")]) == 0
@@ -203,7 +204,7 @@ def test_distribute_is_passed_on(tmp_path, monkeypatch):
         asked.append(options)
         return []
 
-    monkeypatch.setattr("highway_keras.training.tables.reproduce_table", reproduce_table)
+    monkeypatch.setattr("highway_keras.paper.tables.reproduce_table", reproduce_table)
     for flag in ([], ["--distribute"]):
         cli.main([*COMMAND.split(), "--out", str(tmp_path), *flag])
     assert [options["distribute"] for options in asked] == [False, True]
@@ -227,7 +228,7 @@ def test_the_tables_and_their_recipes():
 
 def test_cifar_goes_the_same_way(tmp_path):
     sizes = {**TINY, "models": ["highway-a"], "runs": 1, "epochs": 1}
-    (row,) = training.reproduce_table("table2", "modern", out=tmp_path / "t", **sizes)
+    (row,) = paper.reproduce_table("table2", "modern", out=tmp_path / "t", **sizes)
     assert row["dataset"] == "cifar10" and (tmp_path / "t" / "table2.csv").exists()
     keras.models.load_model(tmp_path / "t" / "highway-a-modern" / "seed-0" / "best.keras")
 
@@ -235,24 +236,30 @@ def test_cifar_goes_the_same_way(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"table": "table4"}, "`table` must be one of table1, table2, table3. Received: .*table4"),
+        (
+            {"table": "table4"},
+            "`table` must be one of 'table1', 'table2', 'table3'. Received: .*table4",
+        ),
         ({"models": ["highway-b"]}, "networks of Table 1: mnist-highway-16, .*Received: highway-b"),
-        ({"recipe": "quick"}, "`recipe` must be authors or modern. Received: recipe='quick'"),
+        (
+            {"recipe": "quick"},
+            "`recipe` must be one of 'authors', 'modern'. Received: recipe='quick'",
+        ),
         ({"runs": 0}, "`runs` must be a positive integer. Received: runs=0"),
-        ({"epochs": 0}, "`epochs` must be an integer at least 1. Received: epochs=0"),
+        ({"epochs": 0}, "`epochs` must be a positive integer. Received: epochs=0"),
         ({"seed": -1}, "`seed` must be an integer from 0"),
     ],
 )
 def test_mistakes_leave_no_folder(arguments, message, tmp_path):
     options = {"table": "table1", "recipe": "modern", **TINY, **arguments}
     with pytest.raises(ValueError, match=message):
-        training.reproduce_table(**options, out=tmp_path / "none")
+        paper.reproduce_table(**options, out=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
 def test_other_settings_are_another_reproduction(whole):
     with pytest.raises(ValueError, match=r"settings it was started with\. limit: 20 -> 10"):
-        training.reproduce_table("table1", "modern", out=whole, **{**TINY, "limit": 10})
+        paper.reproduce_table("table1", "modern", out=whole, **{**TINY, "limit": 10})
 
 
 def test_results_of_runs_are_put_together():
@@ -270,5 +277,5 @@ def test_the_accuracy_of_a_network_is_not_chosen_by_it(monkeypatch):
     runs += [("a", "modern", "15", "all", "0.99"), ("b", "modern", "15", "all", "0.99")]
     runs += [("b", "authors", "300", "all", "0.98"), ("b", "authors", "400", "100", "0.1")]
     rows = [dict(zip(columns, run, strict=True)) for run in runs]
-    monkeypatch.setattr(results, "read", lambda name: rows if name == "table1" else [])
+    monkeypatch.setattr(results.rows, "read", lambda name: rows if name == "table1" else [])
     assert results.accuracies() == {"a": "98.00 (97.50 ± 0.71)", "b": "98.00"}

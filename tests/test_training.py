@@ -10,11 +10,11 @@ import pytest
 from keras import ops
 
 from highway_keras import data, models, training
+from highway_keras.optimizers import from_recipe
 from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe
 from highway_keras.training.batches import MOST_STEPS_AT_ONCE, batches, plan_steps
 from highway_keras.training.batches import _numpy as numpy_batches
 from highway_keras.training.callbacks import EpochSeeds
-from highway_keras.training.optimizer import from_recipe
 
 SMALL = {"limit": 128, "model_options": {"depth": 3}, "verbose": 0}
 
@@ -93,7 +93,7 @@ def test_every_card_names_a_recipe():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "`epochs` must be an integer at least 1. Received: epochs=0"),
+        ({"epochs": 0}, "`epochs` must be a positive integer. Received: epochs=0"),
         ({"epochs": 2.5}, "`epochs` must be an integer"),
         ({"batch_size": True}, "`batch_size` must be an integer"),
         ({"learning_rate": -0.1}, "`learning_rate` must be a number above 0. Received: .*=-0.1"),

@@ -104,7 +104,7 @@ def test_fit_reports_a_loss_that_is_not_finite_as_a_failed_trial(digits):
     [
         ({"depth": 1}, "`depth` must be an integer of at least 2. Received: depth=1"),
         ({"depth": 2.5}, "`depth` must be an integer of at least 2. Received: depth=2.5"),
-        ({"depth": 3, "kind": "wide"}, "`kind` must be one of highway, plain, residual. Rec"),
+        ({"depth": 3, "kind": "wide"}, "`kind` must be one of 'highway', 'plain', 'residual'. Rec"),
         ({"depth": 3, "units": 0}, "`units` must be a positive integer. Received: units=0"),
     ],
 )

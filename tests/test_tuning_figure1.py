@@ -8,10 +8,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import data, tuning
-from highway_keras.cli import main
+from highway_keras import data, paper, tuning
+from highway_keras.cli.command import main
+from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
 from highway_keras.tuning import searches
-from highway_keras.tuning.records import bias_rows, curve_rows, read_searches, top_rows
 
 needs_loops = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
@@ -82,7 +82,7 @@ def test_a_bias_at_the_end_of_the_range_is_counted(folder):
 
 
 def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
-    tuning.draw_figure1(folder, tmp_path / "drawn")
+    paper.draw_figure1(folder, tmp_path / "drawn")
     for name in ("figure1.png", "transform-bias.png"):
         assert matplotlib.image.imread(tmp_path / "drawn" / name).std() > 0.01
     with (tmp_path / "drawn" / "figure1-top10.csv").open() as file:
@@ -96,14 +96,14 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
 
 def test_a_folder_without_searches_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="`search` must be a folder that `highway-keras search"):
-        tuning.draw_figure1(tmp_path, tmp_path / "drawn")
+        paper.draw_figure1(tmp_path, tmp_path / "drawn")
 
 
 def test_an_unknown_preset_is_an_error():
     with pytest.raises(
-        ValueError, match=r"`name` must be one of laptop, paper\. Received: name='x'"
+        ValueError, match=r"`name` must be one of 'laptop', 'paper'\. Received: name='x'"
     ):
-        tuning.run_preset("x")
+        paper.run_preset("x")
 
 
 def test_processes_that_share_take_one_search_at_a_time(monkeypatch, tmp_path):

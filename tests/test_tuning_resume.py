@@ -14,8 +14,7 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import data
-from highway_keras.training import run_folder
+from highway_keras import data, files
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 from highway_keras.tuning.oracle import ENDED
 
@@ -67,6 +66,8 @@ def uninterrupted(tmp_path_factory, digits):
 class KillAt:
     """Stands in for `os` where files are replaced, and kills before a given replacement."""
 
+    getpid = staticmethod(os.getpid)
+
     def __init__(self, moment):
         self.left = moment
 
@@ -84,7 +85,7 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     moment, tmp_path, digits, uninterrupted, monkeypatch
 ):
     with monkeypatch.context() as patched:
-        patched.setattr(run_folder, "os", KillAt(moment))
+        patched.setattr(files, "os", KillAt(moment))
         with pytest.raises(Killed):
             search(tmp_path, digits)
     tuner = search(tmp_path, digits)

@@ -1,22 +1,14 @@
-"""The search of section 3.1: its space, a tuner that trains populations, and Figure 1."""
+"""The search of section 3.1: its space, and a tuner that trains populations of trials."""
 
-import importlib
+from typing import TYPE_CHECKING
 
-_NAMES = {
-    "DEPTHS": "searches",
-    "HighwayHyperModel": "hypermodel",
-    "KINDS": "searches",
-    "PRESETS": "searches",
-    "PopulationRandomSearch": "tuner",
-    "draw_figure1": "figure1",
-    "run_preset": "searches",
-    "run_searches": "searches",
-}
-__all__ = [*_NAMES]
+from highway_keras.faces import lazy
 
+if TYPE_CHECKING:
+    from highway_keras.tuning.hypermodel import HighwayHyperModel
+    from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
+    from highway_keras.tuning.tuner import PopulationRandomSearch
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
-def __getattr__(name):
-    if name in _NAMES:
-        module = importlib.import_module(f"highway_keras.tuning.{_NAMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["DEPTHS", "KINDS", "HighwayHyperModel", "PopulationRandomSearch", "run_searches"]

@@ -7,7 +7,7 @@ import keras_tuner
 import numpy as np
 from keras_tuner.errors import FailedTrialError
 
-from highway_keras.layers.options import is_positive_integer
+from highway_keras import checks
 from highway_keras.models import thin_mlp
 from highway_keras.models.thin import UNITS
 
@@ -74,15 +74,11 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         tunable=True,
     ):
         super().__init__(name=name, tunable=tunable)
-        if not is_positive_integer(depth) or depth < 2:
-            raise ValueError(f"`depth` must be an integer of at least 2. Received: depth={depth}.")
-        if kind not in UNITS:
-            raise ValueError(f"`kind` must be one of {', '.join(UNITS)}. Received: kind={kind!r}.")
-        if units is not None and not is_positive_integer(units):
-            raise ValueError(f"`units` must be a positive integer. Received: units={units}.")
-        self.depth, self.kind, self.classes = depth, kind, classes
+        self.depth = checks.integer("depth", depth, least=2)
+        self.kind = checks.one_of("kind", kind, UNITS)
+        self.classes = classes
         self.input_shape = tuple(input_shape)
-        self.units = units or UNITS[kind]
+        self.units = checks.positive_integer("units", units, none="the kind's own") or UNITS[kind]
 
     @property
     def inputs(self):

@@ -3,9 +3,9 @@
 import math
 import os
 
-import keras
 import psutil
 
+from highway_keras.backends.current import shim
 from highway_keras.tuning.cohorts import MOST_IN_A_COHORT
 
 FLOAT = 4  # bytes
@@ -13,7 +13,6 @@ SHARE = 0.5  # of the free memory; the rest is for images, the compiler and othe
 # A CPU gains nothing by more. Small populations end sooner, and leave less to do again after an
 # interruption.
 COHORTS_A_CORE = 2
-UNKNOWN_GPU = 4 * 2**30  # TensorFlow has no public way to ask
 
 
 def bytes_per_trial(hypermodel, batch_size):
@@ -28,7 +27,7 @@ def bytes_per_trial(hypermodel, batch_size):
 
 def population_size(hypermodel, batch_size, trials):
     """The number of networks to train at once: as many as fit, in populations of equal size."""
-    free, most = _accelerator_memory(), trials
+    free, most = shim.accelerator_memory(), trials
     if free is None:
         free = psutil.virtual_memory().available
         most = min(trials, COHORTS_A_CORE * MOST_IN_A_COHORT * cores())
@@ -39,16 +38,4 @@ def population_size(hypermodel, batch_size, trials):
 
 def cores():
     """CPU cores to train on side by side, or None where an accelerator does the work."""
-    return os.cpu_count() if _accelerator_memory() is None else None
-
-
-def _accelerator_memory():
-    """Free bytes of the accelerator, or None without one."""
-    if keras.backend.backend() == "jax":
-        import jax
-
-        memory = jax.devices()[0].memory_stats()
-        return memory and memory["bytes_limit"] - memory["bytes_in_use"]
-    import tensorflow as tf
-
-    return UNKNOWN_GPU if tf.config.list_physical_devices("GPU") else None
+    return os.cpu_count() if shim.accelerator_memory() is None else None

@@ -1,12 +1,10 @@
 """keras-tuner's random search, safe to kill at any moment."""
 
-import json
 import os
-import pathlib
 
 import keras_tuner
 
-from highway_keras.training.run_folder import replacing
+from highway_keras.files import write_json
 
 ENDED = ("COMPLETED", "FAILED")
 
@@ -39,13 +37,13 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
             super().end_trial(trial)
 
     def save(self):
-        write_json(self._get_oracle_fname(), self.get_state())
+        write_json(self._get_oracle_fname(), self.get_state(), indent=None)
 
     def _save_trial(self, trial):
         if trial.status == "RUNNING" and trial.metrics.metrics:
             return
         path = os.path.join(self._get_trial_dir(trial.trial_id), "trial.json")
-        write_json(path, trial.get_state())
+        write_json(path, trial.get_state(), indent=None)
 
     def reload(self):
         super().reload()
@@ -60,8 +58,3 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         # A trial that the list had missed must not be drawn again.
         for trial in self.trials.values():
             self._record_values(trial)
-
-
-def write_json(path, state):
-    with replacing(pathlib.Path(path)) as temporary:
-        temporary.write_text(json.dumps(state), encoding="utf-8")

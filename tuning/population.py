@@ -10,8 +10,8 @@ import functools
 import numpy as np
 from keras import ops
 
+from highway_keras.backends.current import shim
 from highway_keras.depth_loop import scan
-from highway_keras.tuning.loops import compiled, fold, gradients
 
 
 class Images:
@@ -139,12 +139,12 @@ def _programs(kind):
                 found = batch_sums(weights, settings, *batch)
                 return ops.sum(found[0]) / ops.sum(counted), found
 
-            found, slopes = gradients(total, state["weights"])
+            found, slopes = shim.gradients(total, state["weights"])
             state = _descend(state, slopes, found[0], settings)
             return state, tuple(a + b for a, b in zip(sums, found, strict=True))
 
         zeros = ops.zeros_like(state["alive"])
-        return fold(step, (state, (zeros, zeros)), (indices, counted))
+        return shim.fold(step, (state, (zeros, zeros)), (indices, counted))
 
     def measure(weights, settings, x, y, indices, counted):
         def step(sums, index, counted):
@@ -153,7 +153,7 @@ def _programs(kind):
             return tuple(a + b for a, b in zip(sums, found, strict=True))
 
         zeros = ops.zeros_like(settings["relu"])
-        return fold(step, (zeros, zeros), (indices, counted))
+        return shim.fold(step, (zeros, zeros), (indices, counted))
 
     def keep(best, weights, improved):
         return {
@@ -161,7 +161,8 @@ def _programs(kind):
             for key in best
         }
 
-    return {"train": compiled(train), "measure": compiled(measure), "keep": compiled(keep)}
+    programs = {"train": train, "measure": measure, "keep": keep}
+    return {name: shim.compiled(program) for name, program in programs.items()}
 
 
 def _descend(state, slopes, losses, settings):

@@ -1,7 +1,6 @@
 """The searches of section 3.1: what is searched, at which size, and where it lands on disk."""
 
 import contextlib
-import dataclasses
 import io
 import os
 import pathlib
@@ -9,34 +8,14 @@ import pathlib
 import keras
 
 from highway_keras import data
-from highway_keras.training.run_folder import RunFolder, replacing
+from highway_keras.files import replacing
+from highway_keras.training.folder import RunFolder
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.tuner import PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
-
-
-@dataclasses.dataclass(frozen=True)
-class Preset:
-    """The size of a search.
-
-    Attributes:
-        epochs: Epochs a trial.
-        limit: Number of training images; `None` for all.
-        trials: Trials for each depth and kind; the paper's are 100.
-    """
-
-    epochs: int
-    limit: int | None = None
-    trials: int = 100
-
-
-PRESETS = {
-    "laptop": Preset(epochs=10, limit=10_000),  # 8 searches in under 45 minutes on 2 cores
-    "paper": Preset(epochs=400),  # the length of the paper's training curves
-}
 
 
 def run_searches(
@@ -116,23 +95,6 @@ def run_searches(
         if not tuner.is_worker:
             _save_best(tuner, preprocess)
     return [pathlib.Path(tuner.project_dir) for tuner in tuners]
-
-
-def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
-    """Runs, or continues, the searches of a preset on MNIST in `OUT/searches`, and returns that.
-
-    Args:
-        name: `"laptop"` or `"paper"`.
-        depths: Numbers of hidden layers.
-        kinds: From `"highway"`, `"plain"`, `"residual"`.
-        out: Folder.
-        **arguments: As for `run_searches`.
-    """
-    if name not in PRESETS:
-        raise ValueError(f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}.")
-    size, searches = dataclasses.asdict(PRESETS[name]), pathlib.Path(out) / "searches"
-    run_searches(depths, kinds, out=searches, resume=True, **size, **arguments)
-    return searches
 
 
 def _open_folders(tuners, settings, resume):

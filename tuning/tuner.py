@@ -3,16 +3,18 @@
 import os
 import pathlib
 
+import keras
 import keras_tuner
 import numpy as np
 
-from highway_keras.layers.options import check_positive_integer
-from highway_keras.training.run_folder import replacing
+from highway_keras import checks
+from highway_keras.backends.current import shim
+from highway_keras.files import replacing, write_json
 from highway_keras.tuning.arguments import check_images, check_objective
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.memory import cores, population_size
-from highway_keras.tuning.oracle import ResumableOracle, write_json
+from highway_keras.tuning.oracle import ResumableOracle
 from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw
@@ -74,17 +76,22 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         keep_models=10,
         **kwargs,
     ):
+        if not shim.HAS_LOOPS:
+            raise ImportError(
+                "The population search needs the TensorFlow or the JAX backend; any backend can "
+                "run keras_tuner.RandomSearch over HighwayHyperModel. "
+                f"Received: KERAS_BACKEND={keras.backend.backend()}."
+            )
         if not isinstance(hypermodel, HighwayHyperModel):
             raise TypeError(
                 "`hypermodel` must be a `HighwayHyperModel`; for others there is "
                 f"`keras_tuner.RandomSearch`. Received: hypermodel={hypermodel!r}."
             )
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ValueError(f"`seed` must be a non-negative integer. Received: seed={seed!r}.")
-        check_positive_integer("max_trials", max_trials)
-        check_positive_integer("keep_models", keep_models)
+        seed = checks.seed(seed)
+        checks.positive_integer("max_trials", max_trials)
+        checks.positive_integer("keep_models", keep_models)
         self.seed, self.max_trials, self.keep_models = seed, max_trials, keep_models
-        self.population = check_positive_integer(
+        self.population = checks.positive_integer(
             "population", population, none="what memory allows"
         )
         self._template = None
@@ -125,7 +132,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def save(self):
         if not self.is_worker:
             self.oracle.save()
-        write_json(self._get_tuner_fname(), self.get_state())
+        write_json(self._get_tuner_fname(), self.get_state(), indent=None)
 
     def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
         """Trains trials until `max_trials` of them have ended.
@@ -144,8 +151,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if self.is_chief:
             super().search(verbose=0)
             return
-        check_positive_integer("epochs", epochs)
-        check_positive_integer("batch_size", batch_size)
+        checks.positive_integer("epochs", epochs)
+        checks.positive_integer("batch_size", batch_size)
         pairs = {"": check_images(self.hypermodel, x, y, "x", "y")}
         if validation_data is not None:
             names = ("validation_data[0]", "validation_data[1]")

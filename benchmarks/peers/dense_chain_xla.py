@@ -1,6 +1,6 @@
 """Two Dense layers a block under XLA."""
 
-from highway_keras.benchmarks.peers import dense_chain, keras_turns
+from benchmarks.peers import dense_chain, keras_turns
 
 
 def run(case, turns):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from highway_keras.benchmarks.inputs import images
+from benchmarks.inputs import images
 
 
 def run(case, turns):

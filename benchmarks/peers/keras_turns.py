@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.benchmarks.inputs import images
+from benchmarks.inputs import images
 
 
 class _Turn(keras.callbacks.Callback):

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.benchmarks.peers import keras_turns, two_convolutions
+from benchmarks.peers import keras_turns, two_convolutions
 from highway_keras.layers import Maxout
 
 

@@ -1,7 +1,7 @@
 """This library: the zoo's network, fed as its trainer feeds it."""
 
+from benchmarks.peers import keras_turns
 from highway_keras import models
-from highway_keras.benchmarks.peers import keras_turns
 from highway_keras.training.batches import batches
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.benchmarks.peers import keras_turns
+from benchmarks.peers import keras_turns
 
 
 def build(depth):

@@ -2,7 +2,7 @@
 
 import torch
 
-from highway_keras.benchmarks.peers import torch_eager
+from benchmarks.peers import torch_eager
 
 
 def run(case, turns):

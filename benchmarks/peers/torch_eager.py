@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from highway_keras.benchmarks.inputs import images
+from benchmarks.inputs import images
 
 STAGES = ((3, 32, 5), (32, 80, 6), (80, 128, 6))
 

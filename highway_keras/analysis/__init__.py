@@ -4,32 +4,43 @@ Numbers first: `transform_biases`, `mean_gates`, `gates`, `block_outputs`, `lesi
 `needed_layers`; then their pictures, a callback, and `analyze`, which puts them on one page.
 """
 
-import importlib
+from typing import TYPE_CHECKING
 
-# They import Keras, which takes seconds; they are loaded when first used.
-_NAMES = {
-    "GateMonitor": "monitor",
-    "Lesions": "lesioning",
-    "MeanGates": "gating",
-    "NamedArray": "named_array",
-    "NeededLayers": "needed",
-    "analyze": "report",
-    "block_outputs": "gating",
-    "gate_model": "gating",
-    "gates": "gating",
-    "lesions": "lesioning",
-    "mean_gates": "gating",
-    "needed_layers": "needed",
-    "plot_gates": "plots",
-    "plot_lesions": "plots",
-    "plot_routing": "plots",
-    "transform_biases": "gating",
-}
-__all__ = list(_NAMES)
+from highway_keras.faces import lazy
 
+if TYPE_CHECKING:
+    from highway_keras.analysis.gating import (
+        MeanGates,
+        block_outputs,
+        gate_model,
+        gates,
+        mean_gates,
+        transform_biases,
+    )
+    from highway_keras.analysis.lesioning import Lesions, lesions
+    from highway_keras.analysis.monitor import GateMonitor
+    from highway_keras.analysis.named_array import NamedArray
+    from highway_keras.analysis.needed import NeededLayers, needed_layers
+    from highway_keras.analysis.plots import plot_gates, plot_lesions, plot_routing
+    from highway_keras.analysis.report import analyze
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
-def __getattr__(name):
-    if name in _NAMES:
-        module = importlib.import_module(f"highway_keras.analysis.{_NAMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "GateMonitor",
+    "Lesions",
+    "MeanGates",
+    "NamedArray",
+    "NeededLayers",
+    "analyze",
+    "block_outputs",
+    "gate_model",
+    "gates",
+    "lesions",
+    "mean_gates",
+    "needed_layers",
+    "plot_gates",
+    "plot_lesions",
+    "plot_routing",
+    "transform_biases",
+]

@@ -5,6 +5,8 @@ import sys
 import keras
 import numpy as np
 
+from highway_keras import checks
+
 
 def as_arrays(x, model_inputs):
     """The arrays of `x`, one for each input of the model, all of one length."""
@@ -47,10 +49,7 @@ def run(model, arrays, batch_size, verbose, parts=1):
     The last batch is filled up, so that the model is compiled for one size, and cut again. All
     batches are a multiple of `parts`.
     """
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(
-            f"`batch_size` must be a positive integer. Received: batch_size={batch_size!r}."
-        )
+    batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
     batch_size = -(-min(batch_size, count) // parts) * parts
     shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)

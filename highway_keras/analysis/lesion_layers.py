@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from highway_keras.analysis.blocks import closed, stacked_weights
-from highway_keras.depth_loop import loops
+from highway_keras.backends.current import shim
 from highway_keras.depth_loop.block import Block
 
 # XLA runs the loop of a `LesionedChain` on one core; TensorFlow runs several of them at once.
@@ -123,10 +123,10 @@ def _lesioned_chain(block):
         intact, lesioned = _scan(step, columns, ops.arange(depth))
         return ops.swapaxes(ops.concatenate([intact, lesioned]), -1, -2)
 
-    return getattr(loops, "compiled", lambda f: f)(run)
+    return shim.compiled(run)
 
 
-_scan = getattr(loops, "scan", ops.scan)
+_scan = shim.scan if shim.HAS_LOOPS else ops.scan
 
 
 class Scores(keras.Layer):

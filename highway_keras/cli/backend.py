@@ -12,7 +12,8 @@ def import_backend():
     with silent_libraries():
         import highway_keras
 
-        highway_keras._register_with_keras()  # a saved network loads what is registered
+        if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
+            highway_keras.__spec__.loader.exec_module(highway_keras)
 
 
 @contextlib.contextmanager

@@ -88,9 +88,9 @@ def _add_figure1(experiments):
 
 def _figure1(options):
     import_backend()
-    from highway_keras import tuning
+    from highway_keras import paper
 
-    searches = options.search or tuning.run_preset(
+    searches = options.search or paper.run_preset(
         options.preset,
         options.depth,
         options.kind,
@@ -99,7 +99,7 @@ def _figure1(options):
         data_dir=options.data_dir,
     )
     rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-    for row in tuning.draw_figure1(searches, options.out):
+    for row in paper.draw_figure1(searches, options.out):
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
         rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
     print_table(rows, right=range(1, 6))
@@ -127,10 +127,10 @@ def _add_table(experiments, name, summary):
 
 def _table(options):
     import_backend()
-    from highway_keras import training
+    from highway_keras import paper, training
 
     try:
-        training.reproduce_table(
+        paper.reproduce_table(
             options.table,
             options.recipe,
             options.runs,
@@ -149,9 +149,9 @@ def _table(options):
 
 
 def _print_table(options):
-    from highway_keras import models, results, training
+    from highway_keras import models, paper, results
 
-    done = training.read_table(options.table, options.out)
+    done = paper.read_table(options.table, options.out)
     if not done:
         return
     rows = [("model", "recipe", "epochs", "images", "runs", "ours %", "paper %")]

@@ -7,6 +7,8 @@ and `RandomFlip` goes on flipping when a model is called without `training`.
 import keras
 from keras import ops
 
+from highway_keras import checks
+
 
 class _RandomImages(keras.layers.Layer):
     """Base: `_alter(images)` when training, the images themselves otherwise."""
@@ -63,7 +65,7 @@ class PadAndCrop(_RandomImages):
 
     def __init__(self, pad=8, seed=None, **kwargs):
         super().__init__(seed=seed, **kwargs)
-        if not isinstance(pad, int) or isinstance(pad, bool) or pad < 1:
+        if not checks.is_positive(pad):
             raise ValueError(f"`pad` must be a positive integer. Received: {pad=}.")
         self.pad = pad
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.data.dataset import DataError
 
 
@@ -16,7 +17,8 @@ def read_image(path, input_shape):
         A uint8 array of shape `input_shape`.
 
     Raises:
-        DataError: If the file is missing or no picture, or `channels` is neither 1 nor 3.
+        FileNotFoundError: If there is no such file.
+        DataError: If it is not a picture, or `channels` is neither 1 nor 3.
     """
     from PIL import Image
 
@@ -26,11 +28,10 @@ def read_image(path, input_shape):
             "A picture has 1 or 3 channels, which the network does not take. "
             f"Received: input_shape={tuple(input_shape)}."
         )
+    path = checks.existing_file("path", path)
     try:
         with Image.open(path) as picture:
             picture = picture.convert("L" if channels == 1 else "RGB")
-    except FileNotFoundError as error:
-        raise DataError(f"There is no picture at {path}.") from error
     except Exception as error:  # Pillow's readers raise errors of many kinds
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
     if picture.size != (width, height):

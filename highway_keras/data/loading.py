@@ -2,9 +2,9 @@
 
 import difflib
 import os
-from numbers import Integral, Real
 from pathlib import Path
 
+from highway_keras import checks
 from highway_keras.data.dataset import DataError, Dataset, hold_out
 from highway_keras.data.digits import read_digits
 from highway_keras.data.npz import read_npz
@@ -69,12 +69,8 @@ def load(name, data_dir=None, validation=0.1, limit=None):
 
 
 def _check_range(validation, limit):
-    if not isinstance(validation, Real) or isinstance(validation, bool) or not 0 <= validation < 1:
-        raise ValueError(f"`validation` must be a fraction in [0, 1). Received: {validation=}.")
-    if limit is None:
-        return
-    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 1:
-        raise ValueError(f"`limit` must be a positive integer or None. Received: {limit=}.")
+    checks.number("validation", validation, least=0, below=1)
+    checks.positive_integer("limit", limit, none="all of them")
 
 
 def _read(name, data_dir):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.data.dataset import DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -36,8 +37,7 @@ def read_npz(path):
 
 
 def _read_arrays(path):
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+    path = checks.existing_file("name", path)
     with open(path, "rb") as file:
         try:
             # Never allow_pickle: a pickle runs whatever code its writer chose.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from highway_keras.depth_loop import loops
+from highway_keras.backends.current import shim
 from highway_keras.ops import highway
 
 
@@ -71,7 +71,7 @@ class Block:
         dzs = [
             _FROM_OUTPUT[f](a, da, relu_share)
             if f in _FROM_OUTPUT
-            else loops.pullback(_activation(f, relu_share), z, da)
+            else shim.pullback(_activation(f, relu_share), z, da)
             for f, a, da, z in zip(self.activations, parts, d_parts, zs, strict=True)
         ]
         dz = ops.concatenate(dzs, axis=-2)

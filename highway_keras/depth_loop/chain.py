@@ -4,7 +4,7 @@ import functools
 
 from keras import ops, tree
 
-from highway_keras.depth_loop import loops
+from highway_keras.backends.current import shim
 
 
 def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
@@ -13,7 +13,7 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
     Returns the outputs in a tuple: the last block's or, as a sequence, every block's, then the
     transform gates if they were asked for.
     """
-    if not hasattr(loops, "scan"):
+    if not shim.HAS_LOOPS:
         return _plain_loop(block, x, kernel, bias, relu_share, return_sequence, return_gate)
     forward, backward = _loops(block, return_sequence, return_gate)
 
@@ -44,7 +44,7 @@ def _loops(block, return_sequence, return_gate):
             kept = [] if block.recomputes else parts
             return y, (x, kept, [parts[1]] if return_gate else [])
 
-        y, (xs, kept, gates) = loops.scan(step, _columns(x), (kernel, bias[..., None]))
+        y, (xs, kept, gates) = shim.scan(step, _columns(x), (kernel, bias[..., None]))
         outputs = ops.concatenate([xs[1:], y[None]]) if return_sequence else y
         return tuple(_columns(v) for v in (outputs, *gates)), (xs, kept)
 
@@ -61,10 +61,10 @@ def _loops(block, return_sequence, return_gate):
 
         last = ops.zeros_like(xs[0]) if return_sequence else d_outputs[0]
         layers = (xs, parts, kernel, bias[..., None], dys, d_gates)
-        dx, d_weights = loops.scan(step, last, layers, reverse=True)
+        dx, d_weights = shim.scan(step, last, layers, reverse=True)
         return _columns(dx), *d_weights
 
-    return loops.compiled(forward), loops.compiled(backward)
+    return shim.compiled(forward), shim.compiled(backward)
 
 
 def _columns(x):

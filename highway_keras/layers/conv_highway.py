@@ -3,12 +3,9 @@
 import keras
 from keras import ops
 
+from highway_keras import checks
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.layers.options import (
-    check_data_format,
-    check_positive_integer,
-    is_positive_integer,
-)
+from highway_keras.layers.options import check_data_format
 
 
 class BaseConvHighway(GatedLayer):
@@ -30,14 +27,14 @@ class BaseConvHighway(GatedLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.filters = check_positive_integer("filters", filters, "the channels of the input")
+        self.filters = checks.positive_integer("filters", filters, "the channels of the input")
         self.kernel_size = self._sizes("kernel_size", kernel_size)
         self.transform_kernel_size = self._sizes(
             "transform_kernel_size",
             kernel_size if transform_kernel_size is None else transform_kernel_size,
         )
         self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
-        self.groups = check_positive_integer("groups", groups)
+        self.groups = checks.positive_integer("groups", groups)
         self.padding = self._check_padding(padding)
         self.data_format = check_data_format(data_format)
         self.strides = self._sizes("strides", strides)
@@ -99,7 +96,7 @@ class BaseConvHighway(GatedLayer):
 
     def _sizes(self, name, value):
         sizes = tuple(value) if isinstance(value, list | tuple) else (value,) * self.rank
-        if len(sizes) != self.rank or not all(map(is_positive_integer, sizes)):
+        if len(sizes) != self.rank or not all(map(checks.is_positive, sizes)):
             raise ValueError(
                 f"`{name}` must be a positive integer or {self.rank} of them. "
                 f"Received: {name}={value!r}."

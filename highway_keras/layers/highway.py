@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from highway_keras import checks
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.layers.options import check_positive_integer
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -68,7 +68,7 @@ class Highway(GatedLayer):
 
     def __init__(self, units=None, **kwargs):
         super().__init__(**kwargs)
-        self.units = check_positive_integer("units", units, none="the width of the input")
+        self.units = checks.positive_integer("units", units, none="the width of the input")
 
     @property
     def width_argument(self):

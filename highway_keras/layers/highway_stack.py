@@ -4,11 +4,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from highway_keras import checks
 from highway_keras.depth_loop import scan
 from highway_keras.layers import stacked
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.highway import Highway
-from highway_keras.layers.options import check_floating, check_positive_integer
+from highway_keras.layers.options import check_floating
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -64,8 +65,8 @@ class HighwayStack(GatedLayer):
         if isinstance(biases, list | tuple | np.ndarray):
             kwargs["transform_bias_initializer"] = stacked.ByLayer(biases)
         super().__init__(**kwargs)
-        self.depth = check_positive_integer("depth", depth)
-        self.units = check_positive_integer("units", units, none="the width of the input")
+        self.depth = checks.positive_integer("depth", depth)
+        self.units = checks.positive_integer("units", units, none="the width of the input")
         self.rematerialize = bool(rematerialize)
 
     @classmethod

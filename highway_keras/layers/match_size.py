@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from highway_keras.layers.options import check_data_format, check_positive_integer
+from highway_keras import checks
+from highway_keras.layers.options import check_data_format
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -42,8 +43,8 @@ class MatchSize(keras.Layer):
 
     def __init__(self, channels=None, strides=1, data_format=None, **kwargs):
         super().__init__(**kwargs)
-        self.channels = check_positive_integer("channels", channels, "the channels of the input")
-        self.strides = check_positive_integer("strides", strides)
+        self.channels = checks.positive_integer("channels", channels, "the channels of the input")
+        self.strides = checks.positive_integer("strides", strides)
         self.data_format = check_data_format(data_format)
         self.supports_masking = True
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from highway_keras.layers.options import check_positive_integer
+from highway_keras import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -41,10 +41,8 @@ class Maxout(keras.Layer):
 
     def __init__(self, pieces=2, axis=-1, **kwargs):
         super().__init__(**kwargs)
-        self.pieces = check_positive_integer("pieces", pieces)
-        if isinstance(axis, bool) or not isinstance(axis, int):
-            raise TypeError(f"`axis` must be an integer. Received: axis={axis!r}.")
-        self.axis = axis
+        self.pieces = checks.positive_integer("pieces", pieces)
+        self.axis = checks.integer("axis", axis)
         self.supports_masking = True
 
     def call(self, inputs):

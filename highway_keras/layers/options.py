@@ -1,7 +1,5 @@
 """The arguments that gated layers share: reading, checking and writing them in one place."""
 
-import numbers
-
 import keras
 from keras import ops
 
@@ -89,21 +87,6 @@ def check_carry(carry):
             f"Received: carry={carry!r}."
         )
     return carry
-
-
-def check_positive_integer(name, value, none=None):
-    """Returns `value` if it is a positive integer, or `None` where `none` says what that means."""
-    if value is None and none:
-        return None
-    if not is_positive_integer(value):
-        also = f", or None for {none}" if none else ""
-        raise ValueError(f"`{name}` must be a positive integer{also}. Received: {name}={value!r}.")
-    return int(value)
-
-
-def is_positive_integer(value):
-    """Whether `value` is an integer from 1 on, NumPy's among them; True and 2.0 are none."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value > 0
 
 
 def check_data_format(data_format):

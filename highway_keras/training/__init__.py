@@ -1,28 +1,32 @@
 """Training: recipes as data, and the one trainer that reads them."""
 
-import importlib
+from typing import TYPE_CHECKING
 
-from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
+from highway_keras.faces import lazy
 
-_NAMES = {
-    "CaffeSGD": "optimizer",
-    "Result": "run",
-    "RunFolder": "run_folder",
-    "SavedNetwork": "saved_network",
-    "TrainingDiverged": "run",
-    "choose_recipe": "trainer",
-    "evaluate": "evaluation",
-    "fit": "trainer",
-    "fit_runs": "trainer",
-    "read_table": "tables",
-    "reproduce_table": "tables",
-    "summary": "evaluation",
-}
-__all__ = ["RECIPES", "Recipe", "get_recipe", *_NAMES]
+if TYPE_CHECKING:
+    from highway_keras.optimizers import CaffeSGD
+    from highway_keras.training.evaluation import evaluate, summary
+    from highway_keras.training.folder import RunFolder
+    from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
+    from highway_keras.training.run import Result, TrainingDiverged
+    from highway_keras.training.saved_network import SavedNetwork
+    from highway_keras.training.trainer import choose_recipe, fit, fit_runs
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
-
-def __getattr__(name):
-    if name in _NAMES:
-        module = importlib.import_module(f"highway_keras.training.{_NAMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "RECIPES",
+    "CaffeSGD",
+    "Recipe",
+    "Result",
+    "RunFolder",
+    "SavedNetwork",
+    "TrainingDiverged",
+    "choose_recipe",
+    "evaluate",
+    "fit",
+    "fit_runs",
+    "get_recipe",
+    "summary",
+]

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from highway_keras.training.run_folder import replacing
+from highway_keras.files import replacing
 
 _DRAWS_AN_EPOCH = 2**20
 

@@ -1,6 +1,6 @@
 """Training curves as a picture."""
 
-from highway_keras.training.run_folder import replacing
+from highway_keras.files import replacing
 
 # Okabe and Ito's colours, told apart by colour-blind eyes too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -7,14 +7,14 @@ from highway_keras import results
 EVALUATION_BATCH = 500
 
 
-def compile_classifier(model, optimizer="sgd", at_once=1):
-    """Compiles `model` for cross-entropy and accuracy, `at_once` steps a call; returns it."""
+def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
+    """Compile `model` for cross-entropy and accuracy; return it."""
     # The metric as an object: see `replica_steps`.
     model.compile(
         optimizer,
         "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
-        steps_per_execution=at_once,
+        steps_per_execution=steps_per_execution,
     )
     return model
 

@@ -9,7 +9,8 @@ import time
 
 import keras
 
-from highway_keras.training.run_folder import write_json
+from highway_keras.backends.current import shim
+from highway_keras.files import write_json
 
 FILE = "machine.json"
 
@@ -57,7 +58,7 @@ def minutes(sessions):
     return sum(session["seconds"] for session in sessions) / 60 if sessions else None
 
 
-def places(sessions):
+def hardware_and_versions(sessions):
     """`hardware` and `versions` of the sessions; a run continued elsewhere names both machines."""
     return {
         key: "; ".join(dict.fromkeys(session[key] for session in sessions))
@@ -71,7 +72,7 @@ def hardware(distribute=False):
     Args:
         distribute: Whether they are trained on all devices, not only on the first.
     """
-    names = _accelerators() if distribute else _accelerators()[:1]
+    names = shim.accelerators() if distribute else shim.accelerators()[:1]
     if not names:
         return f"{os.cpu_count()} CPU cores"
     return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
@@ -86,20 +87,3 @@ def versions():
         f"python {platform.python_version()} highway-keras {highway_keras.__version__} "
         f"keras {keras.__version__} {backend} {importlib.import_module(backend).__version__}"
     )
-
-
-def _accelerators():
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        found = tf.config.list_physical_devices("GPU")
-        details = [tf.config.experimental.get_device_details(device) for device in found]
-        return [detail.get("device_name", "GPU") for detail in details]
-    if backend == "jax":
-        import jax
-
-        return [device.device_kind for device in jax.devices() if device.platform != "cpu"]
-    import torch
-
-    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

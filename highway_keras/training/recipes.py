@@ -4,7 +4,8 @@ Every number is the authors' own (their Caffe solvers, or the paper) unless `rea
 """
 
 import dataclasses
-import math
+
+from highway_keras import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,27 +56,13 @@ class Recipe:
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        _check(self, "epochs", int, least=1)
-        _check(self, "batch_size", int, least=1)
-        _check(self, "learning_rate", (int, float), above=0)
-        _check(self, "momentum", (int, float), least=0, below=1)
-        _check(self, "decay", (int, float), above=0)
-        for name in ("l2", "classifier_l2", "bias_rate"):
-            _check(self, name, (int, float), least=0)
-        if self.clip_norm is not None:
-            _check(self, "clip_norm", (int, float), above=0)
-        _check(self, "dropout", (int, float), least=0, most=1)
-        _check(self, "validation", (int, float), least=0, below=1)
-        if not isinstance(self.nesterov, bool):
-            raise ValueError(
-                f"`nesterov` must be True or False. Received: nesterov={self.nesterov!r}."
-            )
+        checks.positive_integer("epochs", self.epochs)
+        checks.positive_integer("batch_size", self.batch_size)
+        for name, bounds in _BOUNDS.items():
+            checks.number(name, getattr(self, name), **bounds)
+        checks.flag("nesterov", self.nesterov)
+        checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
         _check_decay_epochs(self.decay_epochs)
-        if self.schedule not in ("steps", "exponential", "cosine"):
-            raise ValueError(
-                "`schedule` must be 'steps', 'exponential' or 'cosine'. "
-                f"Received: schedule={self.schedule!r}."
-            )
 
     def override(self, /, **changes):
         """A copy with other values; only existing attributes can be named."""
@@ -89,22 +76,21 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-def _check(recipe, name, kinds, least=None, above=None, below=None, most=None):
-    value = getattr(recipe, name)
-    bounds = {"at least": least, "above": above, "below": below, "at most": most}
-    right = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
-    right = right and (least is None or value >= least)
-    right = right and (above is None or value > above)
-    right = right and (below is None or value < below)
-    right = right and (most is None or value <= most)
-    if not right:
-        kind = "an integer" if kinds is int else "a number"
-        limits = " and ".join(f"{word} {n}" for word, n in bounds.items() if n is not None)
-        raise ValueError(f"`{name}` must be {kind} {limits}. Received: {name}={value!r}.")
+_BOUNDS = {
+    "learning_rate": {"above": 0},
+    "momentum": {"least": 0, "below": 1},
+    "decay": {"above": 0},
+    "l2": {"least": 0},
+    "classifier_l2": {"least": 0},
+    "bias_rate": {"least": 0},
+    "clip_norm": {"above": 0, "none": "no limit"},
+    "dropout": {"least": 0, "most": 1},
+    "validation": {"least": 0, "below": 1},
+}
 
 
 def _check_decay_epochs(epochs):
-    right = isinstance(epochs, tuple | list) and all(type(n) is int and n > 0 for n in epochs)
+    right = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
     if not right or list(epochs) != sorted(set(epochs)):
         raise ValueError(
             "`decay_epochs` must be a tuple of rising positive integers, such as (60, 80). "
@@ -236,8 +222,4 @@ RECIPES |= {
 
 def get_recipe(name):
     """The recipe of that name; an error lists those there are."""
-    if name not in RECIPES:
-        raise ValueError(
-            f"`recipe` must be one of {', '.join(RECIPES)}. Received: recipe={name!r}."
-        )
-    return RECIPES[name]
+    return RECIPES[checks.one_of("recipe", name, RECIPES)]

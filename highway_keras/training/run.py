@@ -7,14 +7,12 @@ import keras
 import numpy as np
 
 from highway_keras import data
-from highway_keras.training.batches import batches, orders, plan_steps
+from highway_keras.training.batches import plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
 from highway_keras.training.curves import plot_curves
-from highway_keras.training.epoch_loop import compiled_epoch
 from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
+from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
-from highway_keras.training.replica_steps import replica_steps
-from highway_keras.training.run_folder import RunFolder
 
 
 class TrainingDiverged(RuntimeError):
@@ -61,23 +59,24 @@ class Run:
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
         _scale_dropout(network, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
-        self.steps, at_once, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
+        self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
-        if keras.backend.backend() == "jax":
-            at_once = self.steps  # see `compiled_epoch`
+        steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
         self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, network], name=network.name), at_once=at_once
+            keras.Sequential([self.preprocess, network], name=network.name),
+            steps_per_execution=steps_per_execution,
         )
         with engine.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
         # A model of its own even without augmentation: see `replica_steps`.
-        self.trained = (
+        self.trainee = (
             keras.Sequential([augment, network])
             if augment
             else keras.Model(network.inputs, network.outputs)
         )
         with engine.scope():
-            compile_classifier(self.trained, from_recipe(recipe, self.steps), at_once)
+            optimizer = from_recipe(recipe, self.steps)
+            compile_classifier(self.trainee, optimizer, steps_per_execution)
 
     def train(self):
         with self.engine.scope():
@@ -96,18 +95,18 @@ class Run:
 
     def _restore(self):
         """Loads the saved state if there is one; returns the epoch to go on from."""
-        self.trained.optimizer.build(self.trained.trainable_variables)
+        self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
             self.folder.keep_history(0)
             return 0
         try:
-            self.trained.load_weights(self.folder.state)
+            self.trainee.load_weights(self.folder.state)
         except Exception as error:  # damaged files raise errors of many kinds
             raise ValueError(
                 f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
                 "anew."
             ) from error
-        epoch = int(keras.ops.convert_to_numpy(self.trained.optimizer.iterations)) // self.steps
+        epoch = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations)) // self.steps
         self.folder.keep_history(epoch)
         return epoch
 
@@ -120,17 +119,9 @@ class Run:
             held_out = engine.equal_shares(x_val, images.y_val)
         plan = self.steps, self.batch_size, self.seed, first
         with engine.scope():
-            if keras.backend.backend() == "jax":
-                epochs = orders(len(x), *plan)
-                self.trained.train_function = compiled_epoch(
-                    self.trained, x, images.y_train, epochs
-                )
-            elif engine.replicas > 1:
-                self.trained.train_function, self.trained.test_function = replica_steps(
-                    self.trained
-                )
-            self.trained.fit(
-                batches(x, images.y_train, *plan),
+            engine.stepping.take_over(self.trainee, x, images.y_train, plan, engine.replicas)
+            self.trainee.fit(
+                engine.stepping.batches(x, images.y_train, *plan),
                 steps_per_epoch=self.steps,
                 shuffle=False,
                 epochs=self.recipe.epochs,

@@ -5,10 +5,11 @@ import pathlib
 import keras
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.data import read_image
-from highway_keras.models.trained import entry_of
+from highway_keras.models.shipped import entry_of
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.run_folder import RunFolder
+from highway_keras.training.folder import RunFolder
 
 
 class SavedNetwork:
@@ -21,7 +22,8 @@ class SavedNetwork:
             of a run or `models.get("mnist-highway-16").weights_file("mnist")`.
 
     Raises:
-        ValueError: If the file is missing, damaged, or holds something else.
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged or holds something else.
     """
 
     def __init__(self, path):
@@ -60,8 +62,7 @@ class SavedNetwork:
 
 
 def _load(path):
-    if not path.is_file():
-        raise ValueError(f"There is no file {path}.")
+    checks.existing_file("path", path)
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:

@@ -5,12 +5,12 @@ import sys
 
 import keras
 
-from highway_keras import data, models
-from highway_keras.training.distribution import Engine, data_parallel
+from highway_keras import checks, data, models
+from highway_keras.training.engines.engine import Engine, data_parallel
+from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import recorded
 from highway_keras.training.recipes import Recipe, get_recipe
 from highway_keras.training.run import Run
-from highway_keras.training.run_folder import RunFolder
 
 
 def choose_recipe(recipe, model, dataset=None):
@@ -76,8 +76,7 @@ def fit(
     card = models.get(model)
     dataset = dataset or card.dataset
     recipe = choose_recipe(recipe, model, dataset).override(**overrides)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise ValueError(f"`seed` must be an integer from 0 to 2**31 - 1. Received: seed={seed!r}.")
+    seed = checks.seed(seed)
     images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
     settings = {
         "model": model,
@@ -94,10 +93,10 @@ def fit(
             input_shape=images.input_shape, classes=images.classes, **(model_options or {})
         )
     folder = RunFolder(out or f"runs/{model}-{images.name}")
-    with engine.own(folder) as own:
-        run = Run(network, images, recipe, own, seed, _verbosity(verbose), engine)
-        own.open(settings, resume)  # last, so that a mistake leaves no folder behind
-        with recorded(own, distribute):
+    with engine.writable(folder) as own_folder:
+        run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine)
+        own_folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
+        with recorded(own_folder, distribute):
             return dataclasses.replace(run.train(), folder=folder)
 
 
@@ -114,8 +113,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     Returns:
         A list of `Result`.
     """
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise ValueError(f"`runs` must be a positive integer. Received: runs={runs!r}.")
+    checks.positive_integer("runs", runs)
     if runs == 1:
         return [fit(model, out=out, seed=seed, **arguments)]
     out = out or f"runs/{model}-{runs}-runs"

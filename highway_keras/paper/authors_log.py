@@ -1,6 +1,6 @@
 """Our training beside the authors' own logs, epoch by epoch, by their solver.
 
-    python -m highway_keras.benchmarks.authors_log --model mnist-highway-32 --epochs 5
+    python -m benchmarks.authors_log --model mnist-highway-32 --epochs 5
 
 The authors published a log of one run for three networks, with the accuracy on the test images
 after every epoch. This trains the same network by the same recipe, measures the same, and prints
@@ -20,7 +20,7 @@ COLUMNS = ("epoch", "authors_accuracy", "ours_accuracy", "authors_loss", "ours_l
 
 def main():
     logs = results.authors_logs()
-    parser = argparse.ArgumentParser(prog="python -m highway_keras.benchmarks.authors_log")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.authors_log")
     parser.add_argument("--model", choices=logs, default="mnist-highway-32")
     parser.add_argument("--epochs", type=int, default=5, help="of the hundreds (default: 5)")
     parser.add_argument("--seed", type=int, default=0)
@@ -39,9 +39,9 @@ def _train(options):
     import keras
 
     from highway_keras import data, models, training
-    from highway_keras.training.distribution import Engine
+    from highway_keras.training.engines.engine import Engine
+    from highway_keras.training.folder import RunFolder
     from highway_keras.training.run import Run
-    from highway_keras.training.run_folder import RunFolder
 
     card = models.get(options.model)
     recipe = training.get_recipe(card.recipe).override(epochs=options.epochs)

@@ -1,10 +1,10 @@
 """The folder of a training run: what lies in it, and what makes it safe to continue."""
 
-import contextlib
 import csv
 import json
-import os
 import pathlib
+
+from highway_keras.files import write_json, write_rows
 
 
 class RunFolder:
@@ -110,31 +110,3 @@ class RunFolder:
             return []
         with self.history.open(newline="") as file:
             return list(csv.DictReader(file))
-
-
-@contextlib.contextmanager
-def replacing(path):
-    """`with replacing(path) as temporary:` writes a file that is then there whole or not at all."""
-    # The suffix stays last: Keras chooses the format by it. What a killed run leaves under this
-    # name, the next one overwrites.
-    temporary = path.with_name(f".{path.name}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path, content):
-    """Writes `content` as JSON, whole or not at all."""
-    with replacing(path) as temporary:
-        text = json.dumps(content, indent=2, ensure_ascii=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def write_rows(path, rows, columns):
-    """Writes dictionaries as CSV, whole or not at all."""
-    with replacing(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)

@@ -70,7 +70,7 @@ def resolve(name, weights):
     if weights is None or pathlib.Path(weights).is_file():
         return weights
     named = f", or one of the trained ones: {', '.join(there)}" if there else ""
-    raise ValueError(
+    raise FileNotFoundError(
         f"`weights` must be None or an existing file{named}. Received: weights={weights}."
     )
 

@@ -6,7 +6,7 @@ import math
 import pathlib
 import statistics
 
-from highway_keras.training.run_folder import RunFolder
+from highway_keras.training.folder import RunFolder
 
 TOP = 10  # the paper's: the mean of the top 10 of 100
 

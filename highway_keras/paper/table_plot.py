@@ -1,8 +1,8 @@
 """Accuracy by epoch of the runs of a table, as a picture."""
 
 from highway_keras import results
+from highway_keras.files import replacing
 from highway_keras.training.curves import COLOURS
-from highway_keras.training.run_folder import replacing
 
 LINES = {"authors": "--", "modern": "-"}
 LEAST_ERROR = 0.01  # percent; the logarithm needs one above 0

@@ -1,4 +1,4 @@
-"""Puts what `fit` trained into the zoo: `python -m highway_keras.training.pack RUN_FOLDER...`.
+"""Puts what `fit` trained into the zoo: `python -m tools.pack RUN_FOLDER...`.
 
 The folders are runs of one network by one recipe, with different seeds. The weights of the first
 one are shipped, so that nothing is chosen by the test images; the figures are those of all.
@@ -7,7 +7,6 @@ one are shipped, so that nothing is chosen by the test images; the figures are t
 import argparse
 import dataclasses
 import io
-import json
 import zipfile
 
 import h5py
@@ -15,10 +14,11 @@ import keras
 import numpy as np
 
 from highway_keras import data, models
-from highway_keras.models import trained
+from highway_keras.files import replacing, write_json
+from highway_keras.models import shipped
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.machine import places, sessions
-from highway_keras.training.run_folder import RunFolder, replacing
+from highway_keras.training.folder import RunFolder
+from highway_keras.training.machine import hardware_and_versions, sessions
 
 DTYPES = ("float16", "float32")
 WEIGHTS = "model.weights.h5"
@@ -65,8 +65,8 @@ def pack(folders, dtype="float16", data_dir=None):
     before = evaluate(saved, images)
     # A fresh network: the trained one is saved with its optimizer, as large as itself.
     network = models.create(name, weights=runs[0].best)
-    trained.FOLDER.mkdir(exist_ok=True)
-    file = trained.FOLDER / f"{name}-{dataset}.keras"
+    shipped.FOLDER.mkdir(exist_ok=True)
+    file = shipped.FOLDER / f"{name}-{dataset}.keras"
     with replacing(file) as temporary:
         keras.Sequential([saved.layers[0], network], name=name).save(temporary)
         temporary.write_bytes(shrink(temporary.read_bytes(), dtype))
@@ -75,7 +75,7 @@ def pack(folders, dtype="float16", data_dir=None):
         "name": name,
         "dataset": dataset,
         "file": file.name,
-        "sha256": trained.sha256(file),
+        "sha256": shipped.sha256(file),
         "bytes": file.stat().st_size,
         "dtype": dtype,
         "loss": after[0],
@@ -156,22 +156,20 @@ def _training(runs, settings):
         "images": settings["limit"] or "all",
         "preprocessing": recipe["preprocessing"],
         "class_names": settings["class_names"],
-        **places(sessions(runs[0])),
+        **hardware_and_versions(sessions(runs[0])),
     }
 
 
 def _write_entry(entry):
     key = entry["name"], entry["dataset"]
-    others = [e for e in trained.read_index() if (e["name"], e["dataset"]) != key]
+    others = [e for e in shipped.read_index() if (e["name"], e["dataset"]) != key]
     order = {name: number for number, name in enumerate(models.list_models())}
     entries = sorted([*others, entry], key=lambda e: (order[e["name"]], e["dataset"]))
-    with replacing(trained.FOLDER / trained.INDEX) as temporary:
-        text = json.dumps(entries, indent=1, ensure_ascii=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_json(shipped.FOLDER / shipped.INDEX, entries, indent=1)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="highway_keras.training.pack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.pack", description=__doc__)
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
     parser.add_argument("--dtype", default="float16", choices=DTYPES)
     parser.add_argument("--data-dir")

@@ -4,9 +4,9 @@ import pathlib
 
 import numpy as np
 
+from highway_keras.files import replacing, write_rows
+from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
 from highway_keras.training.curves import COLOURS
-from highway_keras.training.run_folder import replacing, write_rows
-from highway_keras.tuning.records import bias_rows, curve_rows, read_searches, top_rows
 
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
 

@@ -3,13 +3,15 @@
 import dataclasses
 import pathlib
 
+from highway_keras import checks
+from highway_keras.files import write_rows
 from highway_keras.models import get, list_models
-from highway_keras.training.distribution import data_parallel
-from highway_keras.training.machine import minutes, places, sessions
+from highway_keras.paper.table_plot import plot_runs
+from highway_keras.training.engines.engine import data_parallel
+from highway_keras.training.folder import RunFolder
+from highway_keras.training.machine import hardware_and_versions, minutes, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
-from highway_keras.training.run_folder import RunFolder, write_rows
-from highway_keras.training.table_plot import plot_runs
 from highway_keras.training.trainer import fit
 
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
@@ -76,10 +78,8 @@ def reproduce_table(
     """
     is_chief = not distribute or data_parallel().is_chief
     cards = _cards(table, models)
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise ValueError(f"`runs` must be a positive integer. Received: runs={runs!r}.")
-    if recipe not in RECIPES:
-        raise ValueError(f"`recipe` must be authors or modern. Received: recipe={recipe!r}.")
+    checks.positive_integer("runs", runs)
+    checks.one_of("recipe", recipe, RECIPES)
     out = pathlib.Path(out or f"runs/{table}")
     changes = {} if epochs is None else {"epochs": epochs}
     how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
@@ -116,8 +116,7 @@ def read_table(table, out):
 
 
 def _cards(table, names=None):
-    if table not in TABLES:
-        raise ValueError(f"`table` must be one of {', '.join(TABLES)}. Received: table={table!r}.")
+    checks.one_of("table", table, TABLES)
     known = [card for card in map(get, list_models()) if card.table == TABLES[table]]
     unknown = sorted(set(names or ()) - {card.name for card in known})
     if unknown:
@@ -160,5 +159,5 @@ def _row(table, card, recipe, folder):
         "images": settings["limit"] or "all",
         **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
-        **places(parts),
+        **hardware_and_versions(parts),
     }

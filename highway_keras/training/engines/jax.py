@@ -1,11 +1,38 @@
-"""A whole epoch as one compiled loop, for JAX: the data set on the device, no Python between steps.
+"""JAX: several devices, and a whole epoch as one compiled loop with the data set on the device.
 
 TensorFlow needs none: its `tf.data` set is on the device already, and `steps_per_execution` puts
 many steps into a call.
 """
 
+import os
+
+import jax
 import keras
 import numpy as np
+
+from highway_keras.training.batches import array_batches as batches
+from highway_keras.training.batches import orders
+
+__all__ = ["batches", "compiled_epoch", "data_parallel", "steps_per_execution", "take_over"]
+
+
+def steps_per_execution(steps, planned):
+    """Return how many steps a call of the train function takes: an epoch, see `compiled_epoch`."""
+    return steps
+
+
+def take_over(model, x, y, plan, replicas):
+    """Give `model` a train function that runs an epoch a call."""
+    model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
+
+
+def data_parallel():
+    """Return what an `Engine` is made of: scope, number of replicas, whether this is the chief."""
+    if "KERAS_DISTRIBUTION_JOB_ADDRESSES" in os.environ and not jax.distributed.is_initialized():
+        keras.distribution.initialize()
+    # Every process reads the whole data set: there is nothing for Keras to divide.
+    parallel = keras.distribution.DataParallel(auto_shard_dataset=False)
+    return parallel.scope, parallel.num_model_replicas, jax.process_index() == 0
 
 
 def compiled_epoch(model, images, labels, orders):
@@ -30,8 +57,6 @@ def compiled_epoch(model, images, labels, orders):
     Returns:
         A function of the state and of the batches that `fit` reads, which it leaves unread.
     """
-    import jax
-
     distribution = keras.distribution.distribution()
 
     def share(batch):
@@ -72,15 +97,11 @@ def _slow_in_a_loop(model):
     In a loop XLA computes the gradients of convolutions some 40 times slower on a CPU than outside
     (github.com/jax-ml/jax/issues/12868).
     """
-    import jax
-
     convolutional = any(len(weight.shape) > 3 for weight in model.trainable_weights)
     return convolutional and jax.default_backend() == "cpu"
 
 
 def _on_every_device(array, distribution):
-    import jax
-
     if distribution is None:
         return jax.device_put(array)
     whole = keras.distribution.TensorLayout([None] * np.ndim(array), distribution.device_mesh)

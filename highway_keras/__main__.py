@@ -1,0 +1,8 @@
+"""Run the command: `python -m highway_keras`."""
+
+import sys
+
+from highway_keras.cli.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

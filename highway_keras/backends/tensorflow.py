@@ -1,0 +1,87 @@
+"""TensorFlow: compile, loop, differentiate, and what the devices are.
+
+`keras.ops.scan` does not serve: on TensorFlow it emits only what has the shape of the carry, and
+XLA cannot bound its loop.
+"""
+
+import tensorflow as tf
+
+HAS_LOOPS = True  # compiled loops: `scan` and `fold` below
+UNKNOWN_MEMORY = 4 * 2**30  # of a GPU, in bytes: TensorFlow has no public way to ask
+
+
+def compiled(f):
+    """Return `f` compiled by XLA."""
+    return tf.function(f, autograph=False, jit_compile=True)
+
+
+def scan(step, carry, xs, reverse=False):
+    """Loop as `jax.lax.scan` does."""
+    length = tf.nest.flatten(xs)[0].shape[0]
+
+    def take(i):
+        # `gather`, not `w[i]`: OpenVINO cannot slice a weight by the counter of a loop.
+        return tf.nest.map_structure(lambda x: tf.gather(x, i), xs)
+
+    def body(i, carry, stacks):
+        k = length - 1 - i if reverse else i
+        carry, emitted = step(carry, take(k))
+        emitted = tf.nest.flatten(emitted)
+        return i + 1, carry, [s.write(k, e) for s, e in zip(stacks, emitted, strict=True)]
+
+    emitted = tf.function(lambda c: step(c, take(0))[1], autograph=False)
+    emitted = emitted.get_concrete_function(carry).structured_outputs
+    stacks = [
+        tf.TensorArray(e.dtype, length, element_shape=e.shape) for e in tf.nest.flatten(emitted)
+    ]
+    # XLA reserves the memory of the stacks, and so asks for a bound on the iterations.
+    _, carry, stacks = tf.while_loop(
+        lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
+    )
+    return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
+
+
+def fold(step, state, xs):
+    """Apply `state = step(state, *x)` for every x along the first axis of the tensors `xs`."""
+    length = xs[0].shape[0]
+
+    def body(i, state):
+        return i + 1, step(state, *[tf.gather(x, i) for x in xs])
+
+    return tf.while_loop(lambda i, _: i < length, body, (0, state))[1]
+
+
+def pullback(f, x, dy):
+    """Return the gradient of `f` at `x`, given the gradient `dy` of its output."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x, dy, unconnected_gradients="zero")
+
+
+def gradients(f, weights):
+    """For `f(weights) = (number, others)`, return the others and the gradients of the number."""
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        number, others = f(weights)
+    return others, tape.gradient(number, weights)
+
+
+def summed(gradients):
+    """Return the gradients of a whole batch, where each replica has those of its share."""
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return gradients
+    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
+
+def accelerators():
+    """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
+    found = tf.config.list_physical_devices("GPU")
+    details = [tf.config.experimental.get_device_details(device) for device in found]
+    return [detail.get("device_name", "GPU") for detail in details]
+
+
+def accelerator_memory():
+    """Return the free bytes of the first accelerator, or `None` without one."""
+    return UNKNOWN_MEMORY if tf.config.list_physical_devices("GPU") else None

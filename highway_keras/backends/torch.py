@@ -1,0 +1,25 @@
+"""PyTorch: no compiled loops; the depth loop is a plain one and autodiff gives its gradient."""
+
+import torch
+
+HAS_LOOPS = False
+
+
+def compiled(f):
+    """Return `f` as it is."""
+    return f
+
+
+def summed(gradients):
+    """Return the gradients as they are: training runs on one device."""
+    return gradients
+
+
+def accelerators():
+    """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+
+
+def accelerator_memory():
+    """Return the free bytes of the first accelerator, or `None` without one."""
+    return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else None

@@ -1,0 +1,63 @@
+"""The command `highway-keras`: arguments in, calls of the library, a table or a line out.
+
+Keras takes seconds to import, so each command imports what it needs when it runs.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+
+from highway_keras.cli import experiments, saved, training, zoo
+
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+
+def main(arguments=None):
+    """Runs the command; returns its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except KeyboardInterrupt:
+        return _end(INTERRUPTED, _how_to_resume(options, arguments))
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except USER_ERRORS as error:
+        return _end(MISUSED, str(error) or type(error).__name__)
+    except RuntimeError as error:
+        return _end(FAILED, str(error))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one line, without the usage in front of it."""
+
+    def error(self, message):
+        self.exit(MISUSED, f"{self.prog}: {message}. See {self.prog} --help.\n")
+
+
+def _end(code, message):
+    print(f"highway-keras: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _how_to_resume(options, arguments):
+    if not hasattr(options, "resume"):
+        return "Interrupted."
+    again = shlex.join(["highway-keras", *arguments, *([] if options.resume else ["--resume"])])
+    return f"Interrupted. Nothing finished is lost; continue with: {again}"
+
+
+def _parser():
+    parser = _Parser(
+        prog="highway-keras",
+        description="Highway networks in Keras: train, evaluate and use the networks of "
+        '"Training Very Deep Networks" (Srivastava et al., 2015).',
+        epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for family in (zoo, training, saved, experiments):
+        family.add_commands(commands)
+    return parser

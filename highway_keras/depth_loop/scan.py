@@ -1,0 +1,151 @@
+"""`scan`: check arguments and shapes, bring them into the form that the chain takes."""
+
+import keras
+from keras import ops
+
+from highway_keras.depth_loop.block import Block, mixture
+from highway_keras.depth_loop.chain import chain
+
+
+def scan(
+    x,
+    kernel,
+    bias,
+    activation="relu",
+    transform_activation="sigmoid",
+    carry_activation="sigmoid",
+    kind="highway",
+    carry="coupled",
+    return_sequence=False,
+    return_gate=False,
+    rematerialize=False,
+):
+    """Applies a chain of equal fully connected blocks, one after the other, as one loop.
+
+    ```
+    [H | T | C] = x[l] @ kernel[l] + bias[l], each through its activation
+    x[l+1] = x[l] + T * (H - x[l])           # kind="highway", carry="coupled" (Eq. 3)
+    x[l+1] = H * T + x[l] * C                # kind="highway", carry="learned" (Eq. 2)
+    x[l+1] = H                               # kind="plain"
+    x[l+1] = x[l] + H                        # kind="residual"
+    ```
+
+    The gradient is given by hand (Eq. 4 of the supplement with the derivatives of H and T), also a
+    loop, and both are compiled by XLA on TensorFlow and JAX even where the program around them is
+    not. The result is differentiable once. On other backends the chain is a plain loop.
+
+    With a trial axis K in front, K networks of one shape run at once, each on its own input.
+
+    Args:
+        x: Input, `(..., d)`; with trials `(K, ..., d)`.
+        kernel: Stacked kernels, `(L, d, m * d)`; with trials `(L, K, d, m * d)`. `m` is 2
+            (halves [H | T]), 3 for `carry="learned"` ([H | T | C]), 1 for other kinds ([H]).
+        bias: Stacked biases, `(L, m * d)`; with trials `(L, K, m * d)`.
+        activation: Activation of the block state H: a name or a function, as in Keras. Or, with
+            trials, a tensor `(K, 1, 1)` that is 1 for each network with relu and 0 for tanh.
+        transform_activation: Activation of the transform gate T.
+        carry_activation: Activation of a learned carry gate C.
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        carry: `"coupled"` (C = 1 - T) or `"learned"`.
+        return_sequence: Whether to return the outputs of all blocks, `(L, ..., d)`, instead of
+            the last one's.
+        return_gate: Whether to return `(outputs, gates)`, the transform gates being
+            `(L, ..., d)`.
+        rematerialize: Whether to keep only the input of each block for the backward pass and
+            compute H and T again: less memory, more time. Activations other than relu, tanh,
+            sigmoid and linear are always computed again.
+
+    Returns:
+        The outputs, of the shape and dtype of `x`; see `return_sequence` and `return_gate`.
+
+    Raises:
+        ValueError: If an option is unknown, the depth is 0, or the shapes do not fit.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras.depth_loop import scan
+    >>> kernel, bias = np.zeros((100, 8, 16)), np.full((100, 16), -30.0)
+    >>> x = np.ones((4, 8))
+    >>> bool(np.allclose(scan(x, kernel, bias), x))  # closed gates carry the input through
+    True
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.
+    """
+    _check_options(kind, carry, return_gate)
+    x = ops.convert_to_tensor(x)
+    # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
+    kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
+    branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
+    _check_shapes(x, kernel, bias, branches)
+    activation, relu_share = _read_activation(activation, x, kernel)
+    gates = (transform_activation, carry_activation)
+    activations = (activation, *map(keras.activations.get, gates))[:branches]
+    block = Block(kind, activations, bool(rematerialize))
+
+    trials = len(kernel.shape) - 3
+    outputs = chain(
+        block,
+        ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
+        kernel,
+        bias,
+        relu_share,
+        bool(return_sequence),
+        bool(return_gate),
+    )
+    depth = kernel.shape[:1]
+    shapes = [(*depth, *ops.shape(x)) if return_sequence else ops.shape(x), (*depth, *ops.shape(x))]
+    outputs = [ops.reshape(y, shape) for y, shape in zip(outputs, shapes, strict=False)]
+    return tuple(outputs) if return_gate else outputs[0]
+
+
+def _read_activation(activation, x, kernel):
+    """The activation of H as a function, and the tensor that `mixture` reads."""
+    if activation is None or isinstance(activation, (str, dict)) or callable(activation):
+        return keras.activations.get(activation), ops.zeros((), x.dtype)
+    relu_share = ops.cast(ops.convert_to_tensor(activation), x.dtype)
+    if len(kernel.shape) != 4 or tuple(relu_share.shape) != (kernel.shape[1], 1, 1):
+        raise ValueError(
+            "`activation` as a tensor must have the shape (K, 1, 1), K being the trial axis of "
+            f"`kernel` (L, K, d, m * d). Received: activation.shape={tuple(relu_share.shape)}, "
+            f"kernel.shape={tuple(kernel.shape)}."
+        )
+    return mixture, relu_share
+
+
+def _check_options(kind, carry, return_gate):
+    if kind not in ("highway", "plain", "residual"):
+        raise ValueError(
+            f"`kind` must be 'highway', 'plain' or 'residual'. Received: kind={kind!r}."
+        )
+    if carry not in ("coupled", "learned"):
+        raise ValueError(
+            "`carry` must be 'coupled' (C = 1 - T) or 'learned' (C has its own gate). "
+            f"Received: carry={carry!r}."
+        )
+    if return_gate and kind != "highway":
+        raise ValueError(
+            f"`return_gate=True` needs gates, kind='highway'. Received: kind={kind!r}."
+        )
+
+
+def _check_shapes(x, kernel, bias, branches):
+    width, shape = x.shape[-1], tuple(kernel.shape)
+    received = f"x.shape={tuple(x.shape)}, kernel.shape={shape}, bias.shape={tuple(bias.shape)}."
+    if len(shape) not in (3, 4) or shape[-2:] != (width, branches * width):
+        raise ValueError(
+            f"`kernel` must have the shape (L, d, {branches} * d) or, with trials, "
+            f"(L, K, d, {branches} * d), d being the width of `x`. Received: {received}"
+        )
+    if shape[0] == 0:
+        raise ValueError(f"`kernel` must hold at least one block (L > 0). Received: {received}")
+    if tuple(bias.shape) != shape[:-2] + shape[-1:]:
+        raise ValueError(
+            f"`bias` must have the shape of `kernel` without its axis -2. Received: {received}"
+        )
+    if len(shape) == 4 and (len(x.shape) < 2 or x.shape[0] != shape[1]):
+        raise ValueError(
+            "`x` must have the shape (K, ..., d), with the trial axis K of `kernel`. "
+            f"Received: {received}"
+        )

@@ -1,0 +1,98 @@
+"""Stochastic gradient descent as the authors' solver defines it."""
+
+import keras
+from keras import ops
+
+from highway_keras import checks
+from highway_keras.backends.current import shim
+
+CLASSIFIER = "predictions"
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class CaffeSGD(keras.optimizers.SGD):
+    """SGD with momentum, an L2 penalty in the gradient, and its own pace for biases.
+
+    ```
+    gradient *= min(1, clip_norm / norm)   of all gradients together, where it is given
+    g  = gradient + l2 * w        for kernels; 10 l2 for the classifier's; biases: no penalty
+    v  = momentum * v - rate * g  biases: twice the rate
+    w += v                        with Nesterov: w += momentum * v - rate * g
+    ```
+
+    Keras's own `weight_decay` is decoupled from the gradient, so momentum does not accumulate it;
+    Caffe's is part of the gradient. The penalty stays out of the reported loss, as in Caffe.
+    The classifier is the layer named `predictions`.
+
+    Args:
+        learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
+        momentum: In [0, 1).
+        nesterov: Whether to use Nesterov's form.
+        l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
+        classifier_l2: Factor on `l2` for the classifier's kernel.
+        bias_rate: Factor on the learning rate of all biases.
+        clip_norm: Largest norm of all gradients together, without the penalty; `None` for no
+            limit. On several devices it is the norm for the whole batch.
+        **kwargs: The arguments of `keras.optimizers.SGD`.
+
+    Example:
+
+    >>> from highway_keras.training import CaffeSGD
+    >>> optimizer = CaffeSGD(0.01, momentum=0.9, nesterov=True, l2=0.001)
+
+    Reference:
+        The authors' Caffe solvers for Tables 1 and 3 of
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228).
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.01,
+        momentum=0.0,
+        nesterov=False,
+        l2=0.0,
+        classifier_l2=10.0,
+        bias_rate=2.0,
+        clip_norm=None,
+        **kwargs,
+    ):
+        super().__init__(learning_rate, momentum=momentum, nesterov=nesterov, **kwargs)
+        self.l2 = float(checks.number("l2", l2, least=0))
+        self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
+        self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
+        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, none="no limit")
+
+    def build(self, variables):
+        super().build(variables)
+        self._paces = [self._pace(variable.path) for variable in variables]
+
+    def apply(self, grads, trainable_variables=None):
+        if self.clip_norm is not None:
+            grads = _clipped(grads, self.clip_norm)
+        return super().apply(grads, trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate, l2 = self._paces[self._get_variable_index(variable)]
+        if l2:
+            gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
+        super().update_step(gradient, variable, learning_rate * rate)
+
+    def _pace(self, path):
+        """The factor on the learning rate and the penalty for the weight of that path."""
+        *_, layer, weight = ("", *path.split("/"))
+        if weight.endswith("bias"):
+            return self.bias_rate, 0.0
+        return 1.0, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
+
+    def get_config(self):
+        names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own}
+
+
+def _clipped(gradients, most):
+    # Keras's `global_clipnorm` takes the norm on each TensorFlow replica, of its share alone.
+    squares = [ops.sum(ops.square(gradient)) for gradient in shim.summed(gradients)]
+    norm = ops.sqrt(sum(squares))
+    factor = most / ops.maximum(norm, most)
+    return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]

@@ -1,0 +1,44 @@
+"""The sizes of Figure 1's searches."""
+
+import dataclasses
+import pathlib
+
+from highway_keras import checks
+from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """The size of a search.
+
+    Attributes:
+        epochs: Epochs a trial.
+        limit: Number of training images; `None` for all.
+        trials: Trials for each depth and kind; the paper's are 100.
+    """
+
+    epochs: int
+    limit: int | None = None
+    trials: int = 100
+
+
+PRESETS = {
+    "laptop": Preset(epochs=10, limit=10_000),  # 8 searches in under 45 minutes on 2 cores
+    "paper": Preset(epochs=400),  # the length of the paper's training curves
+}
+
+
+def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
+    """Runs, or continues, the searches of a preset on MNIST in `OUT/searches`, and returns that.
+
+    Args:
+        name: `"laptop"` or `"paper"`.
+        depths: Numbers of hidden layers.
+        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        out: Folder.
+        **arguments: As for `run_searches`.
+    """
+    checks.one_of("name", name, PRESETS)
+    size, searches = dataclasses.asdict(PRESETS[name]), pathlib.Path(out) / "searches"
+    run_searches(depths, kinds, out=searches, resume=True, **size, **arguments)
+    return searches

@@ -1,0 +1,86 @@
+"""Where a run is built and trained: on the backend's one device, or data-parallel on several.
+
+Every replica holds the network and takes an equal share of each batch; gradients are averaged.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import shutil
+import tempfile
+from collections.abc import Callable
+
+import keras
+
+from highway_keras.training.folder import RunFolder
+
+SEVERAL_DEVICES = ("tensorflow", "jax")  # the backends that train on them
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """Where a run is built and trained; by default on the backend's one device.
+
+    Attributes:
+        scope: Function that returns a context for building and training.
+        replicas: Devices that share a batch, over all processes.
+        is_chief: Whether this process is the one that writes the run's files.
+    """
+
+    scope: Callable = contextlib.nullcontext
+    replicas: int = 1
+    is_chief: bool = True
+
+    @property
+    def stepping(self):
+        """The module of this package that steps a run on the backend in use."""
+        return _module()
+
+    def check_batch(self, batch_size):
+        """Raise a `ValueError` unless the devices get equal shares of a batch."""
+        if batch_size % self.replicas:
+            raise ValueError(
+                f"`batch_size` must be divisible by the number of devices, here {self.replicas}. "
+                f"Received: batch_size={batch_size}. "
+                f"Try batch_size={batch_size - batch_size % self.replicas or self.replicas}."
+            )
+
+    def equal_shares(self, *arrays):
+        """Return the arrays without the last rows, at most `replicas - 1`, of unequal shares."""
+        return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)
+
+    @contextlib.contextmanager
+    def writable(self, folder):
+        """Yield the folder to write to: the run's for the chief, for others a copy that vanishes.
+
+        All save alike, since saving may read weights that lie on several of them.
+        """
+        if self.is_chief:
+            yield folder
+            return
+        with tempfile.TemporaryDirectory() as temporary:
+            for file in (folder.best, folder.history, folder.state):
+                if file.exists():
+                    shutil.copy(file, temporary)
+            yield RunFolder(temporary)
+
+
+@functools.cache  # an engine is started once a process
+def data_parallel():
+    """Return the `Engine` over all devices that this process and its peers see.
+
+    Raises:
+        ValueError: With a backend that has none.
+    """
+    backend = keras.backend.backend()
+    if backend not in SEVERAL_DEVICES:
+        raise ValueError(
+            "`distribute` needs the TensorFlow or the JAX backend. Received: distribute=True with "
+            f"KERAS_BACKEND={backend}."
+        )
+    return Engine(*_module().data_parallel())
+
+
+def _module():
+    return importlib.import_module(f"highway_keras.training.engines.{keras.backend.backend()}")

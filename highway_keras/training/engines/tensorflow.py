@@ -1,0 +1,90 @@
+"""TensorFlow on several devices: `tf.distribute`, and its steps for `model.fit`.
+
+Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
+(github.com/keras-team/keras/issues/20585), and under `MirroredStrategy` where
+`steps_per_execution` is above 1; these do both.
+"""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+
+def batches(x, y, steps, batch_size, seed, first_epoch=0):
+    """Return endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
+
+    A `tf.data.Dataset` over tensors that stay on the device. The order depends on the seed and the
+    epoch alone.
+    """
+    images, labels = tf.constant(x), tf.constant(y)
+
+    def one_epoch(epoch):
+        seeds = [seed, tf.cast(epoch, tf.int32)]
+        order = tf.random.experimental.stateless_shuffle(tf.range(len(x)), seeds)
+        chosen = tf.data.Dataset.from_tensor_slices(order[: steps * batch_size])
+        return chosen.batch(batch_size, drop_remainder=True)
+
+    epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int32).max)
+    chosen = epochs.flat_map(one_epoch)
+    return chosen.map(lambda i: (tf.gather(images, i), tf.gather(labels, i))).prefetch(2)
+
+
+def steps_per_execution(steps, planned):
+    """Return how many steps a call of the train function takes."""
+    return planned
+
+
+def take_over(model, x, y, plan, replicas):
+    """Give `model` step functions of its own on several devices; on one, Keras's serve."""
+    if replicas > 1:
+        model.train_function, model.test_function = replica_steps(model)
+
+
+def data_parallel():
+    """Return what an `Engine` is made of: scope, number of replicas, whether this is the chief."""
+    if "TF_CONFIG" in os.environ:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    else:
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
+    return strategy.scope, strategy.num_replicas_in_sync, _is_chief(strategy)
+
+
+def _is_chief(strategy):
+    cluster = strategy.cluster_resolver
+    if cluster is None:
+        return True
+    chief = "chief" if "chief" in cluster.cluster_spec().jobs else "worker"
+    return (cluster.task_type, cluster.task_id) == (chief, 0)
+
+
+def replica_steps(model):
+    """A `train_function` and a `test_function` for `fit` under the current strategy.
+
+    Each runs `steps_per_execution` steps a call, a share of the batch on every replica. Loss,
+    metrics and optimizer are those of the model's `train_step` and `test_step`. Assign them behind
+    `compile`, which resets them.
+
+    Args:
+        model: A Keras model compiled in the scope of the strategy that made its weights, with
+            metrics that are objects: those given by name are made too late, within a replica. The
+            model itself was built outside the scope: within, `fit` tries a batch, and fails.
+    """
+    strategy = tf.distribute.get_strategy()
+
+    def repeated(step):
+        @tf.function
+        def run(iterator):
+            for _ in tf.range(model.steps_per_execution):
+                batch = iterator.get_next_as_optional()
+                if batch.has_value():
+                    strategy.run(step, args=(batch.get_value(),))
+
+        def function(iterator):
+            run(iterator)
+            return model.get_metrics_result()
+
+        return function
+
+    return repeated(model.train_step), repeated(model.test_step)

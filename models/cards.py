@@ -1,0 +1,165 @@
+"""The cards of the paper's networks: exact size, what the paper says of them, default recipe.
+
+Claims only. What was measured stands in `results/` and is joined to a card by its name. A network's
+name is stated here and nowhere else. Importing this module does not import Keras, so that listing
+the zoo takes no time.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+
+from highway_keras.models import shipped
+
+# The name of a network by the factory that builds it and its arguments.
+NAMES = {
+    "thin_mlp": "thin-{kind}-{depth}",
+    "mnist_highway": "mnist-highway-{width}",
+    "highway_a": "highway-a",
+    "highway_b": "highway-b",
+    "highway_c": "highway-c",
+    "highway_gap": "highway-gap-{classes}",
+    "fitnet_a": "fitnet-a",
+    "fitnet_b": "fitnet-b",
+}
+
+
+def name_of(factory, **arguments):
+    """Return the name of the network that a factory of the zoo builds from `arguments`."""
+    return NAMES[factory].format(**arguments)
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What the zoo knows of a network.
+
+    Attributes:
+        name: Registered name.
+        factory: Name of the factory in `highway_keras.models`, or a function.
+        arguments: What the factory is called with.
+        dataset: The data set of the paper's experiment.
+        input_shape: Shape of one image.
+        classes: Number of classes.
+        recipe: Name of the default training recipe.
+        layers: Depth as the paper counts it; `None` if not stated.
+        parameters: Exact number of parameters; `None` if not stated.
+        paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
+        table: Where the paper reports it.
+        weights: Data sets that trained weights come with the package for.
+    """
+
+    name: str
+    factory: str | Callable
+    arguments: dict
+    dataset: str
+    input_shape: tuple
+    classes: int
+    recipe: str
+    layers: int | None = None
+    parameters: int | None = None
+    paper: str = ""
+    table: str = ""
+
+    @property
+    def weights(self):
+        return shipped.datasets(self.name)
+
+    def weights_file(self, dataset):
+        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads, checked.
+
+        It holds the network behind its preprocessing: `keras.models.load_model` gives a model that
+        takes raw images.
+        """
+        return shipped.find_file(self.name, dataset)
+
+    def build(self, weights=None, **overrides):
+        """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
+        from highway_keras.models.weight_files import load_weights
+
+        path = shipped.resolve(self.name, weights)
+        factory = self.factory
+        if isinstance(factory, str):
+            factory = getattr(importlib.import_module("highway_keras.models"), factory)
+        model = factory(**{"name": self.name, **self.arguments, **overrides})
+        return load_weights(model, path)
+
+
+def _card(factory, arguments=None, **claims):
+    arguments = arguments or {}
+    return Card(name_of(factory, **arguments), factory, arguments, **claims)
+
+
+def _thin(kind, units, depth):
+    first, layer, top = 784 * units + units, units * units + units, units * 10 + 10
+    gates = 2 if kind == "highway" else 1
+    return _card(
+        "thin_mlp",
+        {"depth": depth, "kind": kind},
+        dataset="mnist",
+        input_shape=(28, 28, 1),
+        classes=10,
+        recipe="thin",
+        layers=depth,
+        parameters=first + (depth - 1) * gates * layer + top,
+        table="Figure 1" if kind != "residual" else "",
+    )
+
+
+def _mnist(width, parameters, paper):
+    return _card(
+        "mnist_highway",
+        {"width": width},
+        dataset="mnist",
+        input_shape=(28, 28, 1),
+        classes=10,
+        recipe="mnist",
+        layers=10,
+        parameters=parameters,
+        paper=paper,
+        table="Table 1",
+    )
+
+
+def _cifar(factory, layers, parameters, paper, recipe="cifar"):
+    return _card(
+        factory,
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        recipe=recipe,
+        layers=layers,
+        parameters=parameters,
+        paper=paper,
+        table="Table 2",
+    )
+
+
+def _gap(classes, parameters, paper):
+    return _card(
+        "highway_gap",
+        {"classes": classes},
+        dataset=f"cifar{classes}",
+        input_shape=(32, 32, 3),
+        classes=classes,
+        recipe="cifar",
+        layers=19,
+        parameters=parameters,
+        paper=paper,
+        table="Table 3",
+    )
+
+
+PAPER = (
+    *(_thin("highway", 50, depth) for depth in (10, 20, 50, 100)),
+    *(_thin("plain", 71, depth) for depth in (10, 20, 50, 100)),
+    *(_thin("residual", 71, depth) for depth in (10, 20, 50, 100)),
+    _mnist(16, 38_986, "99.43 (99.40 ± 0.03)"),
+    _mnist(32, 151_690, "99.55 (99.54 ± 0.02)"),
+    _cifar("highway_a", 11, 236_328, "89.18"),
+    _cifar("highway_b", 19, 2_312_438, "92.46 (92.28 ± 0.16)"),
+    _cifar("highway_c", 32, 1_264_502, "91.20"),
+    _gap(10, 2_256_838, "92.40 (92.31 ± 0.12)"),
+    _gap(100, 2_265_928, "67.76 (67.61 ± 0.15)"),
+    _cifar("fitnet_a", 11, 251_194, "89.01", recipe="fitnet"),
+    _cifar("fitnet_b", 19, 2_548_602, "91.61", recipe="fitnet"),
+)
