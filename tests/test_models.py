@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import models
+from highway_keras import data, models
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 # Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
@@ -241,6 +241,21 @@ def test_weights_come_back_from_a_file(name, suffix, tmp_path):
     loaded = models.create(name, weights=path)
     for before, after in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+def test_weights_come_back_from_a_network_behind_its_preprocessing(name, suffix, tmp_path):
+    path = tmp_path / f"saved{suffix}"
+    images = np.random.default_rng(0).integers(0, 256, (20, *models.get(name).input_shape))
+    preprocess = data.preprocessor(("scale", "gcn", "mean"), images.astype("uint8"))
+    complete = keras.Sequential([preprocess, network(name)])
+    complete.save(path) if suffix == ".keras" else complete.save_weights(path)
+    loaded = models.create(name, weights=path)
+    for before, after in zip(network(name).get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(before, after)
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("thin-plain-10", weights=path)
 
 
 # Errors
