@@ -1,6 +1,8 @@
 """Weights of a network from what Keras or `fit` saved, and from nothing else."""
 
+import collections
 import contextlib
+import re
 import zipfile
 
 import h5py
@@ -24,15 +26,16 @@ def load_weights(model, weights):
     try:
         stored, is_behind_preprocessing = _layers_in(path)
         # Keras alone would skip what the file has in excess, and so load a deeper network's.
-        foreign = stored ^ {layer.name for layer in model.layers}
-        if not foreign:
+        there = {layer.name for layer in model.layers}
+        fits = _families(stored) == _families(there)
+        if fits:
             complete = _behind_preprocessing(model) if is_behind_preprocessing else model
             complete.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{misfit} {reason:.300}") from error
-    if foreign:
-        names = ", ".join(sorted(map(str, foreign)))
+    if not fits:
+        names = ", ".join(sorted(map(str, stored ^ there)))
         raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
     return model
 
@@ -49,6 +52,11 @@ def _layers_in(path):
             (network,) = layers.values()
             return set(_by_name(network)), True
         return set(layers), False
+
+
+def _families(names):
+    """Count names without their numbers: Keras numbers layers without a name anew every time."""
+    return collections.Counter(re.sub(r"_\d+$", "", str(name)) for name in names)
 
 
 def _by_name(model):

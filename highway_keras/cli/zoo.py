@@ -13,7 +13,8 @@ def _list(options):
     measured = results.accuracies()
     rows = [("name", "dataset", "layers", "parameters", "paper %", "ours %", "weights")]
     for card in map(models.get, models.list_models()):
-        size, ours = f"{card.parameters:,}", measured.get(card.name, "")
-        weights = ", ".join(card.weights)
-        rows.append((card.name, card.dataset, str(card.layers), size, card.paper, ours, weights))
+        # A user's own network states neither depth nor size.
+        depth, size = (f"{number:,}" if number else "" for number in (card.layers, card.parameters))
+        ours, weights = measured.get(card.name, ""), ", ".join(card.weights)
+        rows.append((card.name, card.dataset, depth, size, card.paper, ours, weights))
     print_table(rows, right=(2, 3))
