@@ -76,10 +76,11 @@ def _add_figure1(experiments):
     command.add_argument(
         "--preset",
         default="laptop",
-        choices=["laptop", "paper"],
-        help="under 45 minutes on 2 cores, or the full size (default: laptop)",
+        choices=["laptop", "paper", "finals"],
+        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
+        "for 400 epochs (default: laptop)",
     )
-    command.add_argument("--search", help="only draw, from the searches in this folder")
+    command.add_argument("--search", help="take the searches in this folder")
     _add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
@@ -90,6 +91,8 @@ def _figure1(options):
     import_backend()
     from highway_keras import paper
 
+    if options.preset == "finals":
+        return _finals(options, paper)
     searches = options.search or paper.run_preset(
         options.preset,
         options.depth,
@@ -103,6 +106,21 @@ def _figure1(options):
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
         rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
     print_table(rows, right=range(1, 6))
+    print(f"saved {options.out}")
+
+
+def _finals(options, paper):
+    if options.search is None:
+        raise ValueError(
+            "--preset finals needs --search FOLDER, the searches whose best it trains."
+        )
+    last = {}
+    for row in paper.run_finals(options.search, options.out, data_dir=options.data_dir):
+        last[row["kind"], row["depth"]] = row
+    rows = [("kind", "depth", "trial", "epochs", "training loss")]
+    for (kind, depth), row in last.items():
+        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
+    print_table(rows, right=(1, 3, 4))
     print(f"saved {options.out}")
 
 
