@@ -107,6 +107,10 @@ def test_every_card_names_a_recipe():
         ({"bias_rate": -1}, "`bias_rate` must be a number at least 0"),
         ({"validation": 1.0}, "`validation` must be a number at least 0 and below 1"),
         ({"nesterov": "yes"}, "`nesterov` must be True or False. Received: nesterov='yes'"),
+        (
+            {"kernel_initializer": 3},
+            "must be the name of a Keras .* Received: kernel_initializer=3",
+        ),
         ({"schedule": "linear"}, "must be 'steps', 'exponential' or 'cosine'. Received: .*linear"),
         ({"decay_epochs": 60}, "`decay_epochs` must be a tuple of rising .* Received: .*=60"),
         ({"decay_epochs": (20, 10)}, "`decay_epochs` must be a tuple of rising"),
@@ -370,6 +374,26 @@ def test_saved_networks_take_raw_images(run):
     assert training.evaluate(best, images) == (run.test_loss, run.test_accuracy)
     right = np.argmax(best.predict(images.x_test, verbose=0), -1) == images.y_test
     assert right.mean() == pytest.approx(run.test_accuracy)
+
+
+def test_the_recipes_start_reaches_the_network(tmp_path, monkeypatch):
+    built = []
+
+    def build(card, **options):
+        built.append(options.pop("kernel_initializer", None))
+        return models.thin_mlp(3, **options)
+
+    monkeypatch.setattr(type(models.get("thin-highway-10")), "build", build)
+    for number, (changes, options) in enumerate(
+        [({}, {}), ({"kernel_initializer": "zeros"}, {}), ({}, {"kernel_initializer": "ones"})]
+    ):
+        run = small_fit(tmp_path / str(number), epochs=1, model_options=options, **changes)
+        assert run.folder.read_json()["recipe"]["kernel_initializer"] == (
+            changes.get("kernel_initializer")
+        )
+    both = {"kernel_initializer": "zeros", "model_options": {"kernel_initializer": "ones"}}
+    small_fit(tmp_path / "both", epochs=1, **both)
+    assert built == [None, "zeros", "ones", "ones"]
 
 
 def test_best_and_final_are_of_their_epochs(run):
