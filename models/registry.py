@@ -24,6 +24,8 @@ class Card:
         classes: Number of classes.
         layers: Depth as the paper counts it.
         parameters: Exact number of parameters.
+        multiplications: Exact number of multiplications by a weight in one forward pass of one
+            image, those with the zeros of a padding included: the paper's measure of operations.
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
         table: Where the paper reports it.
         recipe: Name of the default training recipe.
@@ -38,6 +40,7 @@ class Card:
     classes: int
     layers: int
     parameters: int
+    multiplications: int
     paper: str
     table: str
     recipe: str
@@ -62,8 +65,9 @@ class Card:
 
 
 def _thin(kind, units, depth):
-    first, layer, top = 784 * units + units, units * units + units, units * 10 + 10
     gates = 2 if kind == "highway" else 1
+    products = 784 * units + (depth - 1) * gates * units * units + units * 10
+    biases = units + (depth - 1) * gates * units + 10
     return Card(
         name=f"thin-{kind}-{depth}",
         factory="thin_mlp",
@@ -72,14 +76,15 @@ def _thin(kind, units, depth):
         input_shape=(28, 28, 1),
         classes=10,
         layers=depth,
-        parameters=first + (depth - 1) * gates * layer + top,
+        parameters=products + biases,
+        multiplications=products,
         paper="",
         table="Figure 1" if kind != "residual" else "",
         recipe="thin",
     )
 
 
-def _mnist(width, parameters, paper):
+def _mnist(width, parameters, multiplications, paper):
     return Card(
         name=f"mnist-highway-{width}",
         factory="mnist_highway",
@@ -89,13 +94,24 @@ def _mnist(width, parameters, paper):
         classes=10,
         layers=10,
         parameters=parameters,
+        multiplications=multiplications,
         paper=paper,
         table="Table 1",
         recipe="mnist",
     )
 
 
-def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10, recipe="cifar"):
+def _cifar(
+    name,
+    factory,
+    layers,
+    parameters,
+    multiplications,
+    paper,
+    table="Table 2",
+    classes=10,
+    recipe="cifar",
+):
     return Card(
         name=name,
         factory=factory,
@@ -105,6 +121,7 @@ def _cifar(name, factory, layers, parameters, paper, table="Table 2", classes=10
         classes=classes,
         layers=layers,
         parameters=parameters,
+        multiplications=multiplications,
         paper=paper,
         table=table,
         recipe=recipe,
@@ -117,23 +134,32 @@ CARDS = {
         *(_thin("highway", 50, depth) for depth in (10, 20, 50, 100)),
         *(_thin("plain", 71, depth) for depth in (10, 20, 50, 100)),
         *(_thin("residual", 71, depth) for depth in (10, 20, 50, 100)),
-        _mnist(16, 38_986, "99.43 (99.40 ± 0.03)"),
-        _mnist(32, 151_690, "99.55 (99.54 ± 0.02)"),
-        _cifar("highway-a", "highway_a", 11, 236_328, "89.18"),
-        _cifar("highway-b", "highway_b", 19, 2_312_438, "92.46 (92.28 ± 0.16)"),
-        _cifar("highway-c", "highway_c", 32, 1_264_502, "91.20"),
-        _cifar("highway-gap-10", "highway_gap", 19, 2_256_838, "92.40 (92.31 ± 0.12)", "Table 3"),
+        _mnist(16, 38_986, 8_028_576, "99.43 (99.40 ± 0.03)"),
+        _mnist(32, 151_690, 31_650_624, "99.55 (99.54 ± 0.02)"),
+        _cifar("highway-a", "highway_a", 11, 236_328, 31_131_716, "89.18"),
+        _cifar("highway-b", "highway_b", 19, 2_312_438, 330_075_528, "92.46 (92.28 ± 0.16)"),
+        _cifar("highway-c", "highway_c", 32, 1_264_502, 229_484_904, "91.20"),
+        _cifar(
+            "highway-gap-10",
+            "highway_gap",
+            19,
+            2_256_838,
+            330_826_728,
+            "92.40 (92.31 ± 0.12)",
+            "Table 3",
+        ),
         _cifar(
             "highway-gap-100",
             "highway_gap",
             19,
             2_265_928,
+            330_835_728,
             "67.76 (67.61 ± 0.15)",
             "Table 3",
             classes=100,
         ),
-        _cifar("fitnet-a", "fitnet_a", 11, 251_194, "89.01", recipe="fitnet"),
-        _cifar("fitnet-b", "fitnet_b", 19, 2_548_602, "91.61", recipe="fitnet"),
+        _cifar("fitnet-a", "fitnet_a", 11, 251_194, 30_150_024, "89.01", recipe="fitnet"),
+        _cifar("fitnet-b", "fitnet_b", 19, 2_548_602, 381_749_128, "91.61", recipe="fitnet"),
     )
 }
 
