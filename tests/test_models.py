@@ -89,6 +89,29 @@ def test_size_and_depth(name):
     assert model.name == card.name == name and not model.compiled
 
 
+def multiplications(model):
+    """Every weight of a kernel multiplies once at each position of the layer's output."""
+    count = 0
+    for layer in model.layers:
+        positions = np.prod(layer.output.shape[1:-1], dtype=int)
+        kernels = [w for w in layer.weights if w.path.endswith("kernel")]
+        count += positions * sum(np.prod(kernel.shape) for kernel in kernels)
+    return count
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_multiplications(name):
+    assert multiplications(network(name)) == models.get(name).multiplications
+
+
+def test_multiplications_compare_as_the_paper_says():
+    """ "Numbers of parameters and operations comparable to those of fitnets", of ~30 M for A."""
+    millions = {name: models.get(name).multiplications / 1e6 for name in NETWORKS}
+    assert millions["fitnet-a"] == pytest.approx(30, rel=0.01)
+    assert millions["highway-a"] == pytest.approx(millions["fitnet-a"], rel=0.05)
+    assert millions["highway-c"] < millions["highway-b"] < millions["fitnet-b"]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_claims(name):
     card = models.get(name)
