@@ -2,9 +2,9 @@
 
 Unrolled, a chain costs compile time with every block, and XLA re-fuses the carry path again and
 again. As one loop over weights stacked along a leading depth axis it compiles in a second at any
-depth. Four files: this one checks arguments and shapes, `block.py` holds the mathematics of one
-block, forward and backward, `chain.py` the two loops over blocks, and `loops.py` what differs
-between the Keras backends.
+depth. Five files: this one checks arguments and shapes, `block.py` holds the mathematics of one
+block, forward and backward, `chain.py` the two loops over blocks, `shares.py` cuts a batch so that
+every core of a CPU has a loop to run, and `loops.py` holds what differs between the Keras backends.
 """
 
 import keras
@@ -12,6 +12,7 @@ from keras import ops
 
 from highway_keras.depth_loop.block import Block, mixture
 from highway_keras.depth_loop.chain import chain
+from highway_keras.depth_loop.shares import in_shares
 
 __all__ = ["scan"]
 
@@ -94,14 +95,10 @@ def scan(
     block = Block(kind, activations, bool(rematerialize))
 
     trials = len(kernel.shape) - 3
-    outputs = chain(
-        block,
+    results = bool(return_sequence), bool(return_gate)
+    outputs = in_shares(
+        lambda rows: chain(block, rows, kernel, bias, relu_share, *results),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
-        kernel,
-        bias,
-        relu_share,
-        bool(return_sequence),
-        bool(return_gate),
     )
     depth = kernel.shape[:1]
     shapes = [(*depth, *ops.shape(x)) if return_sequence else ops.shape(x), (*depth, *ops.shape(x))]

@@ -4,10 +4,13 @@
 XLA cannot bound its loop.
 """
 
+import os
+
 import keras
 
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
+    from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
     def compiled(f):
         return tf.function(f, autograph=False, jit_compile=True)
@@ -36,6 +39,18 @@ if keras.backend.backend() == "tensorflow":
             lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
         )
         return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
+
+    def side_by_side():
+        """How many compiled loops run at the same time in the graph that is being traced."""
+        within_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+        if tf.executing_eagerly() or within_xla or tf.config.list_logical_devices("GPU"):
+            return 1
+        threads = tf.config.threading.get_inter_op_parallelism_threads()
+        return threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)) or _cores()
+
+    def _cores():
+        has_affinity = hasattr(os, "sched_getaffinity")
+        return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
 
     def pullback(f, x, dy):
         """The gradient of `f` at `x`, given the gradient `dy` of its output."""
