@@ -22,7 +22,8 @@ class HighwayStack(GatedLayer):
 
     Mathematics, options and start are those of the chain. What differs is the cost: unrolled, every
     layer has to be traced and compiled; the loop is compiled once, in about a second at any depth,
-    and its backward pass is the exact gradient written by hand (Eq. 4 of the supplement).
+    and its backward pass is the exact gradient written by hand (Eq. 4 of the supplement). On a CPU,
+    TensorFlow runs a loop on every core, each with its share of the batch.
 
     Args:
         depth: Number of layers, a positive integer.
