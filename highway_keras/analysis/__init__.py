@@ -18,6 +18,7 @@ _NAMES = {
     "gate_model": "gating",
     "gates": "gating",
     "lesions": "lesioning",
+    "live_page": "live",
     "mean_gates": "gating",
     "needed_layers": "needed",
     "plot_gates": "plots",

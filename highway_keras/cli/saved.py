@@ -105,8 +105,10 @@ def _analyze(options):
         out=options.out or beside / "analysis",
         class_names=images.class_names,
         title=f"{saved.model.name} on {images.name}",
+        examples=(images.x_test, images.y_test),
     )
     print(found.needed)
+    print(f"saved {found.live}" if found.live else f"no live page: {found.no_live}")
     print(f"saved {found.page}")
 
 

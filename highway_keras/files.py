@@ -1,0 +1,53 @@
+"""Files that are written whole or not at all."""
+
+import contextlib
+import csv
+import json
+import os
+import pathlib
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Write a file that is then there whole or not at all: `with replacing(path) as temporary:`.
+
+    Args:
+        path: Where the file is to be; what is there is replaced.
+
+    Yields:
+        The path to write to, beside `path`. Its suffix is that of `path`, since Keras chooses the
+        format by it.
+    """
+    path = pathlib.Path(path)
+    # A name of this process: another one may be writing the same file.
+    temporary = path.with_name(f".{os.getpid()}-{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path, text):
+    """Write `text` in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, content, indent=2):
+    """Write `content` as JSON; `indent=None` puts it on one line."""
+    write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+
+
+def write_rows(path, rows, columns=None):
+    """Write dictionaries as CSV; `columns` default to the keys of the first row."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns or list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_figure(path, figure, dpi=150):
+    """Write a `matplotlib.figure.Figure` as PNG."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi)
