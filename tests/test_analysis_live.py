@@ -215,13 +215,7 @@ def test_erasing_and_moving_to_the_middle(browser):
 
 @in_chromium
 def test_a_finger_draws(browser):
-    place = {"x": 160, "y": 330}
-    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
-    browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
-    place["x"] = 200
-    browser.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[place])
-    browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-    browser.frame()
+    browser.touch("#pad", [(0.4, 0.5), (0.6, 0.5)])
     assert text(browser, "caption") == "Your drawing."
     assert 2 <= browser.evaluate("page.pad.pixels.filter(v => v > 200).length") < 60
 
@@ -319,6 +313,22 @@ def test_the_page_loads_nothing(page):
     assert "default-src 'none'" in content
 
 
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"class_names": "abc"}, "`class_names` must name the 10 classes. Received: 3 names."),
+        ({"y": np.array([3, 10])}, "`y` must be class numbers from 0 to 9. Received: 3 to 10."),
+        ({"x": np.zeros((2, 8, 8, 1))}, "`x` must be an array of samples"),
+    ],
+)
+def test_what_does_not_fit(tmp_path, changes, message):
+    arguments = {"x": np.zeros((2, 28, 28, 1)), "y": np.array([0, 1])}
+    network, path = models.create("thin-highway-10"), tmp_path / "live.html"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        analysis.live_page(network, **{**arguments, **changes}, path=path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_cannot_break_the_page(tmp_path):
     names = ["</script><b>"] + [f"class {i}" for i in range(1, 10)]
     images, labels = digits()
@@ -363,9 +373,9 @@ def test_weights_are_halved_where_that_loses_nothing(number, width):
 # What is refused
 
 
-def classifier(*layers, shape=(8, 8, 1)):
+def classifier(*layers, shape=(8, 8, 1), classes=10):
     top = [keras.layers.Flatten(), keras.layers.Dense(5), Highway()]
-    ends = [keras.layers.Dense(3, activation="softmax")]
+    ends = [keras.layers.Dense(classes, activation="softmax")]
     return keras.Sequential([keras.Input(shape), *layers, *top, *ends])
 
 
@@ -442,6 +452,15 @@ def test_quantized_layers_are_refused(tmp_path):
 
 
 # `analyze`
+
+
+def test_the_command_goes_on_without_the_page(tmp_path, capsys):
+    classifier(keras.layers.BatchNormalization(name="norm")).save(tmp_path / "other.keras")
+    arguments = [str(tmp_path / "other.keras"), "--dataset", "digits", "--limit", "60"]
+    assert cli.main(["analyze", *arguments, "--out", str(tmp_path / "look")]) == 0
+    printed = capsys.readouterr()
+    assert "no live page. The live page cannot compute a layer of that type" in printed.err
+    assert f"saved {tmp_path / 'look' / 'index.html'}" in printed.out
 
 
 def test_analyze_goes_on_without_the_page(tmp_path):

@@ -29,15 +29,17 @@ class Chart {
       tick.style.left = `${100 * intact[i]}%`;
       bar.append(tick);
     }
-    row.append(element("span", "class", this.names[i]), bar, element("span", "percent", percent(probabilities[i])));
+    row.append(
+      element("span", "class", this.names[i]),
+      bar,
+      element("span", "percent", percent(probabilities[i])),
+    );
     return row;
   }
 }
 
-function element(tag, className, text = "") {
-  return Object.assign(document.createElement(tag), { className, textContent: text });
-}
-
+/** A share in words: "97 %", "0.3 %", and "0 %" only of what is next to nothing. */
 function percent(share) {
-  return `${share > 0.995 || share < 0.0005 ? Math.round(100 * share) : (100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  const digits = share >= 0.0005 && share < 0.1 ? 1 : 0;
+  return `${(100 * share).toFixed(digits)} %`;
 }

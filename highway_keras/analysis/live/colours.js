@@ -9,9 +9,28 @@ const WIRE = "#59606f";
 const CLOSED = "#ff9a56";
 
 /** Closed gates are night, open ones are lights. */
-const GATES = ramp(["#171a26", "#2a1a55", "#641a80", "#a52c60", "#dd513a", "#fb9b06", "#f9d949", "#fcffc9"]);
+const GATES = ramp([
+  "#171a26",
+  "#2a1a55",
+  "#641a80",
+  "#a52c60",
+  "#dd513a",
+  "#fb9b06",
+  "#f9d949",
+  "#fcffc9",
+]);
 /** Blue below zero, dark at zero, orange above. */
-const OUTPUTS = ramp(["#a9dbff", "#4fa3e8", "#1d5c9c", "#162c47", "#171a26", "#4a2413", "#a8431d", "#ee8148", "#ffd0ad"]);
+const OUTPUTS = ramp([
+  "#a9dbff",
+  "#4fa3e8",
+  "#1d5c9c",
+  "#162c47",
+  "#171a26",
+  "#4a2413",
+  "#a8431d",
+  "#ee8148",
+  "#ffd0ad",
+]);
 
 /** 256 colours as bytes, red, green, blue, from first to last through all of `stops`. */
 function ramp(stops) {
@@ -21,7 +40,8 @@ function ramp(stops) {
     const place = (i / 255) * (stops.length - 1);
     const left = Math.min(Math.floor(place), stops.length - 2);
     for (let c = 0; c < 3; c++) {
-      table[3 * i + c] = channels[left][c] + (place - left) * (channels[left + 1][c] - channels[left][c]);
+      table[3 * i + c] =
+        channels[left][c] + (place - left) * (channels[left + 1][c] - channels[left][c]);
     }
   }
   return table;

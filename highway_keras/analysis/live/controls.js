@@ -11,7 +11,9 @@ function connect(page) {
     open: () => page.openAll(),
   };
   for (const [id, act] of Object.entries(clicks)) byId(id).addEventListener("click", act);
-  byId("closing").addEventListener("input", (event) => page.closeFromEnd(Number(event.target.value)));
+  byId("closing").addEventListener("input", (event) =>
+    page.closeFromEnd(Number(event.target.value)),
+  );
   byId("colour").addEventListener("input", (event) => {
     page.pad.ink = [1, 3, 5].map((i) => parseInt(event.target.value.slice(i, i + 2), 16));
   });
@@ -21,7 +23,7 @@ function connect(page) {
   document.addEventListener("keydown", (event) => pressed(page, event));
   window.addEventListener("resize", () => {
     page.pad.draw();
-    page.stale();
+    page.redraw();
   });
 }
 
@@ -76,5 +78,8 @@ function pressed(page, event) {
 }
 
 const description = JSON.parse(byId("description").textContent);
-const page = new Page(description, new Network(description, decodeWeights(byId("weights").textContent, description.format)));
+const page = new Page(
+  description,
+  new Network(description, decodeWeights(byId("weights").textContent, description.format)),
+);
 connect(page);

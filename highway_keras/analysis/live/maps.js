@@ -55,7 +55,8 @@ class LayerMap {
     context.fillText(this.barTitle, this.barsFrom(this.rows[0]), 10);
     context.textAlign = "right";
     context.fillText("layer", GUTTER - 8, 10);
-    if (this.rows.every((row) => row.units === units)) context.fillText(units, GUTTER + units * cell, 10);
+    if (this.rows.every((row) => row.units === units))
+      context.fillText(units, GUTTER + units * cell, 10);
   }
 
   cells(context, row, { height, width, channels, values }, layer) {
@@ -95,7 +96,12 @@ class LayerMap {
 
   bar(context, row, share) {
     context.fillStyle = MUTED;
-    context.fillRect(this.barsFrom(row), row.top + 0.5, (BARS - 12) * share, Math.max(row.height - 1.5, 2));
+    context.fillRect(
+      this.barsFrom(row),
+      row.top + 0.5,
+      (BARS - 12) * share,
+      Math.max(row.height - 1.5, 2),
+    );
   }
 
   barsFrom(row) {

@@ -5,7 +5,8 @@ class Network {
   /** `description` is the page's JSON, `numbers` a Float32Array of all weights. */
   constructor(description, numbers) {
     const place = (value) => (value && value.shape ? withValues(value, numbers) : value);
-    const withWeights = (step) => Object.fromEntries(Object.entries(step).map(([k, v]) => [k, place(v)]));
+    const withWeights = (step) =>
+      Object.fromEntries(Object.entries(step).map(([k, v]) => [k, place(v)]));
     this.inputShape = description.inputShape;
     this.steps = description.steps.map((step) => ({
       ...withWeights(step),
@@ -52,7 +53,9 @@ function highway(x, [h, t, c], closed) {
   const state = closed ? x : transform(x, h);
   const carry = c && transform(x, c).values;
   const output = map(x, (v, i) =>
-    c ? state.values[i] * gate.values[i] + v * carry[i] : v + gate.values[i] * (state.values[i] - v),
+    c
+      ? state.values[i] * gate.values[i] + v * carry[i]
+      : v + gate.values[i] * (state.values[i] - v),
   );
   const change = output.values.reduce((sum, v, i) => sum + Math.abs(v - x.values[i]), 0);
   return { gate, output, change: change / x.values.length };

@@ -68,7 +68,13 @@ function transform(x, { kernel, bias, activation, strides, dilation, padding }) 
         for (let j = 0; j < kernelWidth; j++) {
           const p = column * strides[1] - across.before + j * dilation[1];
           if (p < 0 || p >= x.width) continue;
-          addProduct(sums, x, (y * x.width + p) * x.channels, kernel.values, (i * kernelWidth + j) * x.channels * out);
+          addProduct(
+            sums,
+            x,
+            (y * x.width + p) * x.channels,
+            kernel.values,
+            (i * kernelWidth + j) * x.channels * out,
+          );
         }
       }
       z.values.set(sums, at);
@@ -87,7 +93,7 @@ function addProduct(sums, x, position, kernel, matrix) {
   }
 }
 
-/** The largest or mean value of each window; `size` null is the whole image. Padding never counts. */
+/** The largest or mean value of each window, padding left out; `size` null is the whole image. */
 function pool(x, { kind, size, strides, padding }) {
   const [height, width] = size || [x.height, x.width];
   const down = windows(x.height, height, strides[0], padding);
@@ -101,7 +107,8 @@ function pool(x, { kind, size, strides, padding }) {
       for (let channel = 0; channel < x.channels; channel++, at++) {
         let joined = kind === "max" ? -Infinity : 0;
         for (const i of rows) {
-          for (const j of columns) joined = join(joined, x.values[(i * x.width + j) * x.channels + channel]);
+          for (const j of columns)
+            joined = join(joined, x.values[(i * x.width + j) * x.channels + channel]);
         }
         y.values[at] = kind === "max" ? joined : joined / (rows.length * columns.length);
       }

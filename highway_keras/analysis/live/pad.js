@@ -12,10 +12,14 @@ class Pad {
     this.ink = Array(this.channels).fill(255);
     this.erasing = false;
     this.radius = Math.max(0.6, 0.04 * this.width);
-    this.small = Object.assign(document.createElement("canvas"), { width: this.width, height: this.height });
+    this.small = Object.assign(document.createElement("canvas"), {
+      width: this.width,
+      height: this.height,
+    });
     canvas.addEventListener("pointerdown", (event) => this.begin(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (this.last = null));
+    for (const end of ["pointerup", "pointercancel"])
+      canvas.addEventListener(end, () => (this.last = null));
   }
 
   show(pixels) {
@@ -38,7 +42,11 @@ class Pad {
         across += ink(row, column) * (column + 0.5);
       }
     }
-    if (mass) this.shift(Math.round(this.height / 2 - down / mass), Math.round(this.width / 2 - across / mass));
+    if (mass)
+      this.shift(
+        Math.round(this.height / 2 - down / mass),
+        Math.round(this.width / 2 - across / mass),
+      );
   }
 
   shift(down, across) {
@@ -48,7 +56,8 @@ class Pad {
         const [y, x] = [row - down, column - across];
         if (y < 0 || y >= this.height || x < 0 || x >= this.width) continue;
         for (let c = 0; c < this.channels; c++) {
-          moved[(row * this.width + column) * this.channels + c] = this.pixels[(y * this.width + x) * this.channels + c];
+          moved[(row * this.width + column) * this.channels + c] =
+            this.pixels[(y * this.width + x) * this.channels + c];
         }
       }
     }
@@ -122,7 +131,11 @@ class Pad {
       image.data[4 * at + 3] = 255;
     }
     this.small.getContext("2d").putImageData(image, 0, 0);
-    const context = fitted(this.canvas, this.canvas.clientWidth, (this.canvas.clientWidth * this.height) / this.width);
+    const context = fitted(
+      this.canvas,
+      this.canvas.clientWidth,
+      (this.canvas.clientWidth * this.height) / this.width,
+    );
     context.imageSmoothingEnabled = false;
     const { clientWidth: width, clientHeight: height } = this.canvas;
     context.drawImage(this.small, 0, 0, width, height);
@@ -134,7 +147,12 @@ class Pad {
     const [top, left, bottom, right] = this.guide;
     context.setLineDash([3, 4]);
     context.strokeStyle = "rgb(255 255 255 / 35%)";
-    context.strokeRect(left * scaleX, top * scaleY, (right - left) * scaleX, (bottom - top) * scaleY);
+    context.strokeRect(
+      left * scaleX,
+      top * scaleY,
+      (right - left) * scaleX,
+      (bottom - top) * scaleY,
+    );
   }
 }
 
@@ -143,15 +161,4 @@ function distanceToLine([x, y], [x0, y0], [x1, y1]) {
   const length = dx * dx + dy * dy;
   const share = length ? Math.min(Math.max(((x - x0) * dx + (y - y0) * dy) / length, 0), 1) : 0;
   return Math.hypot(x - x0 - share * dx, y - y0 - share * dy);
-}
-
-/** The 2D context of a canvas of that size in CSS pixels, sharp on any screen, empty. */
-function fitted(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.height = `${height}px`;
-  const context = canvas.getContext("2d");
-  context.scale(ratio, ratio);
-  return context;
 }

@@ -1,10 +1,5 @@
 """`live_page`: one HTML file with the network in it."""
 
-import html
-import importlib.resources
-import json
-import string
-
 import keras
 
 from highway_keras.analysis.batches import as_arrays, as_labels
@@ -12,12 +7,11 @@ from highway_keras.analysis.gating import observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import examples
 from highway_keras.analysis.live.steps import network_steps
+from highway_keras.analysis.live.template import fill, texts
 from highway_keras.analysis.live.weights import Weights
 from highway_keras.files import write_text
 
 MOST_BYTES = 4 * 2**20
-SCRIPTS = ("weights", "operations", "network", "colours", "pad", "maps", "chart", "page")
-SCRIPTS = tuple(f"{name}.js" for name in (*SCRIPTS, "controls"))
 
 
 def live_page(model, x, y, path, class_names=None, title=None):
@@ -55,13 +49,13 @@ def live_page(model, x, y, path, class_names=None, title=None):
     shape = _image_shape(graph)
     (images,) = as_arrays(x, graph.inputs)
     labels = as_labels(y, len(images))
+    names = _names(model, labels, class_names)
     chosen = examples.choose(labels)
     images, labels = images[chosen], labels[chosen]
     weights = Weights()
     steps = network_steps(graph, weights)
     _check_size(model, weights)
     number_format, numbers = weights.encode()
-    names = list(map(str, range(model.output_shape[-1]) if class_names is None else class_names))
     description = {
         "inputShape": shape,
         "classes": names,
@@ -75,8 +69,8 @@ def live_page(model, x, y, path, class_names=None, title=None):
         },
         "examples": examples.encode(images, labels),
     }
-    texts = _texts(graph, shape, names, title or model.name, weights)
-    write_text(path, _fill(texts, description, numbers))
+    said = texts(graph, shape, names, title or model.name, weights)
+    write_text(path, fill(said, description, numbers))
 
 
 def _image_shape(graph):
@@ -94,6 +88,21 @@ def _image_shape(graph):
     return shapes[0][1:]
 
 
+def _names(model, labels, class_names):
+    classes = model.output_shape[-1]
+    names = list(map(str, range(classes) if class_names is None else class_names))
+    if len(names) != classes:
+        raise ValueError(
+            f"`class_names` must name the {classes} classes. Received: {len(names)} names."
+        )
+    if labels.min() < 0 or labels.max() >= classes:
+        raise ValueError(
+            f"`y` must be class numbers from 0 to {classes - 1}. "
+            f"Received: {labels.min()} to {labels.max()}."
+        )
+    return names
+
+
 def _check_size(model, weights):
     if weights.bytes > MOST_BYTES:
         raise ValueError(
@@ -109,48 +118,3 @@ def _observed(graph, what, images):
     inputs = keras.ops.convert_to_tensor(images, graph.inputs[0].dtype)
     blocks = keras.tree.flatten(observer(graph, what, per_position=True)(inputs))
     return [keras.ops.convert_to_numpy(block) for block in blocks]
-
-
-def _texts(graph, shape, names, title, weights):
-    """What the page says of this network, as HTML."""
-    learned = any(call.layer.carry == "learned" for call in graph.gated)
-    carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
-    spatial = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
-    return {
-        "title": html.escape(title),
-        "heading": _heading(shape, names),
-        "depth": len(graph.blocks),
-        "cells": "feature maps, drawn as the image it is" if spatial else "units",
-        "formula": f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
-        "outputs_note": ""
-        if spatial
-        else "Stripes from top to bottom are values that layers carry unchanged.",
-        "footer": f"{weights.count:,} weights in this file, computed in this page.",
-    }
-
-
-def _heading(shape, names):
-    if shape[2] == 3:
-        return "Paint over a picture, watch the gates"
-    return f"Draw a {'digit' if all(map(str.isdigit, names)) else 'picture'}, watch the gates"
-
-
-def _fill(texts, description, numbers):
-    folder = importlib.resources.files(__package__)
-    read = {
-        name: (folder / name).read_text("utf-8") for name in ("page.html", "style.css", *SCRIPTS)
-    }
-    scripts = "\n".join(f"<script>\n{read[name]}</script>" for name in SCRIPTS)
-    return string.Template(read["page.html"]).substitute(
-        texts,
-        style=read["style.css"],
-        description=_json(description),
-        weights=numbers,
-        scripts=scripts,
-    )
-
-
-def _json(content):
-    """JSON that may stand inside a `<script>`."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")

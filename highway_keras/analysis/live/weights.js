@@ -8,7 +8,8 @@ function decodeWeights(text, format) {
   const width = format === "float16" ? 2 : 4;
   const values = new Float32Array(bytes.length / width);
   for (let i = 0; i < values.length; i++) {
-    values[i] = width === 2 ? halfToNumber(view.getUint16(2 * i, true)) : view.getFloat32(4 * i, true);
+    values[i] =
+      width === 2 ? halfToNumber(view.getUint16(2 * i, true)) : view.getFloat32(4 * i, true);
   }
   return values;
 }
