@@ -23,6 +23,7 @@ _LAYERS = (
 _INITIALIZERS = ("TransformBias",)
 _MODULES = (
     "analysis",
+    "convert",
     "data",
     "depth_loop",
     "export",
