@@ -205,7 +205,15 @@ def test_numbers_decide_the_order_of_layers():
     assert difference(layers, allennlp_highway(inputs(), state, "tanh")) < 11 * TOLERANCE
 
 
-def test_of_float64_integers_and_lists():
+@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
+def test_of_any_float(dtype):
+    weights = {name: w.astype(dtype) for name, w in keras_weights().items()}
+    layer = convert.from_keras1(in_order(weights, "1.0"), "tanh", "1.0")
+    weights = {name: w.astype("float64") for name, w in weights.items()}
+    assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
+
+
+def test_of_integers_and_lists():
     weights = [np.eye(2, dtype="int64"), [0, 0], np.zeros((2, 2), "float64"), [-2.0, 1.0]]
     layer = convert.from_keras1(weights, "linear", "1.0")
     x = np.array([[1.0, -2.0]], "float32")
@@ -228,6 +236,7 @@ def test_fairseq_and_tensorflow_variables_have_other_names():
     "source, prefix",
     [
         ("allennlp", "_token_embedder._highways."),
+        ("elmo", "lm/"),
         ("tacotron, TensorFlow", "model/inference/post_cbhg/"),
         ("tacotron, PyTorch", "encoder.cbhg."),
     ],
@@ -396,13 +405,14 @@ def write_keras(
 
 
 def noted(activation, name="gate", wrapper=None):
-    """The `model_config` of Keras 1, of a model with this layer."""
+    """The `model_config` of Keras 1, of a model with this layer and another one."""
     highway = {"class_name": "Highway", "config": {"name": name, "activation": activation}}
     if wrapper:
         config = {"name": wrapper, "layer": highway}
         highway = {"class_name": "TimeDistributed", "config": config}
     dense = {"class_name": "Dense", "config": {"name": "dense_1", "activation": "softmax"}}
-    return json.dumps({"class_name": "Sequential", "config": [dense, highway]})
+    other = {"class_name": "Highway", "config": {"name": "other", "activation": "sigmoid"}}
+    return json.dumps({"class_name": "Sequential", "config": [dense, highway, other]})
 
 
 NAMES = {
@@ -480,6 +490,16 @@ def test_noted_activation(tmp_path, wrapper):
             convert.from_keras1(path, activation, "1.2", layer="gate")
 
 
+def test_noted_function_of_ones_own(tmp_path):
+    config = noted({"class_name": "function", "config": "wave"})
+    path = write_keras(tmp_path / "old.h5", whole={"model_config": config})
+    layer = convert.from_keras1(path, keras.ops.sin, "1.2", layer="gate")
+    weights = keras_weights()
+    t = sigmoid(inputs() @ weights["W_carry"] + weights["b_carry"])
+    h = np.sin(inputs() @ weights["W"] + weights["b"])
+    assert difference([layer], t * h + (1 - t) * inputs()) < TOLERANCE
+
+
 def test_hard_sigmoid_of_keras_1():
     """Keras 3 gives the name to a function of another slope."""
     weights = keras_weights()
@@ -511,6 +531,13 @@ def test_biases_of_swapped_keras_weights(version, start):
     with pytest.raises(ValueError, match="`weights` must not have H and gate swapped"):
         convert.from_keras1(wrong, "tanh", version)
     convert.from_keras1(wrong, "tanh", version, check_biases=False)
+
+
+def test_biases_that_tell_nothing():
+    both = in_order(started(keras_weights(), -2.0, -2.0), "1.0")
+    convert.from_keras1(both, "tanh", "1.0")
+    few = [np.eye(3), np.full(3, -2.0), np.eye(3), np.zeros(3)]
+    convert.from_keras1(few, "tanh", "1.0")
 
 
 @pytest.mark.parametrize(
@@ -833,6 +860,11 @@ MISTAKES = {
         ValueError,
         "`state` must number its layers 0, 1, … without a gap. Received: 1.",
     ),
+    "prefix not a string": (
+        from_allennlp(lambda state: None, prefix=None),
+        TypeError,
+        "`prefix` must be a string. Received: prefix=None.",
+    ),
     "prefix unknown": (
         from_allennlp(lambda state: None, prefix="encoder."),
         ValueError,
@@ -922,6 +954,16 @@ def test_mistake(name, tmp_path):
     with pytest.raises(error, match=re.escape(text)) as caught:
         mistake(tmp_path / "old.h5")
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_out_of_reach_is_not_called_damaged(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError(13, "Permission denied")
+
+    path = write_keras(tmp_path / "old.h5")
+    monkeypatch.setattr(h5py, "File", refuse)
+    with pytest.raises(PermissionError):
+        convert.from_keras1(path, "relu", "1.2", layer="gate")
 
 
 @pytest.mark.parametrize("name", convert.__all__)

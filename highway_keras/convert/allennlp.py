@@ -50,7 +50,7 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
         `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
     """
     check_activation(activation, _REDEFINED)
-    check_state("state", state)
+    check_state("state", state, prefix)
     layers = numbered_layers("state", state, _SCHEME, prefix)
     shapes = [(2, 1), (2,)] * len(layers)
     check_shapes(dict(layer[name] for layer in layers for name in _SCHEME.weights), shapes)

@@ -30,7 +30,7 @@ def check_activation(activation, redefined=None):
 
 
 def finite_array(label, value):
-    """Return `value` as an array of finite numbers; `label` names it in errors."""
+    """Return `value` as a float64 array of finite numbers; `label` names it in errors."""
     try:
         array = np.asarray(value)
     except Exception as error:  # each library's tensors have their own reasons to refuse
@@ -50,7 +50,7 @@ def finite_array(label, value):
             f"{label} must be finite in float32. Received: {broken} of {array.size} numbers NaN or "
             "infinite. Take weights from before the training diverged."
         )
-    return array
+    return array.astype("float64")
 
 
 def check_shapes(arrays, shapes):

@@ -17,7 +17,7 @@ _SCHEME = Scheme(
 )
 
 
-def from_elmo(weights, activation):
+def from_elmo(weights, activation, prefix=""):
     """Convert the highway layers of an ELMo file to `Highway` layers.
 
     ```
@@ -32,6 +32,8 @@ def from_elmo(weights, activation):
             to arrays.
         activation: Activation of H. bilm-tf always takes `"relu"`; `activation` in its options is
             that of the convolutions.
+        prefix: What stands before that in the names of a dictionary which holds other weights, too:
+            `"lm/"` in bilm-tf's checkpoints.
 
     Returns:
         A list of built `Highway` layers. `HighwayStack.from_layers` makes them one layer.
@@ -56,8 +58,8 @@ def from_elmo(weights, activation):
     """
     check_activation(activation)
     state = _read(weights) if is_path(weights) else weights
-    check_state("weights", state)
-    layers = numbered_layers("weights", state, _SCHEME)
+    check_state("weights", state, prefix)
+    layers = numbered_layers("weights", state, _SCHEME, prefix)
     named = [layer[name] for layer in layers for name in _SCHEME.weights]
     check_shapes(dict(named), [MATRIX, MATRIX, VECTOR, VECTOR] * len(layers))
     order = _SCHEME.weights

@@ -22,6 +22,8 @@ def opened(argument, path):
     try:
         with h5py.File(path, "r") as file:
             yield file
+    except (PermissionError, BlockingIOError):
+        raise  # the file may be fine: this process is not let in, or another one holds it
     except _UNREADABLE as error:
         raise ValueError(
             f"`{argument}` must be a whole HDF5 file. Received: {os.fspath(path)!r}, which is of "

@@ -74,14 +74,15 @@ def _weight_names(group):
 
 def _noted_activation(config, layer):
     """The activation of the one Highway that is, or is inside, the layer of that name."""
-    noted = {
+    noted = [
         inner["config"].get("activation")
         for outer in _configs(config)
         if outer["config"].get("name") == layer
         for inner in _configs(outer)
         if inner["class_name"] == "Highway"
-    }
-    return noted.pop() if len(noted) == 1 else None
+    ]
+    # A custom function may be noted as a dictionary, with which nothing can be compared.
+    return noted[0] if len(noted) == 1 and isinstance(noted[0], str) else None
 
 
 def _configs(node):

@@ -24,7 +24,7 @@ class Scheme:
     example: str
     first: int = 0
 
-    def find(self, name, prefix=""):
+    def find(self, name, prefix):
         """The layer's number and the weight's own name in `name`, or `None`."""
         # TensorFlow's variables end in ":0", the entries of its checkpoints do not.
         found = re.fullmatch(rf"{re.escape(prefix)}{self.scope}(.+?)(?::0)?", name)
@@ -37,7 +37,9 @@ class Scheme:
         return sorted({found[1] for found in map(pattern.fullmatch, names) if found})
 
 
-def check_state(argument, state):
+def check_state(argument, state, prefix):
+    if not isinstance(prefix, str):
+        raise TypeError(f"`prefix` must be a string. Received: prefix={prefix!r}.")
     if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
         raise TypeError(
             f"`{argument}` must be a dictionary from names to arrays. "
@@ -45,7 +47,7 @@ def check_state(argument, state):
         )
 
 
-def numbered_layers(argument, state, scheme, prefix=""):
+def numbered_layers(argument, state, scheme, prefix):
     """Return the weights of each layer, from the first to the last.
 
     Args:

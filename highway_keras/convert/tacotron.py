@@ -61,7 +61,7 @@ def from_tacotron(state, activation, prefix=""):
         r9y9/tacotron_pytorch.
     """
     check_activation(activation)
-    check_state("state", state)
+    check_state("state", state, prefix)
     scheme = _scheme(state, prefix)
     layers = numbered_layers("state", state, scheme, prefix)
     named = [layer[name] for layer in layers for name in scheme.weights]
