@@ -26,6 +26,8 @@ def add_commands(commands):
     _add_figure1(experiments)
     for name, summary in TABLES.items():
         _add_table(experiments, name, summary)
+    _add_gradients(experiments)
+    _add_starts(experiments)
 
 
 def _add_search(commands):
@@ -122,6 +124,58 @@ def _finals(options, paper):
         rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
     print_table(rows, right=(1, 3, 4))
     print(f"saved {options.out}")
+
+
+def _add_gradients(experiments):
+    summary = "MNIST: the gradient by layer before the first step, for networks of any depth."
+    command = add_command(experiments, "gradients", _gradients, summary)
+    _add_measurement(command, "gradients")
+    command.set_defaults(limit=500)
+
+
+def _gradients(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_gradients(
+        limit=options.limit, out=options.out, data_dir=options.data_dir
+    )
+    _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"))
+    print(f"saved {options.out}")
+
+
+def _add_starts(experiments):
+    summary = "MNIST: networks of 50 layers from several zero-mean starts (section 2.2)."
+    command = add_command(experiments, "starts", _starts, summary)
+    command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
+    add_seed(command)
+    _add_measurement(command, "starts")
+    command.set_defaults(limit=5000)
+
+
+def _starts(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_starts(
+        epochs=options.epochs,
+        limit=options.limit,
+        seed=options.seed,
+        out=options.out,
+        data_dir=options.data_dir,
+    )
+    _print_columns(rows, ("kind", "activation", "start", "scale", "learning_rate", "loss"))
+    print(f"saved {options.out}")
+
+
+def _print_columns(rows, keys):
+    print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
+
+
+def _add_measurement(command, name):
+    add_limit(command)
+    add_data_dir(command)
+    command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
 
 
 def _add_table(experiments, name, summary):
