@@ -1,8 +1,7 @@
-"""The cards of the paper's networks: exact size, what the paper says of them, default recipe.
+"""The cards of the paper's networks: exact size, the paper's claims, default recipe.
 
-Claims only. What was measured stands in `results/` and is joined to a card by its name. A network's
-name is stated here and nowhere else. Importing this module does not import Keras, so that listing
-the zoo takes no time.
+Measurements are in `results/`, joined to a card by its name. A network's name is stated here and
+nowhere else. Importing this module does not import Keras, so that listing the zoo takes no time.
 """
 
 import dataclasses
@@ -11,7 +10,7 @@ from collections.abc import Callable
 
 from highway_keras.models import shipped
 
-# The name of a network by the factory that builds it and its arguments.
+# The names of the networks by factory; the factory's arguments fill them in.
 NAMES = {
     "thin_mlp": "thin-{kind}-{depth}",
     "mnist_highway": "mnist-highway-{width}",
@@ -36,8 +35,8 @@ class Card:
     Attributes:
         name: Registered name.
         factory: Name of the factory in `highway_keras.models`, or a function.
-        arguments: What the factory is called with.
-        dataset: The data set of the paper's experiment.
+        arguments: Arguments of the factory, a dictionary.
+        dataset: The data set it is trained on by default, for the paper's networks the paper's.
         input_shape: Shape of one image.
         classes: Number of classes.
         recipe: Name of the default training recipe.
@@ -47,7 +46,7 @@ class Card:
             image, those with the zeros of a padding included: the paper's measure of operations.
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
         table: Where the paper reports it.
-        weights: Data sets that trained weights come with the package for.
+        weights: Data sets for which trained weights come with the package.
     """
 
     name: str
@@ -68,10 +67,13 @@ class Card:
         return shipped.datasets(self.name)
 
     def weights_file(self, dataset):
-        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads, checked.
+        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
 
-        It holds the network behind its preprocessing: `keras.models.load_model` gives a model that
-        takes raw images.
+        It holds the network behind its preprocessing: `keras.models.load_model` makes it a model
+        that takes raw images.
+
+        Raises:
+            ValueError: If there are no such weights, or the file is damaged.
         """
         return shipped.find_file(self.name, dataset)
 
@@ -84,6 +86,11 @@ class Card:
         if isinstance(factory, str):
             factory = getattr(importlib.import_module("highway_keras.models"), factory)
         model = factory(**{"name": self.name, **self.arguments, **overrides})
+        if not getattr(model, "inputs", None):  # as a functional or Sequential model has them
+            raise TypeError(
+                "`factory` must return a functional or Sequential `keras.Model`. "
+                f"Received: {model!r} from {factory!r}."
+            )
         return load_weights(model, path)
 
 

@@ -1,4 +1,4 @@
-"""What all factories share: initializers, dropout, the classifier, and the check of the input."""
+"""Parts that factories share: initializers, dropout, the classifier, and the check of the input."""
 
 import keras
 
@@ -33,7 +33,7 @@ def dropout(x, rate, name):
 
 
 def predictions(x, classes, activation, kernel_initializer):
-    """The classifier. Recipes know it by its name, `predictions`, and decay it harder."""
+    """Return the classifier's output; recipes know it by its name, `predictions`."""
     return keras.layers.Dense(
         checks.positive_integer("classes", classes),
         activation=activation,
@@ -44,7 +44,7 @@ def predictions(x, classes, activation, kernel_initializer):
 
 
 def pool_features(x, pooling):
-    """The end of a convolutional network without its top, as in `keras.applications`."""
+    """Return the output of a network without its top, pooled as in `keras.applications`."""
     if pooling is None:
         return x
     if pooling not in _POOLS:
@@ -53,8 +53,8 @@ def pool_features(x, pooling):
 
 
 def check_image_shape(input_shape, least):
-    """Returns the shape as a tuple of three positive integers, each side at least `least`."""
-    shape = tuple(input_shape)
+    """Return the shape as a tuple of three positive integers, each side at least `least`."""
+    shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
     valid = len(shape) == 3 and all(map(checks.is_positive, shape))
     if not valid or min(shape[:2]) < least:
         raise ValueError(

@@ -1,12 +1,15 @@
 """The zoo: its names, sizes and shapes as the paper and the authors' definitions state them."""
 
 import functools
+import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 
-from highway_keras import models
+from highway_keras import analysis, data, export, models, training
+from highway_keras.cli import command as cli
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 # Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
@@ -306,6 +309,140 @@ def test_weights_come_back_from_a_file(name, suffix, tmp_path):
     loaded = models.create(name, weights=path)
     for before, after in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+def test_weights_come_back_from_a_network_behind_its_preprocessing(name, suffix, tmp_path):
+    path = tmp_path / f"saved{suffix}"
+    images = np.random.default_rng(0).integers(0, 256, (20, *models.get(name).input_shape))
+    preprocess = data.preprocessor(("scale", "gcn", "mean"), images.astype("uint8"))
+    complete = keras.Sequential([preprocess, network(name)])
+    complete.save(path) if suffix == ".keras" else complete.save_weights(path)
+    loaded = models.create(name, weights=path)
+    for before, after in zip(network(name).get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(before, after)
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("thin-plain-10", weights=path)
+
+
+# A user's own networks
+
+
+def small(name, input_shape, classes, units=20, layers=3):
+    images = keras.Input(input_shape)
+    x = keras.layers.Dense(units)(keras.layers.Flatten()(images))
+    for index in range(layers):
+        x = Highway(transform_bias_initializer=-1.0, name=f"highway_{index}")(x)
+    return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+
+
+def in_sequence(name, input_shape, classes):
+    layers = [keras.layers.Flatten(), keras.layers.Dense(20), Highway()]
+    top = keras.layers.Dense(classes, "softmax")
+    return keras.Sequential([keras.Input(input_shape), *layers, top], name=name)
+
+
+def register(name="own", factory=small, **changes):
+    described = {"dataset": "digits", "input_shape": (8, 8, 1), "classes": 10, "recipe": "digits"}
+    return models.register(name, factory, **{**described, **changes})
+
+
+def test_an_own_network_is_listed_and_created():
+    card = register(layers=4)
+    assert models.list_models() == [*NETWORKS, "own"] and models.get("own") is card
+    assert (card.dataset, card.recipe, card.weights) == ("digits", "digits", ())
+    model = models.create("own")
+    assert model.name == "own" and model.count_params() == 65 * 20 + 4 * 2 * 420 + 210
+    other = models.create("own", layers=1, classes=3, input_shape=(4, 4, 1))
+    assert other.output_shape == (None, 3) and len(layers_of(other, Highway)) == 1
+    with pytest.raises(ValueError, match="Did you mean own"):
+        models.create("onw")
+
+
+def test_an_own_network_may_be_registered_again():
+    register(layers=4)
+    register(layers=2)
+    assert models.list_models() == [*NETWORKS, "own"]
+    assert len(layers_of(models.create("own"), Highway)) == 2
+
+
+def test_other_processes_do_not_know_an_own_network():
+    register()
+    command = [sys.executable, "-m", "highway_keras", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "thin-highway-10" in done.stdout and "own" not in done.stdout.split()
+
+
+def test_the_command_lists_an_own_network(capsys):
+    register()
+    assert cli.main(["list"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["own", "digits"]
+
+
+@pytest.mark.parametrize("factory", [small, in_sequence])
+def test_an_own_network_is_trained_analysed_and_exported(factory, tmp_path):
+    register(factory=factory)
+    run = training.fit("own", epochs=8, out=tmp_path / "run", verbose=0)
+    assert run.test_accuracy > 0.8
+    saved = training.SavedNetwork(run.folder.best)
+    assert (saved.dataset, saved.model.name) == ("digits", "own")
+    created = models.create("own", weights=run.folder.best)
+    for one, other in zip(created.get_weights(), saved.model.layers[-1].get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    images = data.load("digits", limit=200)
+    analysis.analyze(saved.model, images.x_train, images.y_train, out=tmp_path / "analysis")
+    assert (tmp_path / "analysis" / "index.html").exists()
+    exported = export.export(run.folder.best, tmp_path / "own.keras", "keras")
+    assert exported.accuracy == pytest.approx(run.test_accuracy)
+
+
+class Subclass(keras.Model):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"name": "thin-plain-10"},
+            ValueError,
+            "must not be one of the paper's networks. Received: name='thin-",
+        ),
+        ({"name": ""}, ValueError, "`name` must not be empty. Received: name=''"),
+        ({"name": 3}, TypeError, "`name` must be a string. Received: name=3"),
+        ({"factory": "small"}, TypeError, "`factory` must be a function. Received: factory='smal"),
+        (
+            {"depth": 3},
+            TypeError,
+            "`factory` must take name, input_shape, classes, depth as keyword arguments. Received: "
+            ".*small.*unexpected keyword argument 'depth'",
+        ),
+        (
+            {"factory": functools.partial(models.thin_mlp, kind="plain")},
+            TypeError,
+            "must take name, .* Received: factory=functools.partial.*missing .* 'depth'",
+        ),
+        ({"factory": lambda name, shape: None}, TypeError, "`factory` must take name, input_shape"),
+        ({"dataset": None}, TypeError, "`dataset` must be a string. Received: dataset=None"),
+        ({"input_shape": 64}, ValueError, r"must be \(height, width, channels\) .*input_shape=64"),
+        ({"input_shape": (8, 8)}, ValueError, r"must be \(height, width, channels\)"),
+        ({"classes": 0}, ValueError, "`classes` must be a positive integer. Received: classes=0"),
+        ({"recipe": None}, TypeError, "`recipe` must be a string. Received: recipe=None"),
+    ],
+)
+def test_what_cannot_be_registered(changes, error, message):
+    with pytest.raises(error, match=message) as caught:
+        register(**changes)
+    assert "\n" not in str(caught.value)
+    assert models.list_models() == list(NETWORKS)
+
+
+@pytest.mark.parametrize("made", [None, Subclass(), keras.layers.Dense(10)])
+def test_a_factory_must_return_a_model_that_can_be_trained(made):
+    register(factory=lambda name, input_shape, classes: made)
+    with pytest.raises(TypeError, match=r"must return a functional .* Received: .*lambda"):
+        models.create("own")
 
 
 # Errors
