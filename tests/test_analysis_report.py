@@ -127,7 +127,7 @@ def test_lesion_plot(analysed):
 
 
 def test_a_lesion_without_errors_has_a_place_on_the_logarithmic_axis():
-    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0.0, 0.5]), 0.0, 0.0, 100)
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0, 50]), 0.0, 0, 100)
     (axis,) = analysis.plot_lesions(found).axes
     assert axis.get_lines()[0].get_ydata()[0] == 0.5
 
