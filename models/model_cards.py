@@ -46,7 +46,8 @@ def card_text(name, dataset):
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
     rows = {
-        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, after "
+        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
+        f"{card.multiplications:,} multiplications an image, after "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Data": f"{source} None of the images are in this package.",
         "Trained on": _images(entry),

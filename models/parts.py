@@ -4,15 +4,28 @@ import keras
 
 from highway_keras import checks
 
-FAN_IN = {  # Caffe's "xavier" filler: uniform, variance 1 / fan_in
+# "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
+# "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".
+AUTHORS_KERNEL = {
     "class_name": "VarianceScaling",
-    "config": {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"},
+    "config": {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"},
 }
 _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
 def normal(stddev):
     return {"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": stddev}}
+
+
+def fresh(kernel_initializer):
+    """The configuration of an initializer: one object would give every kernel the same draw."""
+    try:
+        return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
+    except ValueError as error:
+        raise ValueError(
+            "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
+            f"Received: kernel_initializer={kernel_initializer!r}."
+        ) from error
 
 
 def dropout(x, rate, name):

@@ -92,6 +92,29 @@ def test_size_and_depth(name):
     assert model.name == card.name == name and not model.compiled
 
 
+def multiplications(model):
+    """Every weight of a kernel multiplies once at each position of the layer's output."""
+    count = 0
+    for layer in model.layers:
+        positions = np.prod(layer.output.shape[1:-1], dtype=int)
+        kernels = [w for w in layer.weights if w.path.endswith("kernel")]
+        count += positions * sum(np.prod(kernel.shape) for kernel in kernels)
+    return count
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_multiplications(name):
+    assert multiplications(network(name)) == models.get(name).multiplications
+
+
+def test_multiplications_compare_as_the_paper_says():
+    """ "Numbers of parameters and operations comparable to those of fitnets", of ~30 M for A."""
+    millions = {name: models.get(name).multiplications / 1e6 for name in NETWORKS}
+    assert millions["fitnet-a"] == pytest.approx(30, rel=0.01)
+    assert millions["highway-a"] == pytest.approx(millions["fitnet-a"], rel=0.05)
+    assert millions["highway-c"] < millions["highway-b"] < millions["fitnet-b"]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_claims(name):
     card = models.get(name)
@@ -165,9 +188,11 @@ def test_table_3_is_the_authors_definition():
     assert model.get_layer("head").activation is keras.activations.relu
     assert model.get_layer("predictions").kernel_initializer.stddev == 0.05
     assert model.get_layer("stage1_plain").kernel_initializer.stddev == 1.0
-    assert model.get_layer("stage2_plain").kernel_initializer.distribution == "uniform"
     hundred = network("highway-gap-100").get_layer("predictions")
-    assert hundred.kernel_initializer.distribution == "uniform"
+    for layer in (model.get_layer("stage2_plain"), model.get_layer("head"), hundred):
+        start = layer.kernel_initializer.get_config()
+        kind = {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"}
+        assert start.items() >= kind.items()
 
 
 def test_highway_c_alternates_its_kernels():
@@ -176,10 +201,50 @@ def test_highway_c_alternates_its_kernels():
     assert sizes == [(1, 1), (3, 3)] * 4 + [(1, 1)]
 
 
-def test_caffes_xavier_has_variance_one_over_fan_in():
-    kernel = np.asarray(network("highway-b").get_layer("stage3_highway1").kernel)
-    assert kernel.var() == pytest.approx(1 / (9 * 128), rel=0.02)
-    assert np.abs(kernel).max() <= np.sqrt(3 / (9 * 128))
+@pytest.mark.parametrize("name", ["mnist-highway-32", "highway-b", "highway-gap-10"])
+def test_the_authors_kernels_are_normal_with_variance_two_over_fan_in(name):
+    layer = network(name).get_layer("stage3_highway1")
+    for kernel in map(np.asarray, (layer.kernel, layer.transform_kernel)):
+        deviation = np.sqrt(2 / np.prod(kernel.shape[:3]))
+        assert kernel.std() == pytest.approx(deviation, rel=0.02)
+        # A normal distribution's tails, which Keras's "he_normal" has not.
+        assert (np.abs(kernel) > 2 * deviation).mean() == pytest.approx(0.0455, abs=0.006)
+        assert np.abs(kernel).max() > 3 * deviation
+
+
+@pytest.mark.parametrize("name", ["fitnet-a", "fitnet-b"])
+def test_a_fitnets_start_keeps_the_size_of_a_signal(name):
+    images = np.random.default_rng(0).standard_normal((4, 32, 32, 3), "float32")
+    for kernel, factor in ((None, 1), ("he_normal", 2)):
+        model = models.create(name, kernel_initializer=kernel)
+        maps = keras.Model(model.input, model.get_layer("stage1_maxout3").output)(images)
+        # Without the border, where the zeros of the padding are.
+        moment = float(keras.ops.mean(keras.ops.square(maps[:, 3:-3, 3:-3])))
+        assert factor**3 / 2 < moment < factor**3 * 2
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_start_of_kernels_is_an_argument(name):
+    model = models.create(name, kernel_initializer="zeros")
+    # The authors start these in a way of their own; of a thin network the paper varies H alone.
+    own = {"mnist-highway-16": {"predictions"}, "highway-gap-10": {"stage1_plain", "predictions"}}
+    own |= {thin: {"predictions"} for thin in SMALL if thin.startswith("thin")}
+    started = {
+        weight.path.split("/")[-2]
+        for weight in model.trainable_weights
+        if weight.path.endswith("/kernel") and np.any(weight)
+    }
+    assert started == own.get(name, set())
+    gates = [np.any(layer.transform_kernel) for layer in layers_of(model, *GATED)]
+    assert set(gates) <= {name.startswith("thin")}
+
+
+@pytest.mark.parametrize("name", ["mnist-highway-16", "highway-a"])
+def test_every_kernel_has_its_own_draw(name):
+    start = keras.initializers.RandomNormal()
+    layers = layers_of(models.create(name, kernel_initializer=start), ConvHighway2D)[:2]
+    kernels = [np.asarray(k) for layer in layers for k in (layer.kernel, layer.transform_kernel)]
+    assert len({kernel.tobytes() for kernel in kernels}) == 4
 
 
 @pytest.mark.parametrize(("activation", "scale"), [("relu", 2 / 50), ("tanh", 1 / 50)])
@@ -419,6 +484,15 @@ def test_unknown_name(function, name, message):
         (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
         (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
         (lambda: models.mnist_highway(0), "filters=0"),
+        *(
+            (
+                lambda make=make: make(kernel_initializer="he"),
+                "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
+                "Received: kernel_initializer='he'",
+            )
+            for make in (models.mnist_highway, models.highway_gap, models.fitnet_a)
+        ),
+        (lambda: models.thin_mlp(2, kernel_initializer=3), "Received: kernel_initializer=3"),
     ],
 )
 def test_bad_arguments(make, message):

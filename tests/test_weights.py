@@ -350,3 +350,10 @@ def test_a_wheel_holds_the_weights(tmp_path):
             content = archive.read(f"highway_keras/models/weights/{entry['file']}")
             assert hashlib.sha256(content).hexdigest() == entry["sha256"]
         assert "highway_keras/cli/command.py" in archive.namelist()
+        live = ROOT / "highway_keras/analysis/live"
+        files = {
+            str(f.relative_to(ROOT))
+            for kind in "css html js py".split()
+            for f in live.glob(f"*.{kind}")
+        }
+        assert len(files) > 10 and files <= set(archive.namelist())

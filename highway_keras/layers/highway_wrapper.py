@@ -1,5 +1,9 @@
 """Any shape-preserving layer as a highway layer."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 from keras import ops
 
@@ -12,9 +16,19 @@ from highway_keras.layers.options import (
     option_config,
     options_of,
     set_options,
-    split_options,
+)
+from highway_keras.layers.types import (
+    Activation,
+    Carry,
+    Constraint,
+    Initializer,
+    LayerArguments,
+    Regularizer,
 )
 from highway_keras.ops import highway
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _GATES = (TRANSFORM, CARRY)
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
@@ -35,17 +49,16 @@ class HighwayWrapper(keras.layers.Wrapper):
     for a convolution, otherwise a dense layer on the last axis. Attention layers attend from the
     input to itself.
 
-    For a plain dense or convolutional H use `Highway` and `ConvHighway2D`, which compute H and T
-    in one product.
+    For a plain dense or convolutional H use `Highway`, which computes H and T in one product, or
+    `ConvHighway2D`. Several such layers in a row run as one loop in `HighwayStack`.
 
     Args:
         layer: The layer H.
-        carry: `"coupled"` (default): C = 1 - T. `"learned"`: C is a gate of its own, which by
-            default starts at C = 1 - T.
-        gate_dtype: Dtype policy of the gates. Default: that of this layer. Saving sets it, so that
-            gates that `keras.Model.quantize` quantized load as such.
-        **kwargs: The options of the gates with the prefixes `transform_` and `carry_`, as in
-            `highway_keras.Highway`; then the arguments of `keras.Layer`.
+        gate_dtype: Dtype policy of the gates. Default: that of this layer. It is part of the saved
+            configuration, so that gates quantized by `keras.Model.quantize` load as such.
+        **kwargs: The arguments of `keras.Layer`.
+
+    The other arguments are those of `highway_keras.Highway`; the options of H are those of `layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -70,15 +83,35 @@ class HighwayWrapper(keras.layers.Wrapper):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    def __init__(self, layer, carry="coupled", gate_dtype=None, **kwargs):
+    def __init__(
+        self,
+        layer: keras.Layer,
+        carry: Carry = "coupled",
+        gate_dtype: str | keras.DTypePolicy | None = None,
+        activity_regularizer: Regularizer = None,
+        transform_activation: Activation = "sigmoid",
+        transform_kernel_initializer: Initializer = None,
+        transform_bias_initializer: Initializer = -2.0,
+        transform_kernel_regularizer: Regularizer = None,
+        transform_bias_regularizer: Regularizer = None,
+        transform_kernel_constraint: Constraint = None,
+        transform_bias_constraint: Constraint = None,
+        carry_activation: Activation = "sigmoid",
+        carry_kernel_initializer: Initializer = None,
+        carry_bias_initializer: Initializer = None,
+        carry_kernel_regularizer: Regularizer = None,
+        carry_bias_regularizer: Regularizer = None,
+        carry_kernel_constraint: Constraint = None,
+        carry_bias_constraint: Constraint = None,
+        **kwargs: Unpack[LayerArguments],
+    ):
         if not isinstance(layer, keras.Layer):
             raise TypeError(
                 f"`layer` must be a Keras layer. Received: layer={layer!r} "
                 f"(of type {type(layer).__name__})."
             )
-        options, kwargs = split_options(kwargs, _GATES)
-        super().__init__(layer, **kwargs)
-        set_options(self, options, _GATES)
+        super().__init__(layer, activity_regularizer=activity_regularizer, **kwargs)
+        set_options(self, locals(), _GATES)
         self.carry = check_carry(carry)
         self.gate_dtype = gate_dtype and keras.dtype_policies.get(gate_dtype)
         self.supports_masking = True

@@ -73,8 +73,8 @@ def reproduce_table(
 
     Example:
 
-    >>> from highway_keras import training
-    >>> rows = training.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
+    >>> from highway_keras import paper
+    >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
     is_chief = not distribute or data_parallel().is_chief
     cards = _cards(table, models)

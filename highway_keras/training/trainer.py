@@ -52,7 +52,8 @@ def fit(
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
-        model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`.
+        model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`. They
+            come before the recipe's `kernel_initializer`.
         verbose: Keras's; `"auto"` is a progress bar on a terminal and a line an epoch elsewhere.
         distribute: Whether to share each batch among all devices: those of this machine and, where
             `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them, of
@@ -88,10 +89,11 @@ def fit(
         "recipe": dataclasses.asdict(recipe),
     }
     keras.utils.set_random_seed(seed)
+    options = {"input_shape": images.input_shape, "classes": images.classes}
+    if recipe.kernel_initializer:
+        options["kernel_initializer"] = recipe.kernel_initializer
     with engine.scope():
-        network = card.build(
-            input_shape=images.input_shape, classes=images.classes, **(model_options or {})
-        )
+        network = card.build(**{**options, **(model_options or {})})
     folder = RunFolder(out or f"runs/{model}-{images.name}")
     with engine.writable(folder) as own_folder:
         run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine)
