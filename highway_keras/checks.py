@@ -1,4 +1,4 @@
-"""Checks of what a user passes. Each returns the value as the code wants it, or raises one line.
+"""Checks of what a user passes. Each returns the value in the form that the code needs, or raises.
 
 NumPy's integers and floats pass wherever Python's do; `True` is neither.
 """
@@ -19,9 +19,9 @@ def is_positive(value):
 
 
 def is_number(value):
-    """Return whether `value` is a finite real number, NumPy's included; `True` is none."""
-    right = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return right and math.isfinite(value)
+    """Return whether `value` is a finite real number, NumPy's included; `True` is not one."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and math.isfinite(value)
 
 
 def integer(name, value, least=None, most=None):
@@ -33,7 +33,7 @@ def integer(name, value, least=None, most=None):
 
 
 def positive_integer(name, value, none=None):
-    """Return `value` as an `int` of at least 1, or `None` where `none` says what that means."""
+    """Return `value` as an `int` of at least 1, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
     if not is_positive(value):
@@ -43,7 +43,7 @@ def positive_integer(name, value, none=None):
 
 
 def number(name, value, least=None, above=None, below=None, most=None, none=None):
-    """Return `value` if it is a number within the bounds, or `None` where `none` says its sense."""
+    """Return `value` if it is a number in bounds, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
     within = is_number(value) and _within(value, least, above, below, most)
@@ -90,7 +90,7 @@ def text(name, value):
 
 
 def existing_file(name, path):
-    """Return `path` as a `pathlib.Path` of a file that is there."""
+    """Return `path` as a `pathlib.Path` if it is that of a file."""
     path = pathlib.Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"`{name}` must be an existing file. Received: {name}={path}.")

@@ -91,8 +91,7 @@ def thin_mlp(
     if _is_stack(implementation, kind, depth):
         x = HighwayStack(depth - 1, **layer, **gate, name="highway")(x)
     else:
-        for index in range(1, depth):
-            x = _hidden_layer(x, kind, layer, gate, index)
+        x = _chain(x, depth - 1, kind, layer, gate)
     if include_top:
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
     model = keras.Model(inputs, x, name=name or name_of("thin_mlp", kind=kind, depth=depth))
@@ -110,8 +109,11 @@ def _is_stack(implementation, kind, depth):
     return by_default if implementation is None else implementation == "stack"
 
 
-def _hidden_layer(x, kind, layer, gate, index):
-    if kind == "highway":
-        return Highway(**layer, **gate, name=f"highway_{index}")(x)
-    h = keras.layers.Dense(**layer, name=f"{kind}_{index}")(x)
-    return keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
+def _chain(x, layers, kind, layer, gate):
+    for index in range(1, layers + 1):
+        if kind == "highway":
+            x = Highway(**layer, **gate, name=f"highway_{index}")(x)
+        else:
+            h = keras.layers.Dense(**layer, name=f"{kind}_{index}")(x)
+            x = keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
+    return x

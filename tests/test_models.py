@@ -423,6 +423,9 @@ def test_an_own_network_is_trained_analysed_and_exported(factory, tmp_path):
     created = models.create("own", weights=run.folder.best)
     for one, other in zip(created.get_weights(), saved.model.layers[-1].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+    register(factory=in_sequence if factory is small else small, name="other")
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("other", weights=run.folder.best)
     images = data.load("digits", limit=200)
     analysis.analyze(saved.model, images.x_train, images.y_train, out=tmp_path / "analysis")
     assert (tmp_path / "analysis" / "index.html").exists()
