@@ -107,7 +107,7 @@ def test_every_card_names_a_recipe():
         ({"bias_rate": -1}, "`bias_rate` must be a number at least 0"),
         ({"validation": 1.0}, "`validation` must be a number at least 0 and below 1"),
         ({"nesterov": "yes"}, "`nesterov` must be True or False. Received: nesterov='yes'"),
-        ({"schedule": "linear"}, "must be one of 'steps', 'exponential', 'cosine'. Received: .*linear"),
+        ({"schedule": "linear"}, "must be one of 'steps', 'exponential', 'cosine'. Received:"),
         ({"decay_epochs": 60}, "`decay_epochs` must be a tuple of rising .* Received: .*=60"),
         ({"decay_epochs": (20, 10)}, "`decay_epochs` must be a tuple of rising"),
         ({"decay_epochs": (0.5,)}, "`decay_epochs` must be a tuple of rising"),
@@ -127,7 +127,7 @@ def test_choose_recipe():
     assert training.choose_recipe(None, "highway-b").name == "cifar"
     assert training.choose_recipe(None, "thin-plain-50", "digits").name == "digits"
     assert training.choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
-    with pytest.raises(ValueError, match=r"must be one of 'thin', 'digits'.* Received: recipe='slow'"):
+    with pytest.raises(ValueError, match=r"one of 'thin', 'digits'.* Received: recipe='slow'"):
         training.choose_recipe("slow", "highway-b")
 
 
@@ -238,7 +238,7 @@ def test_sgd_goes_through_its_config():
     assert keras.optimizers.deserialize(config).get_config() == optimizer.get_config()
     with pytest.raises(ValueError, match=r"`l2` must be a number at least 0. Received: l2=-1"):
         CaffeSGD(l2=-1)
-    with pytest.raises(ValueError, match="`clip_norm` must be a number above 0, or None for no limit"):
+    with pytest.raises(ValueError, match="`clip_norm` must be a number above 0, or None for no"):
         CaffeSGD(clip_norm=0)
 
 
@@ -434,7 +434,8 @@ def test_a_run_is_not_overwritten(run):
     ("changes", "message"),
     [
         ({"seed": 1}, "seed: 0 -> 1"),
-        ({"epochs": 9}, "recipe: .*'epochs': 3.* -> .*'epochs': 9"),
+        ({"epochs": 9}, r"epochs: 3 -> 9\.$"),
+        ({"augmentation": ["mirror"]}, r"augmentation: \[\] -> \['mirror'\]"),
         ({"model_options": {"depth": 4}}, "model_options: {'depth': 3} -> {'depth': 4}"),
         ({"limit": 64}, "limit: 128 -> 64"),
     ],
@@ -442,6 +443,25 @@ def test_a_run_is_not_overwritten(run):
 def test_a_run_resumes_with_its_own_settings(run, changes, message):
     with pytest.raises(ValueError, match=f"the settings it was started with. {message}"):
         small_fit(run.folder.path, resume=True, **changes)
+
+
+def test_words_do_not_decide_a_training(tmp_path):
+    """Nor do attributes that recipes had not yet, if they have their defaults."""
+    folder = training.RunFolder(tmp_path)
+    recipe = dataclasses.asdict(get_recipe("digits"))
+    now = {"model": "thin-highway-10", "class_names": ["cat", "dog"], "recipe": recipe}
+    reworded = {"name": "old", "source": "Reworded.", "reasons": {"batch_size": "Reworded."}}
+    before = {**now, "class_names": ["Cat", "Dog"], "recipe": {**recipe, **reworded}}
+    before["recipe"].pop("clip_norm")
+    folder.open(before, resume=False)
+    folder.open(now, resume=True)
+    for changes in ({"clip_norm": 1.0}, {"preprocessing": ["gcn"]}):
+        with pytest.raises(ValueError, match=next(iter(changes))):
+            folder.open({**now, "recipe": {**recipe, **changes}}, resume=True)
+    with pytest.raises(ValueError, match=r"limit: None -> 3\.$"):
+        folder.open({**now, "limit": 3}, resume=True)
+    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\.$"):
+        folder.open({"recipe": recipe}, resume=True)
 
 
 def test_resuming_an_ended_run_gives_its_result(run):
