@@ -91,6 +91,7 @@ def reproduce_table(
             print(f"{card.name}, {recipe} recipe, {number}", flush=True)
         settings = {
             "model": card.name,
+            "model_options": {},
             "dataset": card.dataset,
             "limit": limit,
             "seed": run_seed,

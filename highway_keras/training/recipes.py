@@ -5,8 +5,11 @@ a test compares them.
 """
 
 import dataclasses
+import json
 
 from highway_keras import checks
+
+PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,3 +265,21 @@ RECIPES |= {
 def get_recipe(name):
     """The recipe of that name; an error lists those there are."""
     return RECIPES[checks.one_of("recipe", name, RECIPES)]
+
+
+def deciding(stored):
+    """Return what of a recipe decides the training, as it reads in `run.json`.
+
+    Args:
+        stored: A recipe from `run.json`. An attribute that came later has its default; an empty
+            dictionary stands for no recipe.
+    """
+    if not stored:
+        return {}
+    later = {
+        field.name: field.default
+        for field in dataclasses.fields(Recipe)
+        if field.default is not dataclasses.MISSING
+    }
+    whole = json.loads(json.dumps({**later, **stored}))
+    return {name: value for name, value in whole.items() if name not in PROSE}
