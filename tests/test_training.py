@@ -317,21 +317,22 @@ def test_order_depends_on_seed_and_epoch_alone(epochs_of):
     assert len(set(orders)) == len(orders)
 
 
-def test_epoch_seeds_repeat_dropout():
+def test_an_epoch_repeats_its_dropout(tmp_path):
     model = models.mnist_highway(2, input_shape=(12, 12, 1))
-    callback = EpochSeeds(seed=3)
-    callback.set_model(model)
+    seeds = [EpochSeeds(3), *Engine().stepping.callbacks(training.RunFolder(tmp_path), 3)]
+    callbacks = keras.callbacks.CallbackList(seeds, model=model)
     images = np.ones((4, 12, 12, 1), "float32")
 
     def outputs(epoch, calls=2):
-        callback.on_epoch_begin(epoch)
+        callbacks.on_epoch_begin(epoch)
+        callbacks.on_train_batch_begin(0)
         return [ops.convert_to_numpy(model(images, training=True)) for _ in range(calls)]
 
     first, other = outputs(5), outputs(6)
     np.testing.assert_array_equal(first, outputs(5))
     assert not np.allclose(first[0], first[1]) and not np.allclose(first, other)
     states = [v for v in model.variables if "seed_generator" in v.path]
-    callback.on_epoch_begin(0)
+    callbacks.on_epoch_begin(0)
     assert len({tuple(np.asarray(state)) for state in states}) == len(states) == 4
 
 

@@ -63,8 +63,7 @@ class Run:
         engine.check_batch(self.batch_size)
         steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
         self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, network], name=network.name),
-            steps_per_execution=steps_per_execution,
+            keras.Sequential([self.preprocess, network], name=network.name)
         )
         with engine.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
@@ -138,12 +137,13 @@ class Run:
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
-            *_tensorboard(self.folder),
+            *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self.complete, monitor, best),
         ]
 
     def _finish(self, rows, seconds):
-        chosen = keras.models.load_model(self.folder.best)
+        # Compiled anew: a run may have begun with a backend that takes many steps a call.
+        chosen = keras.models.load_model(self.folder.best, compile=False)
         loss, accuracy = evaluate(chosen, self.images)
         self.complete.save(self.folder.final)
         self._draw(rows)
@@ -168,10 +168,3 @@ def _scale_dropout(network, factor):
     for layer in network.layers:
         if isinstance(layer, keras.layers.Dropout):
             layer.rate *= factor
-
-
-def _tensorboard(folder):
-    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
-    if keras.backend.backend() != "tensorflow":
-        return []
-    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
