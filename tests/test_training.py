@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -53,12 +54,13 @@ AUTHORS = {
 AUTHORS_BOTH = {"batch_size": 100, "momentum": 0.9, "nesterov": True, "schedule": "steps"}
 AUTHORS_BOTH |= {"decay": 0.1, "l2": 0.001, "classifier_l2": 10, "bias_rate": 2, "validation": 0}
 AUTHORS_BOTH |= {"clip_norm": None, "dropout": 1, "kernel_initializer": None}
+AUTHORS_BOTH |= {"dtype_policy": "float32"}
 # Of the thin networks the paper says so much: SGD with momentum, a rate that decays exponentially,
 # the axis of Figure 1, normalized starts. It names no penalty, and what it searched over is open.
 OPEN = "open"
 THIN = {"epochs": 400, "schedule": "exponential", "decay_epochs": (), "kernel_initializer": None}
 THIN |= {"nesterov": False, "augmentation": (), "clip_norm": None, "dropout": 1, "l2": 0}
-THIN |= {"classifier_l2": 10, "bias_rate": 1}
+THIN |= {"classifier_l2": 10, "bias_rate": 1, "dtype_policy": "float32"}
 THIN |= dict.fromkeys(("batch_size", "learning_rate", "momentum", "decay"), OPEN)
 THIN |= dict.fromkeys(("preprocessing", "validation"), OPEN)
 FOLLOWS = {"thin": THIN, "digits": THIN}
@@ -544,3 +546,49 @@ def test_runs_must_be_a_positive_integer(runs):
 def test_summary():
     assert training.summary([0.99431]) == "99.43"
     assert training.summary([0.99, 0.98, 0.97]) == "99.00 (98.00 ± 1.00)"
+
+
+def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
+    sizes = {"epochs": 2, "limit": 200, "verbose": 0}
+    result = training.fit(
+        "thin-highway-10", "digits", out=tmp_path / "run", dtype_policy="mixed_bfloat16", **sizes
+    )
+    settings = result.folder.read_json()
+    assert settings["recipe"]["dtype_policy"] == "mixed_bfloat16"
+    saved = keras.models.load_model(result.folder.best)
+    network = saved.layers[-1]
+    assert {layer.compute_dtype for layer in network.layers} == {"float32"}
+    assert {str(weight.dtype) for weight in network.weights} == {"float32"}
+    trained = []
+    with h5py.File(result.folder.state) as state:
+        state.visititems(
+            lambda _, item: trained.append(item[()]) if hasattr(item, "dtype") else None
+        )
+    for weight in network.get_weights():
+        assert any(np.array_equal(weight, array) for array in trained)
+    assert keras.config.dtype_policy().name == "float32"  # of the process, as it was
+    again = training.fit(
+        "thin-highway-10",
+        "digits",
+        out=tmp_path / "run",
+        resume=True,
+        dtype_policy="mixed_bfloat16",
+        **sizes,
+    )
+    assert again.test_accuracy == result.test_accuracy
+    with pytest.raises(ValueError, match=r"dtype_policy.*mixed_bfloat16"):
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", resume=True, **sizes)
+
+
+def test_half_the_bits_train_in_bfloat16(tmp_path, monkeypatch):
+    seen = []
+    fit = keras.Model.fit
+
+    def watch(model, *arguments, **options):
+        seen.append({layer.compute_dtype for layer in model.layers})
+        return fit(model, *arguments, **options)
+
+    monkeypatch.setattr(keras.Model, "fit", watch)
+    sizes = {"epochs": 1, "limit": 100, "verbose": 0, "out": tmp_path / "run"}
+    training.fit("thin-highway-10", "digits", dtype_policy="mixed_bfloat16", **sizes)
+    assert "bfloat16" in seen[0]

@@ -12,6 +12,9 @@ from highway_keras import checks
 PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
 
 
+DTYPE_POLICIES = ("float32", "mixed_bfloat16")
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """Everything that decides how a network is trained, besides its data and its seed.
@@ -38,6 +41,8 @@ class Recipe:
         preprocessing: Steps of `highway_keras.data.preprocessor`, in order.
         augmentation: Steps of `highway_keras.data.augmenter`, in order.
         validation: Share of the training images that is held out to choose by.
+        dtype_policy: What training computes in: `"float32"`, or `"mixed_bfloat16"` with weights in
+            float32. Saved networks compute in float32 either way.
         reasons: Why a number differs from its source, by attribute.
     """
 
@@ -60,6 +65,7 @@ class Recipe:
     preprocessing: tuple = ("scale",)
     augmentation: tuple = ()
     validation: float = 0.1
+    dtype_policy: str = "float32"
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -73,6 +79,7 @@ class Recipe:
                 f"network's own. Received: kernel_initializer={self.kernel_initializer!r}."
             )
         checks.flag("nesterov", self.nesterov)
+        checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
         checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
         _check_decay_epochs(self.decay_epochs)
 
