@@ -7,6 +7,7 @@ from highway_keras.cli.shared import (
     add_dataset,
     add_distribute,
     add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
     print_table,
@@ -188,6 +189,7 @@ def _add_table(experiments, name, summary):
         help="the authors' solver, or a fraction of its epochs (default: authors)",
     )
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
+    add_jobs(command)
     command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
     add_dtype_policy(command)
@@ -211,6 +213,7 @@ def _table(options):
             models=options.model,
             epochs=options.epochs,
             dtype_policy=options.dtype_policy,
+            jobs=options.jobs,
             limit=options.limit,
             seed=options.seed,
             out=options.out,

@@ -106,27 +106,6 @@ def fit(
             return dataclasses.replace(run.train(), folder=folder)
 
 
-def fit_runs(model, runs, out=None, seed=0, **arguments):
-    """Trains `runs` times, with the seeds from `seed` on; several runs get a subfolder each.
-
-    Args:
-        model: Registered name.
-        runs: Number of runs, a positive integer.
-        out: Folder; the runs are in `OUT/seed-0`, `OUT/seed-1`, ... if there are several.
-        seed: Seed of the first run.
-        **arguments: As for `fit`.
-
-    Returns:
-        A list of `Result`.
-    """
-    checks.positive_integer("runs", runs)
-    if runs == 1:
-        return [fit(model, out=out, seed=seed, **arguments)]
-    out = out or f"runs/{model}-{runs}-runs"
-    seeds = range(seed, seed + runs)
-    return [fit(model, out=f"{out}/seed-{s}", seed=s, **arguments) for s in seeds]
-
-
 @contextlib.contextmanager
 def _computing_in(dtype_policy):
     before = keras.config.dtype_policy()
