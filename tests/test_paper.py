@@ -107,9 +107,16 @@ def test_the_best_rate_of_each_start_is_reported():
         for rates in ((0.01,), (1e-6, 0.01, 1e9))
     )
     assert len(one) == len({case[:3] for case in one}) == 2 * 3 * 3
-    assert {case[3] for case in three} == {0.01}
+    assert {case[4] for case in three} == {0.01}
     for alone, best in zip(one, three, strict=True):
-        assert alone[:3] == best[:3] and best[4] == pytest.approx(alone[4], rel=1e-4)
+        assert alone[:4] == best[:4] and best[5] == pytest.approx(alone[5], rel=1e-4)
+
+
+def test_a_start_from_which_every_training_diverges_has_no_rate():
+    x, y = small_images()
+    x = np.concatenate([x, x], axis=-1)  # a plain network of 71 units wants as many inputs
+    found = zero_mean_starts.train_from_starts("plain", 3, x, y, 2, 20, rates=(1e30,))
+    assert {case[3:] for case in found if case[0] == "relu"} == {("", "", math.inf)}
 
 
 @pytest.mark.parametrize(("activation", "gain"), [("tanh", 1), ("relu", 2)])

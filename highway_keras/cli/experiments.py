@@ -166,7 +166,8 @@ def _starts(options):
         out=options.out,
         data_dir=options.data_dir,
     )
-    _print_columns(rows, ("kind", "activation", "start", "scale", "learning_rate", "loss"))
+    keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
+    _print_columns(rows, keys)
     print(f"saved {options.out}")
 
 
