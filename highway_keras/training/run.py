@@ -8,7 +8,7 @@ import numpy as np
 
 from highway_keras import data
 from highway_keras.training.batches import plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve
 from highway_keras.training.curves import plot_curves
 from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
 from highway_keras.training.folder import RunFolder
@@ -52,9 +52,11 @@ class Run:
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
         engine: The `Engine` in whose scope the network was built.
+        test_curve: Whether to record the test images' loss and accuracy after every epoch, too.
     """
 
-    def __init__(self, network, images, recipe, folder, seed, verbose, engine):
+    def __init__(self, network, images, recipe, folder, seed, verbose, engine, test_curve=False):
+        self.test_curve = test_curve
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
         _scale_dropout(network, recipe.dropout)
@@ -136,6 +138,7 @@ class Run:
         return [
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
+            *([TestCurve(self.complete, self.images)] if self.test_curve else []),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self.complete, monitor, best),
