@@ -80,6 +80,15 @@ def flag(name, value):
     return value
 
 
+def text(name, value):
+    """Return `value` if it is a string that is not empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string. Received: {name}={value!r}.")
+    if not value.strip():
+        raise ValueError(f"`{name}` must not be empty. Received: {name}={value!r}.")
+    return value
+
+
 def existing_file(name, path):
     """Return `path` as a `pathlib.Path` of a file that is there."""
     path = pathlib.Path(path).expanduser()

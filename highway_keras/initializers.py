@@ -1,7 +1,11 @@
-"""The initial value of the transform gate's bias."""
+"""The start of the transform gate's bias."""
+
+from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -14,14 +18,14 @@ class TransformBias(keras.initializers.Initializer):
     """A negative constant: the transform gate starts nearly closed, the layer nearly an identity.
 
     With a zero-mean gate kernel the gate starts around `T = sigmoid(value)`: 0.269, 0.119 and
-    0.047 for -1, -2 and -3. Gradients then flow along the carry path from the first step on,
-    whatever the depth.
+    0.047 for -1, -2 and -3. Gradients then flow along the carry path from the first step on; the
+    deeper the network, the more negative the value has to be.
 
     Args:
         value: A negative number. The paper searches -1 to -10 (section 3.1).
 
     Raises:
-        TypeError: If `value` is no number.
+        TypeError: If `value` is not a number.
         ValueError: If `value` is not negative, or not finite.
 
     Example:
@@ -33,7 +37,7 @@ class TransformBias(keras.initializers.Initializer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.2.
     """
 
-    def __init__(self, value=-2.0):
+    def __init__(self, value: float = -2.0):
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"`value` must be a negative number. Received: value={value!r}.")
         if not (checks.is_number(value) and value < 0):
@@ -46,8 +50,10 @@ class TransformBias(keras.initializers.Initializer):
         self.value = float(value)
 
     @classmethod
-    def for_depth(cls, depth):
-        """The paper's guideline: -1, -2, -3 for depths of about 10, 20, 30, and on along that line.
+    def for_depth(cls, depth: int) -> TransformBias:
+        """Return the start that the paper advises for convolutional networks of a depth.
+
+        It gives -1, -2 and -3 for about 10, 20 and 30 layers; other depths lie on that line.
 
         Args:
             depth: Number of layers of the network, a positive integer.
@@ -64,11 +70,13 @@ class TransformBias(keras.initializers.Initializer):
         return {"value": self.value}
 
 
-def get(identifier):
-    """Like `keras.initializers.get`; a plain number stands for that constant.
+def get(
+    identifier: float | str | Callable[..., Any] | dict[str, Any] | None,
+) -> keras.initializers.Initializer | Callable[..., Any] | None:
+    """Return an initializer as `keras.initializers.get` does, or the constant that a number states.
 
     A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`
-    (gates held open are of use in tests and analyses).
+    (tests and analyses hold gates open).
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
         value = float(identifier)

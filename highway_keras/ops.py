@@ -1,10 +1,16 @@
-"""The highway operation on given tensors. This is the one place where the gating formula stands."""
+"""The highway operation on given tensors: the one place where the gating formula stands."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
 
 from keras import ops
 
+Tensor: TypeAlias = Any  # of the backend, symbolic, or what Keras converts to one
 
-def highway(x, h, t, c=None):
-    """Mixes a block state into its input through a transform and a carry gate.
+
+def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
+    """Mix a block state into its input through a transform and a carry gate.
 
     Eq. 2 of the paper, `y = h * t + x * c`; without `c` its coupled form, Eq. 3,
     `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication fewer, and
@@ -51,5 +57,5 @@ def _check_shapes(**tensors):
 
 
 def _agree(a, b):
-    """Whether two static shapes can be equal; an unknown size (`None`) agrees with any."""
+    """Return whether two static shapes can be equal; an unknown size (`None`) agrees with any."""
     return len(a) == len(b) and all(m == n or None in (m, n) for m, n in zip(a, b, strict=True))

@@ -1,5 +1,9 @@
 """Stochastic gradient descent as the authors' solver defines it."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -11,17 +15,17 @@ CLASSIFIER = "predictions"
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class CaffeSGD(keras.optimizers.SGD):
-    """SGD with momentum, an L2 penalty in the gradient, and its own pace for biases.
+    """SGD with momentum, an L2 penalty in the gradient, and a learning rate for biases.
 
     ```
-    gradient *= min(1, clip_norm / norm)   of all gradients together, where it is given
-    g  = gradient + l2 * w        for kernels; 10 l2 for the classifier's; biases: no penalty
-    v  = momentum * v - rate * g  biases: twice the rate
-    w += v                        with Nesterov: w += momentum * v - rate * g
+    gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
+    g = gradient + l2 * w                 # kernels; the classifier's: classifier_l2 * l2; biases: 0
+    v = momentum * v - rate * g           # biases: bias_rate * rate
+    w += v                                # nesterov=True: w += momentum * v - rate * g
     ```
 
-    Keras's own `weight_decay` is decoupled from the gradient, so momentum does not accumulate it;
-    Caffe's is part of the gradient. The penalty stays out of the reported loss, as in Caffe.
+    Keras's `weight_decay` is decoupled from the gradient, so momentum does not accumulate it;
+    Caffe's is part of the gradient. The reported loss leaves the penalty out, as in Caffe.
     The classifier is the layer named `predictions`.
 
     Args:
@@ -29,11 +33,14 @@ class CaffeSGD(keras.optimizers.SGD):
         momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
         l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
-        classifier_l2: Factor on `l2` for the classifier's kernel.
-        bias_rate: Factor on the learning rate of all biases.
+        classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
+        bias_rate: Factor on the learning rate of all biases, at least 0.
         clip_norm: Largest norm of all gradients together, without the penalty; `None` for no
             limit. On several devices it is the norm for the whole batch.
-        **kwargs: The arguments of `keras.optimizers.SGD`.
+        **kwargs: The other arguments of `keras.optimizers.SGD`.
+
+    Raises:
+        ValueError: If a factor is negative, or `clip_norm` is not positive.
 
     Example:
 
@@ -47,14 +54,14 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def __init__(
         self,
-        learning_rate=0.01,
-        momentum=0.0,
-        nesterov=False,
-        l2=0.0,
-        classifier_l2=10.0,
-        bias_rate=2.0,
-        clip_norm=None,
-        **kwargs,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        l2: float = 0.0,
+        classifier_l2: float = 10.0,
+        bias_rate: float = 2.0,
+        clip_norm: float | None = None,
+        **kwargs: Any,
     ):
         super().__init__(learning_rate, momentum=momentum, nesterov=nesterov, **kwargs)
         self.l2 = float(checks.number("l2", l2, least=0))
@@ -64,7 +71,7 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def build(self, variables):
         super().build(variables)
-        self._paces = [self._pace(variable.path) for variable in variables]
+        self._factors = [self._rate_and_l2(variable.path) for variable in variables]
 
     def apply(self, grads, trainable_variables=None):
         if self.clip_norm is not None:
@@ -72,13 +79,13 @@ class CaffeSGD(keras.optimizers.SGD):
         return super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        rate, l2 = self._paces[self._get_variable_index(variable)]
+        rate, l2 = self._factors[self._get_variable_index(variable)]
         if l2:
             gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
         super().update_step(gradient, variable, learning_rate * rate)
 
-    def _pace(self, path):
-        """The factor on the learning rate and the penalty for the weight of that path."""
+    def _rate_and_l2(self, path):
+        """Return the factor on the learning rate, and the penalty, for the weight of that path."""
         *_, layer, weight = ("", *path.split("/"))
         if weight.endswith("bias"):
             return self.bias_rate, 0.0
@@ -86,11 +93,11 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def get_config(self):
         names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
-        own = {name: getattr(self, name) for name in names}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def _clipped(gradients, most):
+    """Return the gradients, scaled down together where their norm is above `most`."""
     # Keras's `global_clipnorm` takes the norm on each TensorFlow replica, of its share alone.
     squares = [ops.sum(ops.square(gradient)) for gradient in shim.summed(gradients)]
     norm = ops.sqrt(sum(squares))

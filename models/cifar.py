@@ -5,9 +5,10 @@ import keras
 from highway_keras.layers import ConvHighway2D, Maxout
 from highway_keras.models.cards import name_of
 from highway_keras.models.parts import (
-    FAN_IN,
+    AUTHORS_KERNEL,
     check_image_shape,
     dropout,
+    fresh,
     normal,
     pool_features,
     predictions,
@@ -20,6 +21,7 @@ HIGHWAY_B = ((32,) * 5, (80,) * 6, (128,) * 6)
 HIGHWAY_C = ((32,) * 10, (64,) * 10, (96,) * 10)
 FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
 FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
+MAXOUT_KERNEL = "lecun_uniform"
 
 
 def highway_a(transform_bias=-1.0, **options):
@@ -53,22 +55,30 @@ def highway_gap(classes=10, transform_bias=-2.0, **options):
     # Their first kernel is "gaussian" without a `std`, which Caffe takes as 1; and only their
     # CIFAR-10 classifier is normal.
     stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(1.0))
-    top = FAN_IN if classes == 100 else normal(0.05)
+    top = None if classes == 100 else normal(0.05)
     name = name_of("highway_gap", classes=classes)
     options = {"name": name, "classifier_kernel": top, **options}
     return cifar_network(stages, average_head, classes=classes, **options)
 
 
-def fitnet_a(**options):
-    """Fitnet A of Table 2, 11 maxout layers, without hints; options as in `cifar_network`."""
-    options = {"name": name_of("fitnet_a"), **options}
-    return cifar_network(maxout_stages(FITNET_A), maxout_head, **options)
+def fitnet_a(kernel_initializer=None, **options):
+    """Fitnet A of Table 2, 11 maxout layers, without hints; options as in `cifar_network`.
+
+    Not the authors' network, so not their start: kernels are uniform with variance 1 / fan-in by
+    default. The larger of two such units has the second moment of one, so that a signal keeps its
+    size; with 2 / fan-in it doubles in every layer.
+    """
+    return _fitnet(FITNET_A, kernel_initializer, **{"name": name_of("fitnet_a"), **options})
 
 
-def fitnet_b(**options):
-    """Fitnet B of Table 2, 19 maxout layers, without hints; options as in `cifar_network`."""
-    options = {"name": name_of("fitnet_b"), **options}
-    return cifar_network(maxout_stages(FITNET_B), maxout_head, **options)
+def fitnet_b(kernel_initializer=None, **options):
+    """Fitnet B of Table 2, 19 maxout layers, without hints; start and options as in `fitnet_a`."""
+    return _fitnet(FITNET_B, kernel_initializer, **{"name": name_of("fitnet_b"), **options})
+
+
+def _fitnet(widths, kernel_initializer, **options):
+    kernel = kernel_initializer or MAXOUT_KERNEL
+    return cifar_network(maxout_stages(widths), maxout_head, kernel_initializer=kernel, **options)
 
 
 def cifar_network(
@@ -78,7 +88,8 @@ def cifar_network(
     input_shape=(32, 32, 3),
     classes=10,
     classifier_activation="softmax",
-    classifier_kernel=FAN_IN,
+    kernel_initializer=None,
+    classifier_kernel=None,
     include_top=True,
     pooling=None,
     weights=None,
@@ -87,14 +98,18 @@ def cifar_network(
     """The frame of all CIFAR networks: stages with max-pooling between them, a head, a softmax.
 
     Args:
-        stages: Functions from tensor to tensor.
-        head: Function from the last stage's maps to the features that are classified.
+        stages: Functions from a tensor, a name and the start of kernels to a tensor.
+        head: Function from the last stage's maps and the start of kernels to the features that are
+            classified.
         dropout_rate: Dropout on the input, behind each pooling and before the classifier: the
             authors' 0.2 for the network of Table 3, taken over for the others.
         input_shape: (height, width, channels), sides of at least 32.
         classes: Number of classes.
         classifier_activation: Activation of the top; `None` returns logits.
-        classifier_kernel: Initializer of the top's kernel.
+        kernel_initializer: Start of all kernels that the network does not start in a way of its
+            own, gates included. Default: the authors', normal with variance 2 / fan-in. Without a
+            seed every kernel has its own draw.
+        classifier_kernel: Start of the top's kernel; default: as the others.
         include_top: Whether the network ends in head and classifier.
         pooling: Without the top: `"avg"`, `"max"` or `None`, as in `keras.applications`.
         weights: `None`, or the path of a weights file.
@@ -110,21 +125,22 @@ def cifar_network(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
     inputs = keras.Input(check_image_shape(input_shape, least=32), name="images")
+    kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, dropout_rate, "input_dropout")
     for index, stage in enumerate(stages, start=1):
         if index > 1:
             x = keras.layers.MaxPooling2D(2, name=f"stage{index - 1}_pool")(x)
             x = dropout(x, dropout_rate, f"stage{index - 1}_dropout")
-        x = stage(x, f"stage{index}")
+        x = stage(x, f"stage{index}", kernel)
     if include_top:
-        x = dropout(head(x), dropout_rate, "head_dropout")
-        x = predictions(x, classes, classifier_activation, classifier_kernel)
+        x = dropout(head(x, kernel), dropout_rate, "head_dropout")
+        x = predictions(x, classes, classifier_activation, classifier_kernel or kernel)
     else:
         x = pool_features(x, pooling)
     return load_weights(keras.Model(inputs, x, name=name), weights)
 
 
-def convolution(filters, size, name, activation="relu", kernel_initializer=FAN_IN):
+def convolution(filters, size, name, kernel_initializer, activation="relu"):
     return keras.layers.Conv2D(
         filters,
         size,
@@ -135,34 +151,41 @@ def convolution(filters, size, name, activation="relu", kernel_initializer=FAN_I
     )
 
 
-def highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=FAN_IN):
-    """The first layer of a stage is plain and changes the width, the others are highway layers."""
+def highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=None):
+    """The first layer of a stage is plain and changes the width, the others are highway layers.
 
-    def stage(x, name, width, layers, kernel):
-        x = convolution(width, 3, f"{name}_plain", kernel_initializer=kernel)(x)
+    Args:
+        widths: Width of every layer, a sequence a stage.
+        transform_bias: Start of the transform gates' biases.
+        kernel_sizes: Sizes that the highway layers of a stage take in turn.
+        first_kernel: Start of the network's first kernel; default: as the others.
+    """
+
+    def stage(x, name, kernel, width, layers, first):
+        x = convolution(width, 3, f"{name}_plain", first or kernel)(x)
         for index in range(1, layers):
             x = ConvHighway2D(
                 width,
                 kernel_sizes[(index - 1) % len(kernel_sizes)],
-                kernel_initializer=FAN_IN,
-                transform_kernel_initializer=FAN_IN,
+                kernel_initializer=kernel,
+                transform_kernel_initializer=kernel,
                 transform_bias_initializer=transform_bias,
                 name=f"{name}_highway{index}",
             )(x)
         return x
 
     def bind(index, widths):
-        kernel = FAN_IN if index else first_kernel
-        return lambda x, name: stage(x, name, widths[0], len(widths), kernel)
+        first = None if index else first_kernel
+        return lambda x, name, kernel: stage(x, name, kernel, widths[0], len(widths), first)
 
     return [bind(index, stage_widths) for index, stage_widths in enumerate(widths)]
 
 
 def maxout_stages(widths):
     def bind(stage_widths):
-        def stage(x, name):
+        def stage(x, name, kernel):
             for index, width in enumerate(stage_widths, start=1):
-                x = convolution(2 * width, 3, f"{name}_conv{index}", activation=None)(x)
+                x = convolution(2 * width, 3, f"{name}_conv{index}", kernel, activation=None)(x)
                 x = Maxout(2, name=f"{name}_maxout{index}")(x)
             return x
 
@@ -172,17 +195,17 @@ def maxout_stages(widths):
 
 
 def dense_head(units):
-    def head(x):
+    def head(x, kernel):
         x = _flat_pool(x)
-        return keras.layers.Dense(units, activation="relu", kernel_initializer=FAN_IN, name="head")(
+        return keras.layers.Dense(units, activation="relu", kernel_initializer=kernel, name="head")(
             x
         )
 
     return head
 
 
-def maxout_head(x):
-    x = keras.layers.Dense(1000, kernel_initializer=FAN_IN, name="head")(_flat_pool(x))
+def maxout_head(x, kernel):
+    x = keras.layers.Dense(1000, kernel_initializer=kernel, name="head")(_flat_pool(x))
     return Maxout(2, name="head_maxout")(x)
 
 
@@ -191,6 +214,6 @@ def _flat_pool(x):
     return keras.layers.Flatten(name="flatten")(x)
 
 
-def average_head(x):
-    x = convolution(100, 1, "head")(x)
+def average_head(x, kernel):
+    x = convolution(100, 1, "head", kernel)(x)
     return keras.layers.GlobalAveragePooling2D(name="head_pool")(x)

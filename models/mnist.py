@@ -5,9 +5,10 @@ import keras
 from highway_keras.layers import ConvHighway2D
 from highway_keras.models.cards import name_of
 from highway_keras.models.parts import (
-    FAN_IN,
+    AUTHORS_KERNEL,
     check_image_shape,
     dropout,
+    fresh,
     normal,
     pool_features,
     predictions,
@@ -22,6 +23,7 @@ INPUT_DROPOUT = 0.2
 def mnist_highway(
     width=16,
     transform_bias=-1.0,
+    kernel_initializer=None,
     input_shape=(28, 28, 1),
     classes=10,
     classifier_activation="softmax",
@@ -38,6 +40,8 @@ def mnist_highway(
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
         transform_bias: Start of the transform gates' biases.
+        kernel_initializer: Start of all kernels but the classifier's, gates included. Default: the
+            authors', normal with variance 2 / fan-in. Without a seed every kernel has its own draw.
         input_shape: (height, width, channels), sides of at least 12.
         classes: Number of classes.
         classifier_activation: Activation of the top; `None` returns logits.
@@ -63,15 +67,16 @@ def mnist_highway(
         Caffe definition.
     """
     inputs = keras.Input(check_image_shape(input_shape, least=12), name="images")
+    kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, INPUT_DROPOUT, "input_dropout")
-    x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=FAN_IN, name="plain")(x)
+    x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
     for stage, (layers, pool, rate) in enumerate(STAGES, start=1):
         for index in range(1, layers + 1):
             x = ConvHighway2D(
                 width,
                 3,
-                kernel_initializer=FAN_IN,
-                transform_kernel_initializer=FAN_IN,
+                kernel_initializer=kernel,
+                transform_kernel_initializer=kernel,
                 transform_bias_initializer=transform_bias,
                 name=f"stage{stage}_highway{index}",
             )(x)

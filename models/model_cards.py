@@ -1,4 +1,4 @@
-"""The model card of trained weights, as Markdown, from their entry in the index."""
+"""Model cards: what to know of trained weights, as Markdown, from their entry in the index."""
 
 import statistics
 
@@ -28,7 +28,7 @@ DATA = {
 
 
 def card_text(name, dataset):
-    """The model card of weights that come with the package, as Markdown.
+    """Return the model card of weights that come with the package, as Markdown.
 
     Args:
         name: Registered name.
@@ -46,11 +46,11 @@ def card_text(name, dataset):
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
     rows = {
-        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, after "
+        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
+        f"{card.multiplications:,} multiplications an image, after "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Data": f"{source} None of the images are in this package.",
-        "Trained on": f"{entry['images']} training images, preprocessed by "
-        f"{', '.join(entry['preprocessing'])}",
+        "Trained on": _images(entry),
         "Recipe": f"`{entry['recipe']}`, {entry['epochs']} epochs",
         "Test accuracy": _accuracy(entry),
         "The paper's": f"{card.paper} %" if card.paper else "not given",
@@ -64,6 +64,15 @@ def card_text(name, dataset):
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
     return f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n{_usage(name, dataset)}"
+
+
+def _images(entry):
+    text = (
+        f"{entry['images']:,} training images, preprocessed by {', '.join(entry['preprocessing'])}"
+    )
+    if entry["held_out"]:
+        text += f"; {entry['held_out']:,} others held out to choose the epoch by"
+    return text
 
 
 def _accuracy(entry):

@@ -7,7 +7,7 @@ import keras
 from highway_keras import checks
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.models.cards import name_of
-from highway_keras.models.parts import predictions
+from highway_keras.models.parts import fresh, predictions
 from highway_keras.models.weight_files import load_weights
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
@@ -23,6 +23,7 @@ def thin_mlp(
     units=None,
     activation="tanh",
     transform_bias=None,
+    kernel_initializer=None,
     input_shape=(28, 28, 1),
     classes=10,
     classifier_activation="softmax",
@@ -39,8 +40,6 @@ def thin_mlp(
     residual  y = x + H(x)                            71 units
     ```
 
-    Weights of H and T start "normalized" as in the paper: Glorot for tanh, He for ReLU.
-
     Args:
         depth: Number of hidden layers, the plain first one included.
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -49,6 +48,8 @@ def thin_mlp(
         transform_bias: Start of the transform gates' biases; the paper searches -1 to -10.
             Default: `-log(depth)`, a gate of `1 / (depth + 1)`. The carry path then hands on a
             good third of the input's amplitude at any depth, `(1 - 1 / n) ** n`.
+        kernel_initializer: Start of the kernels of H and of the plain layer. Default: "normalized"
+            as in the paper, Glorot for tanh and He for ReLU. Those of the gates always are.
         input_shape: Shape of one input; it is flattened.
         classes: Number of classes.
         classifier_activation: Activation of the top; `None` returns logits.
@@ -78,12 +79,13 @@ def thin_mlp(
     units = checks.positive_integer("units", units, none="the kind's own width") or UNITS[kind]
     if transform_bias is None:
         transform_bias = -math.log(depth)
+    normalized = "he_uniform" if activation == "relu" else "glorot_uniform"
     options = {
         "activation": activation,
-        "kernel_initializer": "he_uniform" if activation == "relu" else "glorot_uniform",
+        "kernel_initializer": fresh(kernel_initializer or normalized),
     }
     gate = {
-        "transform_kernel_initializer": options["kernel_initializer"],
+        "transform_kernel_initializer": normalized,
         "transform_bias_initializer": transform_bias,
     }
     inputs = keras.Input(input_shape, name="images")

@@ -1,15 +1,18 @@
 """What every layer must do, checked on one row of the table; and gradients on any backend."""
 
+import inspect
 import json
 
 import keras
 import numpy as np
 from keras import ops
-from layer_cases import GATED
+from layer_cases import DEFAULTS, GATED
+
+from highway_keras.layers.options import OPTIONS, PREFIXES
 
 
 def check_layer(case, folder):
-    """Runs every check on the layer of `case`; `folder` takes its saved model."""
+    """Run every check on the layer of `case`; `folder` takes its saved model."""
     x = standard_normal(case.input_shape)
     check_parameters(case)
     check_config(case)
@@ -20,6 +23,7 @@ def check_layer(case, folder):
     check_fit(case, x)
     check_gradients(case, x)
     if case in GATED:
+        check_signature(case)
         check_gate(case, x)
     if len(case.input_shape) == 3 and case.input_shape[1] == case.expected_shape[1]:
         check_mask(case, x)
@@ -94,6 +98,17 @@ def check_gradients(case, x):
         assert np.any(gradient != 0), variable.path
 
 
+def check_signature(case):
+    """Every option is an argument of its own, with the table's default, and is saved."""
+    parameters = inspect.signature(case.layer).parameters
+    defaults = DEFAULTS[case.layer]
+    assert {name: parameters[name].default for name in defaults} == defaults
+    saved = set(case.make().get_config())
+    options = {prefix + option for prefix in PREFIXES for option in OPTIONS}
+    assert options & saved <= set(defaults)
+    assert set(defaults) - {"activity_regularizer"} <= saved  # Keras saves that one where it is set
+
+
 def check_gate(case, x):
     layer = case.make()
     outputs, gate = (array(z) for z in layer(x, return_gate=True))
@@ -117,7 +132,7 @@ def check_mask(case, x):
 
 
 class MaskProbe(keras.Layer):
-    """Returns the mask that reaches it."""
+    """A layer that returns the mask that reaches it."""
 
     supports_masking = True
 
@@ -147,13 +162,13 @@ def standard_normal(shape, seed=0):
 
 
 def array(tensor):
-    """A tensor of any dtype as a NumPy array of numbers that NumPy knows."""
+    """Return a tensor of any dtype as a NumPy array of numbers that NumPy knows."""
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     return ops.convert_to_numpy(ops.cast(tensor, "float32") if dtype == "bfloat16" else tensor)
 
 
 def layer_gradients(layer, x, weighting):
-    """The gradients of `sum(weighting * layer(x))`: one a trainable variable, then that of `x`."""
+    """Return the gradients of `sum(weighting * layer(x))` by the trainable variables, then `x`."""
     fixed = [v.value for v in layer.non_trainable_variables]
 
     def function(*values):
@@ -164,7 +179,7 @@ def layer_gradients(layer, x, weighting):
 
 
 def gradients(function, *values):
-    """The gradients of a scalar function with respect to each of its arguments, in NumPy."""
+    """Return the gradients of a scalar function with respect to its arguments, in NumPy."""
     values = [ops.convert_to_tensor(v) for v in values]
     if keras.backend.backend() == "jax":
         import jax
@@ -178,5 +193,8 @@ def gradients(function, *values):
             result = function(*values)
         results = tape.gradient(result, values)
     else:
-        raise NotImplementedError(f"No gradients here for {keras.backend.backend()}.")
+        import torch
+
+        values = [v.detach().clone().requires_grad_() for v in values]
+        results = torch.autograd.grad(function(*values), values, allow_unused=True)
     return [None if g is None else ops.convert_to_numpy(g) for g in results]

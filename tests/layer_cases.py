@@ -50,9 +50,35 @@ class Case(NamedTuple):
         return 1 if data_format == "channels_first" else -1
 
 
+# Every option with its default. It stands for H under this name, for the gates under their prefix.
+BLOCK_OPTIONS = {
+    "activation": "relu",
+    "kernel_initializer": "glorot_uniform",
+    "bias_initializer": "zeros",
+    "kernel_regularizer": None,
+    "bias_regularizer": None,
+    "kernel_constraint": None,
+    "bias_constraint": None,
+}
+GATE_OPTIONS = {
+    **{f"transform_{option}": None for option in BLOCK_OPTIONS},
+    **{f"carry_{option}": None for option in BLOCK_OPTIONS},
+    "transform_activation": "sigmoid",
+    "transform_bias_initializer": -2.0,
+    "carry_activation": "sigmoid",
+    "carry": "coupled",
+    "activity_regularizer": None,
+}
+DEFAULTS = {
+    Highway: {**BLOCK_OPTIONS, **GATE_OPTIONS, "use_bias": True},
+    HighwayWrapper: GATE_OPTIONS,
+}
+DEFAULTS |= dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), DEFAULTS[Highway])
+DEFAULTS[HighwayStack] = {**DEFAULTS[Highway], "transform_bias_initializer": None}  # by its depth
+
 FIRST = {"data_format": "channels_first"}
 LEARNED = {"carry": "learned"}
-# H and T each with a regularizer and a constraint of its own.
+# H and T each with another regularizer and another constraint.
 SEPARATE = {
     "kernel_regularizer": keras.regularizers.L2(0.01),
     "bias_regularizer": "l1",

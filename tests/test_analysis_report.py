@@ -132,6 +132,29 @@ def test_a_lesion_without_errors_has_a_place_on_the_logarithmic_axis():
     assert axis.get_lines()[0].get_ydata()[0] == 0.5
 
 
+@pytest.mark.parametrize("worst, scale", [(0.5, "log"), (0.03, "linear")])
+def test_the_axis_of_the_lesions_says_what_it_is(worst, scale):
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0.02, worst]), 0.02, 0.02, 2000)
+    (axis,) = analysis.plot_lesions(found).axes
+    axis.figure.draw_without_rendering()
+    label = "Error on 2,000 samples (%)" if scale == "linear" else "(%, logarithmic)"
+    assert axis.get_yscale() == scale and label in axis.get_ylabel()
+    low, high = axis.get_ylim()
+    ticks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
+    shown = [t.label1.get_text() for t in ticks if low <= t.get_loc() <= high]
+    assert len(list(filter(None, shown))) >= 2
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_gate_plot_shows_the_sample(analysed, channels):
+    sample = np.arange(5 * 4 * channels).reshape(5, 4, channels)
+    maps = analysed.biases, analysed.mean.overall, analysed.gates, analysed.outputs
+    axes = analysis.plot_gates(*maps, sample=sample).axes
+    (axis,) = (axis for axis in axes if axis.get_title() == "The sample")
+    shown = np.asarray(axis.get_images()[0].get_array())
+    np.testing.assert_allclose(shown.squeeze(), (sample / sample.max()).squeeze(), atol=1e-6)
+
+
 def test_gate_plot_shows_what_it_is_given(analysed):
     figure = analysis.plot_gates(
         analysed.biases, analysed.mean.overall, analysed.gates, analysed.outputs

@@ -1,4 +1,4 @@
-"""What a user may pass wrongly to a layer: each row one mistake and the text it is told by."""
+"""What a user may pass wrongly to a layer: each row a mistake and the text of its error."""
 
 import re
 
@@ -12,6 +12,7 @@ from highway_keras import (
     ConvHighway2D,
     ConvHighway3D,
     Highway,
+    HighwayStack,
     HighwayWrapper,
     TransformBias,
 )
@@ -166,7 +167,7 @@ ARGUMENTS = {
     ),
     "maxout axis": (
         lambda: Maxout(2, axis="channels"),
-        TypeError,
+        ValueError,
         "`axis` must be an integer. Received: axis='channels'.",
     ),
 }
@@ -194,6 +195,12 @@ SHAPES = {
         lambda: Highway()(image(None)),
         ValueError,
         "The channel axis of the input must have a known size. Received: input_shape=(None, None).",
+    ),
+    "no batch axis of a stack": (
+        lambda: HighwayStack(2)(np.ones(3, "float32")),
+        ValueError,
+        "`HighwayStack` expects inputs of shape (batch_size, ..., units). "
+        "Received: input_shape=(3,).",
     ),
     "no batch axis": (
         lambda: Highway()(np.ones(3, "float32")),
@@ -252,7 +259,7 @@ SHAPES = {
         "`axis` must be an axis of the input. Received: axis=4, input_shape=(None, 8, 8).",
     ),
 }
-# Types: Keras puts its own words around what is raised while a layer runs.
+# Types: Keras adds to the text of what is raised while a layer runs.
 INTEGERS = "`inputs` must be floating point, because gates blend them with the block state. "
 TYPES = {
     "integers": (lambda: Highway()(np.ones((2, 3), "int32")), TypeError, INTEGERS),

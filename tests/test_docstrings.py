@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_examples(name, tmp_path, monkeypatch):
 def test_docstring_is_complete(thing):
     text = inspect.getdoc(thing)
     assert "Example:" in text and ">>>" in text
-    if "Args:" in text:  # `ConvHighway1D` and `3D` refer to `ConvHighway2D`.
-        for argument in set(inspect.signature(thing).parameters) - {"kwargs"}:
-            assert f"    {argument}: " in text
+    assert described_arguments(thing) >= set(inspect.signature(thing).parameters)
+
+
+def described_arguments(thing):
+    """The arguments that a docstring describes, there or where it says that they are described."""
+    text = inspect.getdoc(thing)
+    arguments = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    heads = re.findall(r"^ {4}(?! )([\w*,\s]+):", arguments, re.MULTILINE)
+    described = set(re.findall(r"\w+", " ".join(heads)))
+    for other in re.findall(r"arguments[^.]* are those of `(?:highway_keras\.)?(\w+)`", text):
+        described |= described_arguments(getattr(highway_keras, other))
+    return described

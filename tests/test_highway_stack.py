@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from harness import array, layer_gradients, standard_normal
 
-from highway_keras import Highway, HighwayStack
+from highway_keras import Highway, HighwayStack, data, models
 from highway_keras.layers import MatchSize
 
 OPTIONS = {
@@ -95,6 +95,66 @@ def test_biases_by_layer():
     stack = HighwayStack.from_config(stack.get_config())
     stack.build((None, 4))
     np.testing.assert_array_equal(array(stack.transform_bias), [[-1] * 4, [-2] * 4, [-3] * 4])
+
+
+# The start: a stack knows its depth.
+
+
+@pytest.mark.parametrize("depth", [100, 1000])
+def test_a_stack_of_any_depth_learns_by_default(depth):
+    digits = data.load("digits")
+    x = digits.x_train.reshape(len(digits.x_train), -1).astype("float32") / 255
+    model = keras.Sequential(
+        [
+            keras.Input(x.shape[1:]),
+            keras.layers.Dense(32),
+            HighwayStack(depth),
+            keras.layers.Dense(digits.classes, activation="softmax"),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+    losses = model.fit(x, digits.y_train, batch_size=64, epochs=4, verbose=0).history["loss"]
+    assert losses[-1] < 0.6  # gates that start at sigmoid(-2) stay at the loss of chance, 2.30
+
+
+@pytest.mark.parametrize("depth", [1, 9, 1000])
+def test_gates_start_by_the_depth(depth):
+    stack = HighwayStack(depth, transform_kernel_initializer="zeros")
+    _, gates = stack(standard_normal((2, 3)), return_gate=True)
+    np.testing.assert_allclose(array(gates), 1 / (depth + 2), rtol=1e-5)
+
+
+def test_a_stack_starts_as_that_of_the_zoo():
+    zoo = models.create("thin-highway-10").get_layer("highway")
+    stack = HighwayStack(zoo.depth)
+    stack.build((None, 50))
+    np.testing.assert_array_equal(array(stack.transform_bias), array(zoo.transform_bias))
+
+
+def test_a_copy_of_another_depth_starts_by_that_depth():
+    config = HighwayStack(5).get_config()
+    assert config["transform_bias_initializer"] is None
+    copy = HighwayStack.from_config({**config, "depth": 50})
+    assert (
+        copy.transform_bias_initializer.value == HighwayStack(50).transform_bias_initializer.value
+    )
+
+
+def test_a_start_that_is_given_stays():
+    saved_by_0_1_0 = {
+        "module": "highway_keras.initializers",
+        "class_name": "TransformBias",
+        "config": {"value": -2.0},
+        "registered_name": "highway_keras>TransformBias",
+    }
+    for given in (-2.0, saved_by_0_1_0):
+        stack = HighwayStack(100, transform_bias_initializer=given)
+        stack = HighwayStack.from_config(stack.get_config())
+        stack.build((None, 2))
+        np.testing.assert_array_equal(array(stack.transform_bias), np.full((100, 2), -2.0))
+
+
+# Options act on each layer.
 
 
 def test_penalties_are_those_of_all_layers():

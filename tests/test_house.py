@@ -13,7 +13,7 @@ FLOORS = [
     {"backends", "initializers"},
     {"optimizers", "depth_loop", "data"},
     {"layers"},
-    {"models"},
+    {"convert", "models"},
     {"training"},
     {"analysis", "export", "tuning"},
     {"paper"},

@@ -153,19 +153,24 @@ def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize(
-    ("model", "last", "best"),
+    ("model", "start", "last", "best"),
     [
-        ("mnist-highway-32", 0.9954, 0.9958),
-        ("highway-gap-10", 0.924, 0.9248),
-        ("highway-gap-100", 0.6809, 0.6809),
+        ("mnist-highway-32", 2.51641, 0.9954, 0.9958),
+        ("highway-gap-10", 2.49712, 0.9214, 0.9244),
+        ("highway-gap-100", 5.71903, 0.6809, 0.6809),
     ],
 )
-def test_the_authors_logs_are_whole(model, last, best):
+def test_the_authors_logs_are_whole(model, start, last, best):
     log = [row for row in results.read("authors-logs") if row["model"] == model]
     assert [int(row["epoch"]) for row in log] == list(range(len(log)))
     assert len(log) - 1 == training.get_recipe(models.get(model).recipe).epochs
     accuracies = [float(row["test_accuracy"]) for row in log]
     assert (accuracies[-1], max(accuracies)) == (last, best)
+    # Before the first step no network does better than chance. One that starts with about the
+    # logarithm of 100 in a log of 10 classes has 100 outputs.
+    before = float(log[0]["test_loss"])
+    classes = models.get(model).classes
+    assert before == start and np.log(classes) < before < np.log(classes) + 1.2
 
 
 def test_our_training_beside_the_authors_log(tmp_path, capsys, monkeypatch):

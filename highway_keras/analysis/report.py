@@ -13,6 +13,7 @@ import numpy as np
 from highway_keras.analysis import gating, lesioning, plots
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
 
 DOTS_PER_INCH = 110
@@ -27,6 +28,8 @@ class Analysis:
             `block_outputs` returned, the last two for the first sample.
         lesions, needed: What `lesions` and `needed_layers` returned.
         page: Path of the HTML page.
+        live: Path of the live page; `None` where there is none.
+        no_live: Why there is none, one line.
     """
 
     biases: object
@@ -36,13 +39,26 @@ class Analysis:
     lesions: lesioning.Lesions
     needed: NeededLayers
     page: pathlib.Path
+    live: pathlib.Path | None = None
+    no_live: str = ""
 
 
-def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD, verbose="auto"):
+def analyze(
+    model,
+    x,
+    y,
+    out,
+    class_names=None,
+    title=None,
+    threshold=THRESHOLD,
+    verbose="auto",
+    examples=None,
+):
     """Measures and draws the paper's Figures 2, 3 and 4 for a trained classifier.
 
-    It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer, and
-    `index.html`, which holds the pictures itself and opens without a network.
+    It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer,
+    `index.html`, which holds the pictures itself and opens without a network, and for networks
+    that `live_page` can draw `live.html`.
 
     Args:
         model: A built functional or Sequential Keras model with gated layers that returns class
@@ -54,6 +70,8 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
         title: Heading of the page. Default: the model's name.
         threshold: Rise of the error above which a layer counts; see `needed_layers`.
         verbose: 1 shows progress bars, 0 none, `"auto"` shows them on a terminal.
+        examples: `(images, labels)` to step through on the live page, such as test images.
+            Default: `x` and `y`.
 
     Returns:
         An `Analysis`.
@@ -82,7 +100,9 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
         page=out / "index.html",
     )
     figures = {
-        "figure2": plots.plot_gates(found.biases, found.mean.overall, found.gates, found.outputs),
+        "figure2": plots.plot_gates(
+            found.biases, found.mean.overall, found.gates, found.outputs, sample=x[0]
+        ),
         "figure3": plots.plot_routing(found.mean.by_class, names=class_names),
         "figure4": plots.plot_lesions(lesions, found.needed),
     }
@@ -91,6 +111,8 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
     for name, image in images.items():
         (out / f"{name}.png").write_bytes(image)
     _write_layers(found, out / "layers.csv")
+    live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
+    found = dataclasses.replace(found, **live)
     found.page.write_text(_page(found, images, title or model.name, Graph(model)), encoding="utf-8")
     return found
 
@@ -99,6 +121,16 @@ def _png(figure):
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})
     return file.getvalue()
+
+
+def _write_live(path, model, x, y, class_names, title):
+    """What to note of the live page. What keeps it from being drawn must not lose the rest."""
+    try:
+        live_page(model, x, y, path, class_names, title)
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        return {"no_live": reason.splitlines()[0]}
+    return {"live": path}
 
 
 def _write_layers(found, path):
@@ -135,7 +167,10 @@ def _page(found, images, title, graph):
         f"{len(lesions.layers)} gated layers, measured on {lesions.samples:,} samples: error "
         f"{100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats. {found.needed}"
     )
-    return _PAGE.substitute(title=html.escape(title), summary=html.escape(summary), body=body)
+    live = _LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
+    return _PAGE.substitute(
+        title=html.escape(title), summary=html.escape(summary), live=live, body=body
+    )
 
 
 def _sentence_on_gates(found, graph):
@@ -186,8 +221,10 @@ def _compared_with_starts(biases, starts):
 _SECTION = string.Template("""<section>
 <h2>$heading</h2>
 <p>$sentence</p>
-<img alt="$heading" src="data:image/png;base64,$image">
+<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>
 </section>""")
+
+_LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 
 _PAGE = string.Template("""<!DOCTYPE html>
 <html lang="en">
@@ -204,13 +241,15 @@ h1, h2 { line-height: 1.2; font-weight: 600; }
 h1 { font-size: 1.6rem; }
 h2 { font-size: 1.15rem; margin-top: 2.5rem; }
 p { max-width: 44rem; }
-img { max-width: 100%; height: auto; }
+.picture { overflow-x: auto; }
+img { max-width: 100%; min-width: 44rem; height: auto; }
 footer { margin: 3rem 0 1rem; color: #777; font-size: 0.85rem; }
 </style>
 </head>
 <body>
 <h1>$title</h1>
 <p>$summary</p>
+<p>$live</p>
 $body
 <footer>After Figures 2, 3 and 4 of Srivastava, Greff and Schmidhuber, Training Very Deep Networks,
 2015.</footer>

@@ -6,6 +6,7 @@ from highway_keras.cli.shared import (
     add_data_dir,
     add_dataset,
     add_distribute,
+    add_dtype_policy,
     add_limit,
     add_seed,
     print_table,
@@ -26,6 +27,8 @@ def add_commands(commands):
     _add_figure1(experiments)
     for name, summary in TABLES.items():
         _add_table(experiments, name, summary)
+    _add_gradients(experiments)
+    _add_starts(experiments)
 
 
 def _add_search(commands):
@@ -76,10 +79,11 @@ def _add_figure1(experiments):
     command.add_argument(
         "--preset",
         default="laptop",
-        choices=["laptop", "paper"],
-        help="under 45 minutes on 2 cores, or the full size (default: laptop)",
+        choices=["laptop", "paper", "finals"],
+        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
+        "for 400 epochs (default: laptop)",
     )
-    command.add_argument("--search", help="only draw, from the searches in this folder")
+    command.add_argument("--search", help="take the searches in this folder")
     _add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
@@ -90,6 +94,8 @@ def _figure1(options):
     import_backend()
     from highway_keras import paper
 
+    if options.preset == "finals":
+        return _finals(options, paper)
     searches = options.search or paper.run_preset(
         options.preset,
         options.depth,
@@ -106,6 +112,73 @@ def _figure1(options):
     print(f"saved {options.out}")
 
 
+def _finals(options, paper):
+    if options.search is None:
+        raise ValueError(
+            "--preset finals needs --search FOLDER, the searches whose best it trains."
+        )
+    last = {}
+    for row in paper.run_finals(options.search, options.out, data_dir=options.data_dir):
+        last[row["kind"], row["depth"]] = row
+    rows = [("kind", "depth", "trial", "epochs", "training loss")]
+    for (kind, depth), row in last.items():
+        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
+    print_table(rows, right=(1, 3, 4))
+    print(f"saved {options.out}")
+
+
+def _add_gradients(experiments):
+    summary = "MNIST: the gradient by layer before the first step, for networks of any depth."
+    command = add_command(experiments, "gradients", _gradients, summary)
+    _add_measurement(command, "gradients")
+    command.set_defaults(limit=500)
+
+
+def _gradients(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_gradients(
+        limit=options.limit, out=options.out, data_dir=options.data_dir
+    )
+    _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"))
+    print(f"saved {options.out}")
+
+
+def _add_starts(experiments):
+    summary = "MNIST: networks of 50 layers from several zero-mean starts (section 2.2)."
+    command = add_command(experiments, "starts", _starts, summary)
+    command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
+    add_seed(command)
+    _add_measurement(command, "starts")
+    command.set_defaults(limit=5000)
+
+
+def _starts(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_starts(
+        epochs=options.epochs,
+        limit=options.limit,
+        seed=options.seed,
+        out=options.out,
+        data_dir=options.data_dir,
+    )
+    _print_columns(rows, ("kind", "activation", "start", "scale", "learning_rate", "loss"))
+    print(f"saved {options.out}")
+
+
+def _print_columns(rows, keys):
+    print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
+
+
+def _add_measurement(command, name):
+    add_limit(command)
+    add_data_dir(command)
+    command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
+
+
 def _add_table(experiments, name, summary):
     command = add_command(experiments, name, _table, summary)
     command.add_argument(
@@ -117,6 +190,7 @@ def _add_table(experiments, name, summary):
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
     command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
+    add_dtype_policy(command)
     add_limit(command)
     add_seed(command)
     add_data_dir(command)
@@ -136,6 +210,7 @@ def _table(options):
             options.runs,
             models=options.model,
             epochs=options.epochs,
+            dtype_policy=options.dtype_policy,
             limit=options.limit,
             seed=options.seed,
             out=options.out,

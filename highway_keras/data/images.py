@@ -1,4 +1,4 @@
-"""Reading a picture file as an image of a data set's shape."""
+"""Picture files, read as images of a data set's shape."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from highway_keras.data.dataset import DataError
 
 
 def read_image(path, input_shape):
-    """Reads a PNG or JPEG file, scaled to the size and channels that a network expects.
+    """Read a PNG or JPEG file, scaled to the size and channels that a network expects.
 
     Args:
         path: Path of the file.
@@ -25,7 +25,7 @@ def read_image(path, input_shape):
     height, width, channels = input_shape
     if channels not in (1, 3):
         raise DataError(
-            "A picture has 1 or 3 channels, which the network does not take. "
+            "`input_shape` must have 1 or 3 channels, as pictures do. "
             f"Received: input_shape={tuple(input_shape)}."
         )
     path = checks.existing_file("path", path)

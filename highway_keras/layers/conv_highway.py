@@ -1,42 +1,76 @@
 """The convolutional highway layers, in one, two and three dimensions."""
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.options import check_data_format
 
 
 class BaseConvHighway(GatedLayer):
-    """Convolutional highway layer of rank `self.rank`; see `ConvHighway2D` for the arguments."""
+    """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    rank = None
-    paddings = ("same",)
+    width_argument = "filters"
+    rank: int  # the number of spatial axes
+    paddings: tuple[str, ...] = ("same",)
 
     def __init__(
         self,
-        filters,
-        kernel_size,
-        strides=1,
-        padding="same",
-        data_format=None,
-        dilation_rate=1,
-        groups=1,
-        transform_kernel_size=None,
-        **kwargs,
+        filters: int | None,
+        kernel_size: types.Size,
+        strides: types.Size = 1,
+        padding: str = "same",
+        data_format: str | None = None,
+        dilation_rate: types.Size = 1,
+        groups: int = 1,
+        transform_kernel_size: types.Size | None = None,
+        activation: types.Activation = "relu",
+        use_bias: bool = True,
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
-        super().__init__(**kwargs)
+        super().__init__(locals())
+        self._set_channels(filters, groups, data_format)
+        self._set_window(kernel_size, transform_kernel_size, strides, padding, dilation_rate)
+
+    def _set_channels(self, filters, groups, data_format):
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
-        self.kernel_size = self._sizes("kernel_size", kernel_size)
-        self.transform_kernel_size = self._sizes(
-            "transform_kernel_size",
-            kernel_size if transform_kernel_size is None else transform_kernel_size,
-        )
-        self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
         self.groups = checks.positive_integer("groups", groups)
-        self.padding = self._check_padding(padding)
         self.data_format = check_data_format(data_format)
+        self.channel_axis = 1 if self.data_format == "channels_first" else -1
+        self.input_rank = self.rank + 2
+
+    def _set_window(self, kernel_size, transform_kernel_size, strides, padding, dilation_rate):
+        gates = kernel_size if transform_kernel_size is None else transform_kernel_size
+        self.kernel_size = self._sizes("kernel_size", kernel_size)
+        self.transform_kernel_size = self._sizes("transform_kernel_size", gates)
+        self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
+        self.padding = self._check_padding(padding)
         self.strides = self._sizes("strides", strides)
         if set(self.strides) != {1}:
             raise ValueError(
@@ -45,29 +79,19 @@ class BaseConvHighway(GatedLayer):
                 "pooling layer or `highway_keras.layers.MatchSize` before this one."
             )
 
-    @property
-    def width_argument(self):
-        return "filters", self.filters
-
-    @property
-    def channel_axis(self):
-        return 1 if self.data_format == "channels_first" else -1
-
-    def build(self, input_shape):
-        if len(input_shape) != self.rank + 2:
+    def check_input(self, input_shape):
+        if len(input_shape) != self.input_rank:
             raise ValueError(
-                f"`{type(self).__name__}` expects inputs of rank {self.rank + 2}: batch, "
+                f"`{type(self).__name__}` expects inputs of rank {self.input_rank}: batch, "
                 f"{self.rank} spatial axes and channels. Received: "
                 f"input_shape={tuple(input_shape)}."
             )
-        channels = input_shape[self.channel_axis]
-        if channels is not None and channels % self.groups:
+        super().check_input(input_shape)
+        if input_shape[self.channel_axis] % self.groups:
             raise ValueError(
                 "`groups` must divide the channels of the input. "
                 f"Received: groups={self.groups}, input_shape={tuple(input_shape)}."
             )
-        super().build(input_shape)
-        self.input_spec = keras.InputSpec(ndim=self.rank + 2, axes={self.channel_axis: channels})
 
     def kernel_shape(self, prefix, input_shape):
         channels = input_shape[self.channel_axis]
@@ -148,15 +172,16 @@ class ConvHighway2D(BaseConvHighway):
 
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.
-        kernel_size: Size of the receptive field, an integer or one for each spatial axis.
+        kernel_size: types.Size of the receptive field, an integer or one for each spatial axis.
         strides: Must be 1.
         padding: Must keep the size: `"same"`.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
         dilation_rate: Dilation, an integer or one for each spatial axis.
         groups: Number of groups that the channels of H, T and C are split into.
         transform_kernel_size: Receptive field of the gates. Default: `kernel_size`.
-        **kwargs: `activation` (default `"relu"`), `use_bias`, `carry`, and the options of H, T and
-            C as in `highway_keras.Highway`.
+        **kwargs: The arguments of `keras.Layer`.
+
+    The other arguments are those of `highway_keras.Highway`.
 
     Call arguments:
         inputs: Floating-point tensor.

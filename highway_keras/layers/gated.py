@@ -1,5 +1,9 @@
 """What the highway layers share: the weights of H, T and C, and the forward pass."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -10,7 +14,6 @@ from highway_keras.layers.options import (
     negated,
     option_config,
     set_options,
-    split_options,
 )
 from highway_keras.layers.quantized import Int8Kernels, kernel_property
 from highway_keras.ops import highway
@@ -19,56 +22,57 @@ from highway_keras.ops import highway
 class GatedLayer(Int8Kernels):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
-    A subclass says what shape its kernels have and how one is applied (`project`). H, T and a
-    learned C then run as one product over their kernels side by side, where the shapes allow it.
+    A subclass says which of its arguments is its width, what shape its kernels have and how one is
+    applied (`project`). It spells out the options of H, T and C, `use_bias`, `carry` and
+    `activity_regularizer` in its signature, as `highway_keras.Highway` does.
 
     Args:
-        use_bias: Whether H has a bias. The gates always have one.
-        carry: `"coupled"` for C = 1 - T, or `"learned"` for a carry gate with weights of its own,
-            which start as the transform gate's negated ones: with the sigmoid, C starts at 1 - T.
-        **kwargs: The options of H, T and C (see `Highway`), then the arguments of `keras.Layer`.
+        arguments: The `locals()` of the subclass's `__init__`.
     """
+
+    width_argument: str  # "units" or "filters"; its value None takes the input's width
+    input_rank: int | None = None  # None: any from 2 on
+    channel_axis: int = -1
 
     kernel = kernel_property("kernel")
     transform_kernel = kernel_property("transform_kernel")
     carry_kernel = kernel_property("carry_kernel")
+    bias: keras.Variable | None
+    transform_bias: keras.Variable
+    carry_bias: keras.Variable
 
-    def __init__(self, use_bias=True, carry="coupled", **kwargs):
-        options, kwargs = split_options(kwargs)
-        super().__init__(**kwargs)
-        set_options(self, options)
-        self.use_bias = bool(use_bias)
-        self.carry = check_carry(carry)
+    def __init__(self, arguments: dict[str, Any]):
+        activity_regularizer = arguments["activity_regularizer"]
+        super().__init__(activity_regularizer=activity_regularizer, **arguments["kwargs"])
+        set_options(self, arguments)
+        self.use_bias = bool(arguments["use_bias"])
+        self.carry = check_carry(arguments["carry"])
         self.supports_masking = True
 
     @property
     def kernel_names(self):
-        return [f"{prefix}kernel" for prefix in self.transforms]
+        return tuple(f"{prefix}kernel" for prefix in self.transforms)
 
     def kernel_shape(self, prefix, input_shape):
-        """The shape of the kernel of H (`""`), T (`"transform_"`) or C (`"carry_"`)."""
+        """Return the shape of the kernel of H (`""`), T (`"transform_"`) or C (`"carry_"`)."""
         raise NotImplementedError
 
     def bias_shape(self, kernel_shape):
-        """The shape of the bias that belongs to a kernel."""
+        """Return the shape of the bias that belongs to a kernel."""
         return kernel_shape[-1:]
 
     def weight_options(self, name):
-        """What `add_weight` needs for the weight of that name, besides its shape."""
+        """Return what `add_weight` needs for the weight of that name, besides its shape."""
         kinds = ("initializer", "regularizer", "constraint")
         return {kind: getattr(self, f"{name}_{kind}") for kind in kinds}
 
     def project(self, inputs, kernel):
-        """Applies a kernel to the input, without bias."""
+        """Apply a kernel to the input, without bias."""
         raise NotImplementedError
 
     def project_all(self, inputs, kernels):
-        """Applies the kernels of H, T and C, each to the same input."""
+        """Apply the kernels of H, T and C, each to the same input."""
         return [self.project(inputs, kernel) for kernel in kernels]
-
-    @property
-    def channel_axis(self):
-        return -1
 
     @property
     def transforms(self):
@@ -76,11 +80,13 @@ class GatedLayer(Int8Kernels):
         return PREFIXES if self.carry == "learned" else PREFIXES[:2]
 
     def build(self, input_shape):
-        self.check_width(input_shape)
+        self.check_input(input_shape)
         for prefix in self.transforms:
             shape = self.kernel_shape(prefix, input_shape)
             self._add(prefix, "kernel", shape)
             self._add(prefix, "bias", self.bias_shape(shape))
+        axes = {self.channel_axis: input_shape[self.channel_axis]}
+        self.input_spec = keras.InputSpec(ndim=self.input_rank, min_ndim=2, axes=axes)
         self.built = True
 
     def call(self, inputs, return_gate=False):
@@ -100,15 +106,21 @@ class GatedLayer(Int8Kernels):
         outputs, gate = (keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
         return (outputs, gate) if return_gate else outputs
 
-    def check_width(self, input_shape):
-        """Raises unless input and output have one, known width."""
+    def check_input(self, input_shape):
+        """Raise unless input and output have one, known width."""
+        if len(input_shape) < 2:
+            raise ValueError(
+                f"`{type(self).__name__}` expects inputs of shape (batch_size, ..., units). "
+                f"Received: input_shape={tuple(input_shape)}."
+            )
         width = input_shape[self.channel_axis]
-        name, wanted = self.width_argument
         if width is None:
             raise ValueError(
                 "The channel axis of the input must have a known size. "
                 f"Received: input_shape={tuple(input_shape)}."
             )
+        name = self.width_argument
+        wanted = getattr(self, name)
         if wanted not in (None, width):
             raise ValueError(
                 f"`{name}` must equal the width of the input, because the carry path adds the "
@@ -146,11 +158,10 @@ class GatedLayer(Int8Kernels):
         return ops.add(z, bias)
 
     def get_config(self):
-        config = {"use_bias": self.use_bias, "carry": self.carry}
-        activity_regularizer = keras.regularizers.serialize(self.activity_regularizer)
         return {
             **super().get_config(),
-            **config,
+            "use_bias": self.use_bias,
+            "carry": self.carry,
             **option_config(self),
-            "activity_regularizer": activity_regularizer,
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
         }

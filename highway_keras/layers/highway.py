@@ -1,9 +1,12 @@
 """The fully connected highway layer."""
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.gated import GatedLayer
 
 
@@ -19,24 +22,33 @@ class Highway(GatedLayer):
     ```
 
     The transform gate starts nearly closed (`transform_bias_initializer`), so that a deep chain of
-    these layers starts as a near-identity and trains by plain gradient descent at any depth.
+    these layers starts as a near-identity and trains by plain gradient descent. The deeper the
+    chain, the lower the start has to be: -2 suits about 20 layers, `-math.log(depth)` any number.
+    `HighwayStack` does so by default.
 
     Args:
         units: Width of the layer; must equal the input's. `None` takes the input's.
-        activation: Activation of the block state H. Default `"relu"`.
-        use_bias: Whether H has a bias. Default `True`; the gates always have one.
-        transform_activation: Activation of the transform gate, into [0, 1]. Default `"sigmoid"`.
-        transform_kernel_initializer: Start of the gate's kernel. Default: uniform in half of
-            Glorot's range, so that the mean gate starts close to sigmoid(bias). (The paper's
-            networks use the same initializer for H and T; those of the zoo do too.)
-        transform_bias_initializer: Start of the gate's bias: an initializer, or a number.
-            Default `TransformBias(-2.0)`.
-        carry: `"coupled"` (default): C = 1 - T. `"learned"`: C is a gate of its own, with the
-            options `carry_activation` and so on; by default it starts at C = 1 - T.
-        **kwargs: For H `kernel_initializer`, `bias_initializer`, `kernel_regularizer`,
-            `bias_regularizer`, `kernel_constraint`, `bias_constraint`, as in
-            `keras.layers.Dense`; the same with the prefix `transform_` for T and `carry_` for C;
-            then `activity_regularizer`, `dtype`, `name`.
+        activation: Activation of the block state H.
+        use_bias: Whether H has a bias. The gates always have one.
+        kernel_initializer, bias_initializer: Start of the weights of H. Here and for the gates, a
+            number stands for a constant and `None` for the default.
+        kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: For the weights of
+            H, as in `keras.layers.Dense`.
+        activity_regularizer: Regularizer of the output.
+        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with weights of its own.
+        transform_activation: Activation of the transform gate T, into [0, 1].
+        transform_kernel_initializer: Start of the kernel of T. Default: uniform in half of Glorot's
+            range, so that the mean gate starts close to sigmoid(bias). (The paper's networks use
+            the same initializer for H and T; those of the zoo do too.)
+        transform_bias_initializer: Start of the bias of T. Negative: T starts nearly closed.
+        transform_kernel_regularizer, transform_bias_regularizer, transform_kernel_constraint,
+            transform_bias_constraint: For the weights of T.
+        carry_activation: Activation of the carry gate C, if it is learned; so for all of `carry_…`.
+        carry_kernel_initializer, carry_bias_initializer: Start of the weights of C. Default: the
+            negated ones of T, so that C starts at 1 - T.
+        carry_kernel_regularizer, carry_bias_regularizer, carry_kernel_constraint,
+            carry_bias_constraint: For the weights of C.
+        **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -66,22 +78,39 @@ class Highway(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    def __init__(self, units=None, **kwargs):
-        super().__init__(**kwargs)
+    width_argument = "units"
+
+    def __init__(
+        self,
+        units: int | None = None,
+        activation: types.Activation = "relu",
+        use_bias: bool = True,
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
+    ):
+        super().__init__(locals())
         self.units = checks.positive_integer("units", units, none="the width of the input")
-
-    @property
-    def width_argument(self):
-        return "units", self.units
-
-    def build(self, input_shape):
-        if len(input_shape) < 2:
-            raise ValueError(
-                "`Highway` expects inputs of shape (batch_size, ..., units). "
-                f"Received: input_shape={tuple(input_shape)}."
-            )
-        super().build(input_shape)
-        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: input_shape[-1]})
 
     def kernel_shape(self, prefix, input_shape):
         return (input_shape[-1], input_shape[-1])

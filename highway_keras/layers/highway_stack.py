@@ -1,12 +1,17 @@
 """Many equal highway layers as one layer."""
 
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
 
 from highway_keras import checks
 from highway_keras.depth_loop import scan
-from highway_keras.layers import stacked
+from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.highway import Highway
 from highway_keras.layers.options import check_floating
@@ -20,18 +25,27 @@ class HighwayStack(GatedLayer):
     x[l + 1] = H[l](x[l]) * T[l](x[l]) + x[l] * (1 - T[l](x[l]))        l = 0 ... depth - 1
     ```
 
-    Mathematics, options and start are those of the chain. What differs is the cost: unrolled, every
-    layer has to be traced and compiled; the loop is compiled once, in about a second at any depth,
-    and its backward pass is the exact gradient written by hand (Eq. 4 of the supplement).
+    Mathematics and options are those of the chain. What differs is the cost: unrolled, every layer
+    has to be traced and compiled; the loop is compiled once, in about a second at any depth, and
+    its backward pass is the exact gradient written by hand (Eq. 4 of the supplement). On a CPU,
+    TensorFlow runs a loop on every core, each with its share of the batch.
+
+    A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so that the
+    carry path passes on a good third of the input's amplitude, `(1 - T) ** depth`, however many
+    layers there are. A stack of 1000 layers then trains like one of 10.
 
     Args:
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
         rematerialize: Whether the backward pass computes H and T of each layer again instead of
             keeping them: less memory, more time.
-        transform_bias_initializer: As in `Highway`, or a sequence of `depth` numbers, one a layer.
-        **kwargs: As in `Highway`. Initializers, regularizers and constraints act on each layer's
-            weights separately.
+        transform_bias_initializer: Start of the biases of T: an initializer, a number, or a
+            sequence of `depth` numbers, one for each layer. Default: `-log(depth + 1)`, a sigmoid
+            of `1 / (depth + 2)`. A gate of another activation needs a start of its own.
+        **kwargs: The arguments of `keras.Layer`.
+
+    The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
+    constraints act on each layer's weights separately.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -60,18 +74,51 @@ class HighwayStack(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
     """
 
-    def __init__(self, depth, units=None, rematerialize=False, **kwargs):
-        biases = kwargs.get("transform_bias_initializer")
-        if isinstance(biases, list | tuple | np.ndarray):
-            kwargs["transform_bias_initializer"] = stacked.ByLayer(biases)
-        super().__init__(**kwargs)
-        self.depth = checks.positive_integer("depth", depth)
+    width_argument = "units"
+
+    def __init__(
+        self,
+        depth: int,
+        units: int | None = None,
+        rematerialize: bool = False,
+        activation: types.Activation = "relu",
+        use_bias: bool = True,
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer | Sequence[float] | np.ndarray = None,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
+    ):
+        given = transform_bias_initializer
+        depth = checks.positive_integer("depth", depth)
+        transform_bias_initializer = _start_of_gates(given, depth)
+        super().__init__(locals())
+        self.depth = depth
         self.units = checks.positive_integer("units", units, none="the width of the input")
         self.rematerialize = bool(rematerialize)
+        self._starts_by_depth = given is None
 
     @classmethod
-    def from_layers(cls, layers, name=None):
-        """The stack that computes what a chain of built `Highway` layers computes.
+    def from_layers(cls, layers: Sequence[Highway], name: str | None = None) -> HighwayStack:
+        """Return the stack that computes what a chain of built `Highway` layers computes.
 
         Args:
             layers: Built `Highway` layers of one width and with the same options.
@@ -102,8 +149,8 @@ class HighwayStack(GatedLayer):
             weight.assign(np.stack(values))
         return stack
 
-    def unstack(self):
-        """The chain of built `Highway` layers that computes what this built stack computes."""
+    def unstack(self) -> list[Highway]:
+        """Return built `Highway` layers whose chain computes what this built stack computes."""
         config = _shared_config(self)
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         for index, layer in enumerate(layers):
@@ -111,14 +158,6 @@ class HighwayStack(GatedLayer):
             for weight, stacked_weight in zip(layer.weights, self.weights, strict=True):
                 weight.assign(stacked_weight[index])
         return layers
-
-    @property
-    def width_argument(self):
-        return "units", self.units
-
-    def build(self, input_shape):
-        super().build(input_shape)
-        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: input_shape[-1]})
 
     def kernel_shape(self, prefix, input_shape):
         return (self.depth, input_shape[-1], input_shape[-1])
@@ -156,12 +195,24 @@ class HighwayStack(GatedLayer):
         return (outputs, gates) if return_gate else outputs
 
     def get_config(self):
-        own = {name: getattr(self, name) for name in ("depth", "units", "rematerialize")}
-        return {**super().get_config(), **own}
+        names = ("depth", "units", "rematerialize")
+        config = {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        if self._starts_by_depth:
+            config["transform_bias_initializer"] = None
+        return config
+
+
+def _start_of_gates(given, depth):
+    """Return the start of the biases of T: what was given, or T = 1 / (depth + 2)."""
+    if given is None:
+        return -math.log(depth + 1)
+    if isinstance(given, list | tuple | np.ndarray):
+        return stacked.ByLayer(given)
+    return given
 
 
 def _shared_config(layer):
-    """What a stack and its layers have in common; initializers have done their work by then."""
-    own = ("depth", "rematerialize", "name", "trainable")
+    """Return what a stack and its layers share; initializers have done their work by then."""
+    apart = ("depth", "rematerialize", "name", "trainable")
     config = layer.get_config()
-    return {k: v for k, v in config.items() if k not in own and not k.endswith("_initializer")}
+    return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}

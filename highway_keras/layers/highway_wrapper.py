@@ -1,8 +1,11 @@
 """Any shape-preserving layer as a highway layer."""
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
+from highway_keras.layers import types
 from highway_keras.layers.options import (
     CARRY,
     TRANSFORM,
@@ -12,7 +15,6 @@ from highway_keras.layers.options import (
     option_config,
     options_of,
     set_options,
-    split_options,
 )
 from highway_keras.ops import highway
 
@@ -23,7 +25,7 @@ _ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayWrapper(keras.layers.Wrapper):
-    """Makes a highway layer of any layer that preserves the shape of its input.
+    """Highway layer around any layer that preserves the shape of its input.
 
     ```
     y = layer(x) * T(x) + x * (1 - T(x))     # carry="coupled", Eq. 3
@@ -31,21 +33,19 @@ class HighwayWrapper(keras.layers.Wrapper):
     ```
 
     The paper allows H any form (section 2): dense, convolutional, recurrent, attention, or a whole
-    `keras.Sequential`. The gate is of the fitting kind: a convolution of the same receptive field
-    for a convolution, otherwise a dense layer on the last axis. Attention layers attend from the
-    input to itself.
+    `keras.Sequential`. The gates of a convolution are convolutions with its receptive field; those
+    of any other layer are dense layers on the last axis. Attention layers attend to their input.
 
-    For a plain dense or convolutional H use `Highway` and `ConvHighway2D`, which compute H and T
-    in one product.
+    For a plain dense or convolutional H use `Highway`, which computes H and T in one product, or
+    `ConvHighway2D`. Several such layers in a row run as one loop in `HighwayStack`.
 
     Args:
         layer: The layer H.
-        carry: `"coupled"` (default): C = 1 - T. `"learned"`: C is a gate of its own, which by
-            default starts at C = 1 - T.
-        gate_dtype: Dtype policy of the gates. Default: that of this layer. Saving sets it, so that
-            gates that `keras.Model.quantize` quantized load as such.
-        **kwargs: The options of the gates with the prefixes `transform_` and `carry_`, as in
-            `highway_keras.Highway`; then the arguments of `keras.Layer`.
+        gate_dtype: Dtype policy of the gates. Default: that of this layer. It is part of the saved
+            configuration, so that gates quantized by `keras.Model.quantize` load as such.
+        **kwargs: The arguments of `keras.Layer`.
+
+    The other arguments are those of `highway_keras.Highway`; the options of H are those of `layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -70,15 +70,35 @@ class HighwayWrapper(keras.layers.Wrapper):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    def __init__(self, layer, carry="coupled", gate_dtype=None, **kwargs):
+    def __init__(
+        self,
+        layer: keras.Layer,
+        carry: types.Carry = "coupled",
+        gate_dtype: str | keras.DTypePolicy | None = None,
+        activity_regularizer: types.Regularizer = None,
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
+    ):
         if not isinstance(layer, keras.Layer):
             raise TypeError(
                 f"`layer` must be a Keras layer. Received: layer={layer!r} "
                 f"(of type {type(layer).__name__})."
             )
-        options, kwargs = split_options(kwargs, _GATES)
-        super().__init__(layer, **kwargs)
-        set_options(self, options, _GATES)
+        super().__init__(layer, activity_regularizer=activity_regularizer, **kwargs)
+        set_options(self, locals(), _GATES)
         self.carry = check_carry(carry)
         self.gate_dtype = gate_dtype and keras.dtype_policies.get(gate_dtype)
         self.supports_masking = True
@@ -101,7 +121,7 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def call(self, inputs, return_gate=False):
         check_floating(inputs)
-        # The wrapped layer may have a dtype policy of its own.
+        # The wrapped layer may have another dtype policy.
         h = ops.cast(self.layer(*self._arguments(inputs)), self.compute_dtype)
         gates = [g(inputs) for g in (self.transform_gate, self.carry_gate) if g is not None]
         outputs = highway(inputs, h, *gates)
@@ -157,5 +177,9 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def get_config(self):
         policy = self.transform_gate.dtype_policy if self.built else self.gate_dtype
-        own = {"carry": self.carry, "gate_dtype": policy and keras.dtype_policies.serialize(policy)}
-        return {**super().get_config(), **own, **option_config(self, _GATES)}
+        return {
+            **super().get_config(),
+            "carry": self.carry,
+            "gate_dtype": policy and keras.dtype_policies.serialize(policy),
+            **option_config(self, _GATES),
+        }

@@ -1,31 +1,35 @@
-"""Changing the size of a highway's input without weights."""
+"""A change of size without weights."""
+
+from __future__ import annotations
 
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.options import check_data_format
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class MatchSize(keras.Layer):
-    """Zero-pads or cuts the channels and sub-samples space: the paper's other way to change size.
+    """Zero-padding or cutting of channels, and sub-sampling of space, without weights.
 
     A highway layer needs input and output of one size. Section 2.1 offers two ways to change it
-    between layers: a plain layer, or `x` sub-sampled or zero-padded, which is this layer. It has no
-    weights, and its gradient is the identity on whatever it keeps.
+    between layers: a plain layer, or `x` sub-sampled or zero-padded, which is this layer. Its
+    gradient is the identity on whatever it keeps.
 
     Args:
-        channels: Channels of the output. More than the input's: zeros are appended; fewer: the
-            last ones are cut. `None` keeps them.
-        strides: Keeps every `strides`-th position of each spatial axis, an integer. Default 1.
+        channels: Channels of the output: zeros are appended to the input's, or the last ones cut.
+            `None` keeps them.
+        strides: An integer: every `strides`-th position of each spatial axis is kept.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
+        **kwargs: The arguments of `keras.Layer`.
 
     Input shape:
         `(batch_size, ..., channels)` or `(batch_size, channels, ...)`.
 
     Output shape:
-        The same rank; each spatial axis `ceil(size / strides)`, and a mask of the steps with it.
+        The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled likewise.
 
     Raises:
         ValueError: If the input has no channel axis of a known size.
@@ -41,7 +45,13 @@ class MatchSize(keras.Layer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.1.
     """
 
-    def __init__(self, channels=None, strides=1, data_format=None, **kwargs):
+    def __init__(
+        self,
+        channels: int | None = None,
+        strides: int = 1,
+        data_format: str | None = None,
+        **kwargs: types.Unpack[types.LayerArguments],
+    ):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")
         self.strides = checks.positive_integer("strides", strides)

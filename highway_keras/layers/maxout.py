@@ -1,22 +1,26 @@
 """Maxout, the activation of the Fitnet baselines."""
 
+from __future__ import annotations
+
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class Maxout(keras.Layer):
     """Maximum over pieces of the channels: `y[j] = max_i x[i * units + j]`.
 
-    Put it behind a linear `Dense` or `Conv2D` layer with `pieces` times as many channels, `units`
+    Put it after a linear `Dense` or `Conv2D` layer with `pieces` times as many channels, `units`
     for each piece. A piece is a block of channels, not every second or third one: maximum and
-    gradient are then taken whole blocks at a time, on a CPU in a quarter of the time.
+    gradient then work on whole blocks, which takes a CPU a quarter of the time.
 
     Args:
-        pieces: Number of channels that compete for an output. Default 2.
-        axis: The channel axis. Default -1.
+        pieces: Number of channels that compete for an output.
+        axis: The channel axis.
+        **kwargs: The arguments of `keras.Layer`.
 
     Input shape:
         Any; the channel axis a multiple of `pieces`.
@@ -39,7 +43,9 @@ class Maxout(keras.Layer):
         [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389).
     """
 
-    def __init__(self, pieces=2, axis=-1, **kwargs):
+    def __init__(
+        self, pieces: int = 2, axis: int = -1, **kwargs: types.Unpack[types.LayerArguments]
+    ):
         super().__init__(**kwargs)
         self.pieces = checks.positive_integer("pieces", pieces)
         self.axis = checks.integer("axis", axis)

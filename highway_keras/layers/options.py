@@ -1,4 +1,4 @@
-"""The arguments that gated layers share: reading, checking and writing them in one place."""
+"""The options of H, T and C: reading and writing them, in one place for all gated layers."""
 
 import keras
 from keras import ops
@@ -7,7 +7,7 @@ from highway_keras import initializers
 
 # One row an option, with the Keras module that reads and writes it. An option stands for the block
 # state H under this name, and for the gates T and C under their prefix.
-_MODULES = {
+OPTIONS = {
     "activation": keras.activations,
     "kernel_initializer": keras.initializers,
     "bias_initializer": keras.initializers,
@@ -16,63 +16,58 @@ _MODULES = {
     "kernel_constraint": keras.constraints,
     "bias_constraint": keras.constraints,
 }
-# A carry initializer of None starts the carry gate at C = 1 - T. The gate kernel starts in half of
-# Glorot's range: on standardised input the mean gate then starts within 0.02 of sigmoid(bias),
-# where the full range would turn 0.119, say, into 0.155.
-_HALF_GLOROT = {
-    "class_name": "VarianceScaling",
-    "config": {"scale": 0.25, "mode": "fan_avg", "distribution": "uniform"},
-}
-_DEFAULTS = {
-    "activation": "relu",
+BLOCK, TRANSFORM, CARRY = PREFIXES = ("", "transform_", "carry_")
+# What an initializer of None means, as `None` means a default in Keras. A carry gate's stays None:
+# the gate then starts at C = 1 - T. The gate kernel starts in half of Glorot's range: on
+# standardized input the mean gate then starts within 0.02 of sigmoid(bias), where the full range
+# would turn 0.119, say, into 0.155.
+_INITIALIZERS = {
     "kernel_initializer": "glorot_uniform",
     "bias_initializer": "zeros",
-    "transform_activation": "sigmoid",
-    "transform_kernel_initializer": _HALF_GLOROT,
+    "transform_kernel_initializer": {
+        "class_name": "VarianceScaling",
+        "config": {"scale": 0.25, "mode": "fan_avg", "distribution": "uniform"},
+    },
     "transform_bias_initializer": -2.0,
-    "carry_activation": "sigmoid",
 }
-BLOCK, TRANSFORM, CARRY = PREFIXES = ("", "transform_", "carry_")
 
 
-def split_options(kwargs, prefixes=PREFIXES):
-    """Splits keyword arguments into the options of H, T and C, and the rest."""
-    names = {prefix + option for prefix in prefixes for option in _MODULES}
-    options = {name: value for name, value in kwargs.items() if name in names}
-    return options, {name: value for name, value in kwargs.items() if name not in names}
+def set_options(layer, arguments, prefixes=PREFIXES):
+    """Set the options on `layer`, each read from `arguments` as Keras reads it.
 
-
-def set_options(layer, options, prefixes=PREFIXES):
-    """Sets every option on `layer`, read as Keras reads it, the absent ones to their defaults."""
+    Args:
+        layer: A layer after its `keras.Layer.__init__`.
+        arguments: The `locals()` of its `__init__`, which has an argument for every option.
+        prefixes: Those of H, T and C, or of some of them.
+    """
     for prefix in prefixes:
-        for option in _MODULES:
+        for option, module in OPTIONS.items():
             name = prefix + option
-            default = _DEFAULTS.get(name)
-            setattr(layer, name, _read(option, options.get(name, default), default))
+            setattr(layer, name, _read(name, module, arguments[name]))
 
 
 def option_config(layer, prefixes=PREFIXES):
-    """The options of `layer` in serialized form, as its `get_config` needs them."""
+    """Return the options of `layer` in serialized form, as its `get_config` needs them."""
     return {
         prefix + option: module.serialize(getattr(layer, prefix + option))
         for prefix in prefixes
-        for option, module in _MODULES.items()
+        for option, module in OPTIONS.items()
     }
 
 
 def options_of(layer, prefix):
-    """The options of H, T or C under the names that Keras's own layers use."""
-    return {option: getattr(layer, prefix + option) for option in _MODULES}
+    """Return the options of H, T or C under the names that Keras's own layers use."""
+    return {option: getattr(layer, prefix + option) for option in OPTIONS}
 
 
-def _read(option, value, default):
-    if option.endswith("_initializer"):  # None means the default, as in Keras.
-        return initializers.get(default if value is None else value)
-    return _MODULES[option].get(value)
+def _read(name, module, value):
+    if module is keras.initializers:
+        return initializers.get(_INITIALIZERS.get(name) if value is None else value)
+    return module.get(value)
 
 
 def negated(weight):
-    """The carry gate's start: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
+    """Return the start of a carry gate: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
 
     def initializer(shape, dtype=None):
         return -ops.cast(weight, dtype)
@@ -81,6 +76,7 @@ def negated(weight):
 
 
 def check_carry(carry):
+    """Return `carry` if there is such a form of the carry gate."""
     if carry not in ("coupled", "learned"):
         raise ValueError(
             "`carry` must be 'coupled' (C = 1 - T) or 'learned' (C has its own gate). "
@@ -90,6 +86,7 @@ def check_carry(carry):
 
 
 def check_data_format(data_format):
+    """Return `data_format`, or Keras's setting for `None`."""
     if data_format is None:
         return keras.config.image_data_format()
     if data_format not in ("channels_first", "channels_last"):
@@ -101,6 +98,7 @@ def check_data_format(data_format):
 
 
 def check_floating(inputs):
+    """Raise unless `inputs` is a floating-point tensor."""
     dtype = keras.backend.standardize_dtype(inputs.dtype)
     if "float" not in dtype:
         raise TypeError(

@@ -1,4 +1,8 @@
-"""Kernels that `quantize("int8")` can turn into int8, as Keras does for its own `Dense`."""
+"""Kernels that `quantize("int8")` turns into int8, as Keras does for its own `Dense`."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,34 +15,34 @@ class Int8Kernels(keras.Layer):
     kernel ~ kernel_int8 / kernel_scale      kernel_scale = 127 / max |kernel|
     ```
 
-    with one scale for each output channel. Only storage changes: `kernel` gives floating point at
-    any time, and biases, inputs and activations keep their dtype.
+    with one scale for each output channel. Only storage changes: `kernel` is always read in
+    floating point, and biases, inputs and activations keep their dtype.
 
     A subclass lists `kernel_names`, declares each of them with `kernel_property`, and makes them
     in `build` with `add_kernel`.
     """
 
-    kernel_names = ()
+    kernel_names: tuple[str, ...] = ()
 
     def summed_axes(self, kernel_shape):
-        """The axes of a kernel that an output sums over: they have one scale in common."""
+        """Return the axes of a kernel that an output sums over: they share a scale."""
         return tuple(range(len(kernel_shape) - 1))
 
     def add_kernel(self, name, shape, **options):
-        """Adds a kernel in the form that the layer's dtype policy asks for."""
+        """Add a kernel in the form that the layer's dtype policy asks for."""
         if self.quantization_mode is None:
             setattr(self, f"_{name}", self.add_weight(name=name, shape=shape, **options))
         else:
             self._check_mode(self.quantization_mode)
             self._add_int8(name, shape)
 
-    def quantize(self, mode=None, type_check=True, config=None):
-        """Turns the kernels into int8, in place. `keras.Model.quantize` calls it on each layer.
+    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None):
+        """Turn the kernels into int8, in place. `keras.Model.quantize` calls it on each layer.
 
         Args:
             mode: `"int8"`.
             type_check: Not used.
-            config: Not used: inputs stay floating point, and each output has its own scale.
+            config: Not used: inputs stay in floating point, and each output has its own scale.
 
         Raises:
             NotImplementedError: For another mode; `keras.Model.quantize` then skips the layer with
@@ -78,7 +82,7 @@ class Int8Kernels(keras.Layer):
 
 
 def kernel_property(name):
-    """The kernel of that name, in floating point: a variable, or computed from its int8 form."""
+    """Return the property for a kernel: its variable, or what its int8 form stands for."""
 
     def kernel(layer):
         if layer.quantization_mode is None:

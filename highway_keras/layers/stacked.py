@@ -1,6 +1,7 @@
 """Initializers, regularizers and constraints of a layer, for weights stacked over depth."""
 
 import math
+from collections.abc import Iterable
 
 import keras
 import numpy as np
@@ -9,13 +10,13 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ByLayer(keras.initializers.Initializer):
-    """A constant a layer: row `l` of the stacked biases is filled with `values[l]`.
+    """A constant for each layer: row `l` of the stacked biases is filled with `values[l]`.
 
     Args:
         values: A sequence of numbers, one for each layer.
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Iterable[float]):
         self.values = [float(value) for value in values]
 
     def __call__(self, shape, dtype=None):
@@ -32,11 +33,11 @@ class ByLayer(keras.initializers.Initializer):
 
 
 def initializer(of_layer):
-    """Starts each layer of the stack as `of_layer` starts one layer, each with its own draw."""
+    """Return the initializer that starts each layer as `of_layer` does, each with a new draw."""
 
     def start(shape, dtype=None):
         if isinstance(of_layer, keras.initializers.VarianceScaling):
-            # The depth axis multiplies both fans, so the draw comes out sqrt(depth) too small.
+            # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
             return math.sqrt(shape[0]) * of_layer(shape, dtype=dtype)
         if isinstance(of_layer, keras.initializers.Orthogonal | keras.initializers.Identity):
             clones = [_reseeded(of_layer, index) for index in range(shape[0])]
@@ -64,7 +65,7 @@ class _Regularizer(keras.regularizers.Regularizer):
 
 
 class _Constraint(keras.constraints.Constraint):
-    """Each layer's weight constrained by itself."""
+    """A constraint on the weight of each layer by itself."""
 
     def __init__(self, of_layer):
         self.of_layer = of_layer
@@ -74,6 +75,6 @@ class _Constraint(keras.constraints.Constraint):
 
 
 def weight_options(options):
-    """A weight's `initializer`, `regularizer` and `constraint`, for the stacked weight."""
+    """Return the `initializer`, `regularizer` and `constraint` of a layer for a stacked weight."""
     wrap = {"initializer": initializer, "regularizer": _Regularizer, "constraint": _Constraint}
     return {name: option and wrap[name](option) for name, option in options.items()}

@@ -5,7 +5,13 @@ import pathlib
 import numpy as np
 
 from highway_keras.files import replacing, write_rows
-from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
+from highway_keras.paper.searches import (
+    bias_rows,
+    curve_rows,
+    read_searches,
+    top_rows,
+    trial_rows,
+)
 from highway_keras.training.curves import COLOURS
 
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
@@ -16,7 +22,8 @@ def draw_figure1(searches, out):
 
     Args:
         searches: Folder of searches, as `run_searches` leaves it.
-        out: Folder for `figure1.png`, `figure1-curves.csv`, `figure1-top10.csv`,
+        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
+            `figure1-top10.csv`,
             `transform-bias.png` and `transform-bias.csv`.
 
     Returns:
@@ -28,6 +35,10 @@ def draw_figure1(searches, out):
     found, out = read_searches(searches), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     curves, tops, biases = curve_rows(found), top_rows(found), bias_rows(found)
+    trials = trial_rows(found)
+    write_rows(
+        out / "figure1-trials.csv", trials, max(trials, key=len)
+    )  # the failed ones are short
     write_rows(out / "figure1-curves.csv", curves, list(curves[0]))
     write_rows(out / "figure1-top10.csv", tops, list(tops[0]))
     _draw_panels(found, tops, out / "figure1.png")

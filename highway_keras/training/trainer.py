@@ -1,5 +1,6 @@
 """The one trainer: what to train on which images by which recipe, and where to leave it."""
 
+import contextlib
 import dataclasses
 import sys
 
@@ -52,7 +53,8 @@ def fit(
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
-        model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`.
+        model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`. They
+            come before the recipe's `kernel_initializer`.
         verbose: Keras's; `"auto"` is a progress bar on a terminal and a line an epoch elsewhere.
         distribute: Whether to share each batch among all devices: those of this machine and, where
             `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them, of
@@ -88,13 +90,17 @@ def fit(
         "recipe": dataclasses.asdict(recipe),
     }
     keras.utils.set_random_seed(seed)
+    options = {"input_shape": images.input_shape, "classes": images.classes}
+    if recipe.kernel_initializer:
+        options["kernel_initializer"] = recipe.kernel_initializer
+    options |= model_options or {}
     with engine.scope():
-        network = card.build(
-            input_shape=images.input_shape, classes=images.classes, **(model_options or {})
-        )
+        with _computing_in(recipe.dtype_policy):
+            network = card.build(**options)
+        saved = None if recipe.dtype_policy == "float32" else card.build(**options)
     folder = RunFolder(out or f"runs/{model}-{images.name}")
     with engine.writable(folder) as own_folder:
-        run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine)
+        run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine, saved)
         own_folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
         with recorded(own_folder, distribute):
             return dataclasses.replace(run.train(), folder=folder)
@@ -119,6 +125,16 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     out = out or f"runs/{model}-{runs}-runs"
     seeds = range(seed, seed + runs)
     return [fit(model, out=f"{out}/seed-{s}", seed=s, **arguments) for s in seeds]
+
+
+@contextlib.contextmanager
+def _computing_in(dtype_policy):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype_policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _verbosity(verbose):

@@ -1,0 +1,67 @@
+"""What a user writes, for `test_typing.py`: a type checker must follow every line of it."""
+
+import keras
+import numpy as np
+
+import highway_keras
+from highway_keras import (
+    ConvHighway1D,
+    ConvHighway2D,
+    ConvHighway3D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+    TransformBias,
+    analysis,
+    data,
+    export,
+    models,
+    ops,
+    training,
+    tuning,
+)
+from highway_keras.layers import MatchSize, Maxout
+
+# Layers
+network = keras.Sequential(
+    [
+        keras.Input((28, 28, 1)),
+        keras.layers.Conv2D(32, 5, activation="relu"),
+        Maxout(2),
+        ConvHighway2D(16, 3, transform_bias_initializer=-1.0, kernel_regularizer="l2"),
+        ConvHighway2D(None, (3, 3), carry="learned", carry_bias_initializer=1, dtype="float32"),
+        MatchSize(32, strides=2),
+        keras.layers.GlobalAveragePooling2D(),
+        Highway(32, "tanh", transform_bias_initializer=TransformBias(-3.0), name="block"),
+        Highway(kernel_initializer=keras.initializers.HeNormal(), kernel_constraint="max_norm"),
+        HighwayStack(100, activation=keras.activations.relu),
+        HighwayStack(3, transform_bias_initializer=[-1, -2, -3], rematerialize=True),
+        HighwayStack(2, transform_bias_initializer=np.array([-1.0, -2.0]), trainable=False),
+        keras.layers.Dense(10, activation="softmax"),
+    ]
+)
+wrapper = HighwayWrapper(keras.layers.LSTM(8, return_sequences=True), transform_activation="tanh")
+causal = ConvHighway1D(8, 3, padding="causal", dilation_rate=2, transform_kernel_size=1)
+volume = ConvHighway3D(4, 3, groups=2, data_format="channels_first")
+stack = HighwayStack(2, 8)
+stack.build((None, 8))
+chain: list[Highway] = stack.unstack()
+again: HighwayStack = HighwayStack.from_layers(chain, name="again")
+kernels = [layer.kernel for layer in chain]
+biases = [layer.transform_bias for layer in chain]
+outputs = ops.highway(x=1.0, h=3.0, t=0.25)
+bias: TransformBias = TransformBias.for_depth(20)
+optimizer: keras.optimizers.Optimizer = training.CaffeSGD(0.01, momentum=0.9, l2=0.001)
+
+# Zoo, data, training, what comes after
+names = models.list_models()
+model = models.create("thin-highway-50", input_shape=(8, 8, 1))
+deep = models.thin_mlp(100, activation="relu")
+digits = data.load("digits")
+result = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20)
+accuracy = result.test_accuracy
+hypermodel = tuning.HighwayHyperModel(depth=10)
+tuner = tuning.PopulationRandomSearch(hypermodel, "val_loss", max_trials=10, seed=1)
+lesions = analysis.lesions(model, digits.x_test, digits.y_test)
+exported = export.export("runs/deep", "model.onnx", "onnx")
+version: str = highway_keras.__version__
