@@ -149,8 +149,9 @@ def _gradients(options):
 
 
 def _add_starts(experiments):
-    summary = "MNIST: networks of 50 layers from several zero-mean starts (section 2.2)."
+    summary = "MNIST: deep networks from several zero-mean starts (section 2.2)."
     command = add_command(experiments, "starts", _starts, summary)
+    command.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
     command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
     add_seed(command)
     _add_measurement(command, "starts")
@@ -162,6 +163,7 @@ def _starts(options):
     from highway_keras import paper
 
     rows = paper.reproduce_starts(
+        depth=options.depth,
         epochs=options.epochs,
         limit=options.limit,
         seed=options.seed,

@@ -126,7 +126,8 @@ def reproduce_starts(
     """
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows, out = provenance.provenance("reproduce starts"), [], pathlib.Path(out)
+    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
+    out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
         for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
