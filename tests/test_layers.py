@@ -21,7 +21,7 @@ def test_every_layer_has_a_row():
     assert exported == {case.layer for case in CASES}
 
 
-def test_rows_have_names_of_their_own():
+def test_no_two_rows_share_a_name():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
 
@@ -75,7 +75,7 @@ def test_wrapper_passes_the_mask_to_its_layer():
     x = standard_normal((2, 6, 3))
     x[:, :2] = 5
     masked = keras.layers.Masking(mask_value=5)(x)
-    # Behind a mask the LSTM starts at the first step that counts.
+    # With the mask, the LSTM starts at the first step that it lets through.
     np.testing.assert_allclose(array(wrapper(masked))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-6)
     assert not np.allclose(array(wrapper(x))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-4)
 

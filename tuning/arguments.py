@@ -1,10 +1,29 @@
 """Checks of what a user passes to a search."""
 
+import keras
 import numpy as np
+
+from highway_keras.backends.current import shim
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+
+
+def check_hypermodel(hypermodel):
+    """Raise unless the backend can train populations, and `hypermodel` is one of ours."""
+    if not shim.HAS_LOOPS:
+        raise ImportError(
+            "The population search needs the TensorFlow or the JAX backend; with any backend "
+            "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}."
+        )
+    if not isinstance(hypermodel, HighwayHyperModel):
+        raise TypeError(
+            "`hypermodel` must be a `HighwayHyperModel`; for others there is "
+            f"`keras_tuner.RandomSearch`. Received: hypermodel={hypermodel!r}."
+        )
 
 
 def check_images(hypermodel, x, y, x_name, y_name):
-    """Returns `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
+    """Return `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
     x, y = np.asarray(x), np.asarray(y)
     if x.ndim < 2 or not len(x) or x[0].size != hypermodel.inputs:
         raise ValueError(
@@ -24,10 +43,10 @@ def check_images(hypermodel, x, y, x_name, y_name):
     return x, y
 
 
-def check_objective(objective, known):
-    """Raises unless `objective` is one of the metrics that the search will measure."""
-    if getattr(objective, "name", None) not in known:
+def check_objective(objective, measured):
+    """Raise unless `objective` is one of the metrics that the search will measure."""
+    if getattr(objective, "name", None) not in measured:
         raise ValueError(
-            f"`objective` must be one of {', '.join(known)}; those with `val_` need "
+            f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
             f"`validation_data`. Received: {objective}."
         )

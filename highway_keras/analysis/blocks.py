@@ -1,5 +1,6 @@
 """What the analyses need to know of gated layers: axes, biases, carry gates, stacked weights."""
 
+import numpy as np
 from keras import ops
 
 from highway_keras.layers import HighwayWrapper
@@ -22,6 +23,20 @@ def block_biases(graph):
         bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
         biases.extend(bias.reshape(len(call.blocks), -1))
     return biases
+
+
+def block_starts(graph):
+    """Return where the biases of each block started, an array `(blocks,)`; NaN where they varied.
+
+    The layer's initializer tells: a constant one returns the same number for all units of a block.
+    """
+    starts = np.full(len(graph.blocks), np.nan)
+    for call in graph.gated:
+        start = call.layer.transform_bias_initializer(call.layer.transform_bias.shape)
+        start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
+        constant = (start == start[:, :1]).all(axis=1)
+        starts[call.blocks] = np.where(constant, start[:, 0], np.nan)
+    return starts
 
 
 def closed(layer, inputs):

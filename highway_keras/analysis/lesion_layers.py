@@ -130,7 +130,10 @@ _scan = shim.scan if shim.HAS_LOOPS else ops.scan
 
 
 class Scores(keras.Layer):
-    """Loss, error and sum of the probabilities for each sample and copy, `(n, copies, 3)`."""
+    """Loss, wrong classes and sum of the probabilities, by sample and copy, `(n, copies, 3)`.
+
+    Each is summed over the positions of a sample.
+    """
 
     def __init__(self, copies, from_logits):
         super().__init__(dtype="float32")
@@ -143,7 +146,7 @@ class Scores(keras.Layer):
         wrong = ops.not_equal(ops.argmax(predictions, axis=-1), ops.cast(truth, "int32"))
         scores = ops.stack([loss, ops.cast(wrong, "float32"), ops.sum(predictions, -1)], axis=-1)
         count = ops.shape(labels)[0]
-        scores = ops.mean(ops.reshape(scores, (self.copies, count, -1, 3)), axis=2)
+        scores = ops.sum(ops.reshape(scores, (self.copies, count, -1, 3)), axis=2)
         return ops.swapaxes(scores, 0, 1)
 
     def compute_output_spec(self, inputs):

@@ -31,17 +31,27 @@ class Lesions:
     Attributes:
         layers: The names of the gated layers, in order.
         loss: Cross-entropy in nats with the gates of each layer closed, an array `(layers,)`.
-        error: The same for the share of wrong classifications.
-        intact_loss, intact_error: Those of the network as it is.
-        samples: Number of samples.
+        wrong: Number of wrong classifications, the same, integers.
+        error: Share of wrong classifications, the same.
+        intact_loss, intact_wrong, intact_error: Those of the network as it is.
+        samples: Number of classifications: of samples, or where each position of a sample has a
+            class, of all positions.
     """
 
     layers: tuple
     loss: np.ndarray
-    error: np.ndarray
+    wrong: np.ndarray
     intact_loss: float
-    intact_error: float
+    intact_wrong: int
     samples: int
+
+    @property
+    def error(self):
+        return self.wrong / self.samples
+
+    @property
+    def intact_error(self):
+        return self.intact_wrong / self.samples
 
 
 def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
@@ -85,21 +95,21 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     """
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
-    samples = len(arrays[0])
-    labels = _check_classifier(model, graph, as_labels(y, samples))
+    labels = _check_classifier(model, graph, as_labels(y, len(arrays[0])))
     copies = len(graph.blocks) + 1
     scored = lesion_model(graph, labels.shape[1:], from_logits)
     totals = np.zeros((copies, 3))
     batch_size = _batch_size(graph) if batch_size is None else batch_size
     for _, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, PARTS):
         totals += scores.sum(axis=0, dtype="float64")
-    loss, error, total = totals.T / samples
-    if not from_logits and not np.allclose(total, 1, atol=0.01):
+    loss, wrong, total = totals.T
+    if not from_logits and not np.allclose(total / labels.size, 1, atol=0.01):
         raise ValueError(
             "`model` must return class probabilities, which sum to 1. Received: sums of "
-            f"{total[0]:.3g} on average. If it returns logits, pass from_logits=True."
+            f"{total[0] / labels.size:.3g} on average. If it returns logits, pass from_logits=True."
         )
-    return Lesions(graph.blocks, loss[1:], error[1:], float(loss[0]), float(error[0]), samples)
+    loss, wrong = loss / labels.size, wrong.astype(int)
+    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), labels.size)
 
 
 def lesion_model(graph, label_shape, from_logits):

@@ -11,6 +11,7 @@ import string
 import numpy as np
 
 from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
@@ -173,13 +174,11 @@ def _page(found, images, title, graph):
 
 
 def _sentence_on_gates(found, graph):
-    start = _start_of_biases(graph)
-    biases = found.biases.values[~np.isnan(found.biases.values)]
-    compared = f", {np.mean(biases < start):.0%} of them below their start {start:g}"
+    biases = found.biases.values
     last = found.outputs.values[0]
     return (
-        f"The biases of the transform gates average {biases.mean():.2f}"
-        f"{'' if start is None else compared}. Over all samples the mean gate is "
+        f"The biases of the transform gates average {np.nanmean(biases):.2f}"
+        f"{_compared_with_starts(biases, block_starts(graph))}. Over all samples the mean gate is "
         f"{np.nanmean(found.mean.overall.values):.2f}; of the gates of the one sample shown "
         f"{np.nanmean(np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)):.0%} are open "
         "(above 0.5). Stripes in the block outputs are values that layers pass on unchanged."
@@ -209,14 +208,14 @@ def _sentence_on_lesions(found):
     )
 
 
-def _start_of_biases(graph):
-    """The number that all transform biases started at; `None` if that is not known."""
-    starts = {_constant(call.layer.transform_bias_initializer) for call in graph.gated}
-    return starts.pop() if len(starts) == 1 else None
-
-
-def _constant(initializer):
-    return getattr(initializer, "value", None)
+def _compared_with_starts(biases, starts):
+    """Return the part of the sentence that says where biases moved; empty if starts are unknown."""
+    if np.isnan(starts).any():
+        return ""
+    share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
+    one_start = len(set(starts.tolist())) == 1
+    start = f"their start {starts[0]:g}" if one_start else "the start of their layer"
+    return f", {share:.0%} of them below {start}"
 
 
 _SECTION = string.Template("""<section>

@@ -6,6 +6,7 @@ from highway_keras.cli.shared import (
     add_data_dir,
     add_dataset,
     add_distribute,
+    add_dtype_policy,
     add_limit,
     add_seed,
     print_table,
@@ -189,6 +190,7 @@ def _add_table(experiments, name, summary):
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
     command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
+    add_dtype_policy(command)
     add_limit(command)
     add_seed(command)
     add_data_dir(command)
@@ -208,6 +210,7 @@ def _table(options):
             options.runs,
             models=options.model,
             epochs=options.epochs,
+            dtype_policy=options.dtype_policy,
             limit=options.limit,
             seed=options.seed,
             out=options.out,

@@ -27,6 +27,13 @@ def add_seed(command):
     command.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
 
 
+def add_dtype_policy(command):
+    command.add_argument(
+        "--dtype-policy",
+        help="float32, or mixed_bfloat16 to train in half the bits (default: the recipe's)",
+    )
+
+
 def add_distribute(command):
     command.add_argument(
         "--distribute",

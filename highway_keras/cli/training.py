@@ -8,6 +8,7 @@ from highway_keras.cli.shared import (
     add_command,
     add_dataset,
     add_distribute,
+    add_dtype_policy,
     add_limit,
     add_seed,
 )
@@ -41,6 +42,7 @@ def _add_recipe(command):
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
+    add_dtype_policy(command)
     command.add_argument(
         "--set",
         nargs="+",
@@ -66,7 +68,7 @@ def _fit(options):
     from highway_keras import training
 
     recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate")
+    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
     overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,

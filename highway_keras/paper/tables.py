@@ -16,8 +16,8 @@ from highway_keras.training.trainer import fit
 
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
 RECIPES = {"authors": "{}", "modern": "modern-{}"}  # after the recipe on a network's card
-COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "test_accuracy")
-COLUMNS += ("test_loss", "best_epoch", "minutes", "hardware", "versions")
+COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
+COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
 
 
 def reproduce_table(
@@ -26,6 +26,7 @@ def reproduce_table(
     runs=5,
     models=None,
     epochs=None,
+    dtype_policy=None,
     limit=None,
     seed=0,
     out=None,
@@ -54,6 +55,7 @@ def reproduce_table(
         runs: Number of runs of each network, with the seeds from `seed` on.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
+        dtype_policy: What training computes in; default the recipe's.
         limit: Number of training images; default all.
         seed: Seed of the first run.
         out: Folder; default `runs/TABLE`.
@@ -81,7 +83,8 @@ def reproduce_table(
     checks.positive_integer("runs", runs)
     checks.one_of("recipe", recipe, RECIPES)
     out = pathlib.Path(out or f"runs/{table}")
-    changes = {} if epochs is None else {"epochs": epochs}
+    changes = {"epochs": epochs, "dtype_policy": dtype_policy}
+    changes = {name: value for name, value in changes.items() if value is not None}
     how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
     diverged = []
     # A first run of every network comes before the second of any.
@@ -91,6 +94,7 @@ def reproduce_table(
             print(f"{card.name}, {recipe} recipe, {number}", flush=True)
         settings = {
             "model": card.name,
+            "model_options": {},
             "dataset": card.dataset,
             "limit": limit,
             "seed": run_seed,
@@ -157,6 +161,7 @@ def _row(table, card, recipe, folder):
         "seed": settings["seed"],
         "epochs": settings["recipe"]["epochs"],
         "images": settings["limit"] or "all",
+        "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),  # 0.1.0 had no other
         **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
         **hardware_and_versions(parts),

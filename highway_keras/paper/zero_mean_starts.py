@@ -18,7 +18,7 @@ from highway_keras.tuning.weights import draw
 STARTS = ("uniform", "normal", "orthogonal")
 SCALES = (0.5, 1.0, 2.0)  # times the normalized deviation: sqrt(gain / fan-in), He's and Glorot's
 GAINS = {"relu": 2.0, "tanh": 1.0}
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 COLUMNS = ("kind", "depth", "activation", "start", "scale", "learning_rate", "loss")
 COLUMNS += ("images", "epochs", "n", "seed", *provenance.COLUMNS)
 

@@ -31,14 +31,14 @@ class Checkpoint(keras.callbacks.Callback):
 
     Args:
         folder: A `RunFolder`.
-        complete: The network with its preprocessing, sharing the weights that are trained.
+        save: Function that saves the network with its preprocessing to a path.
         monitor: What "best" goes by; the higher the better. `None`: the last epoch is the best.
         best: The best value of earlier epochs.
     """
 
-    def __init__(self, folder, complete, monitor, best=-np.inf):
+    def __init__(self, folder, save, monitor, best=-np.inf):
         super().__init__()
-        self.folder, self.complete, self.monitor, self.best = folder, complete, monitor, best
+        self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
         if not np.isfinite(logs["loss"]):
@@ -46,7 +46,6 @@ class Checkpoint(keras.callbacks.Callback):
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:
             self.best = value
-            with replacing(self.folder.best) as temporary:
-                self.complete.save(temporary)
+            self.save(self.folder.best)
         with replacing(self.folder.state) as temporary:
             self.model.save_weights(temporary)

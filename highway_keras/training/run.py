@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from highway_keras import data
+from highway_keras.files import replacing
 from highway_keras.training.batches import plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
 from highway_keras.training.curves import plot_curves
@@ -52,19 +53,22 @@ class Run:
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
         engine: The `Engine` in whose scope the network was built.
+        saved: The same network in float32, which is saved with the weights of `network`; `None` if
+            `network` itself computes in float32.
     """
 
-    def __init__(self, network, images, recipe, folder, seed, verbose, engine):
+    def __init__(self, network, images, recipe, folder, seed, verbose, engine, saved=None):
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
-        _scale_dropout(network, recipe.dropout)
+        self.network, self.saved = network, saved or network
+        for model in {network, self.saved}:
+            _scale_dropout(model, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
         steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
         self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, network], name=network.name),
-            steps_per_execution=steps_per_execution,
+            keras.Sequential([self.preprocess, self.saved], name=network.name)
         )
         with engine.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
@@ -138,14 +142,15 @@ class Run:
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
-            *_tensorboard(self.folder),
-            Checkpoint(self.folder, self.complete, monitor, best),
+            *self.engine.stepping.callbacks(self.folder, self.seed),
+            Checkpoint(self.folder, self._save, monitor, best),
         ]
 
     def _finish(self, rows, seconds):
-        chosen = keras.models.load_model(self.folder.best)
+        # Compiled anew: a run may have begun with a backend that takes many steps a call.
+        chosen = keras.models.load_model(self.folder.best, compile=False)
         loss, accuracy = evaluate(chosen, self.images)
-        self.complete.save(self.folder.final)
+        self._save(self.folder.final)
         self._draw(rows)
         best_epoch = len(rows)
         if len(self.images.x_val):
@@ -155,6 +160,13 @@ class Run:
         results = {name: getattr(result, name) for name in measured}
         self.folder.write_json({**self.folder.read_json(), "results": results})
         return result
+
+    def _save(self, path):
+        """Save the network with its preprocessing, which computes in float32."""
+        if self.saved is not self.network:
+            self.saved.set_weights(self.network.get_weights())
+        with replacing(path) as temporary:
+            self.complete.save(temporary)
 
     def _draw(self, rows):
         curves = {"training": [row["loss"] for row in rows]}
@@ -168,10 +180,3 @@ def _scale_dropout(network, factor):
     for layer in network.layers:
         if isinstance(layer, keras.layers.Dropout):
             layer.rate *= factor
-
-
-def _tensorboard(folder):
-    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
-    if keras.backend.backend() != "tensorflow":
-        return []
-    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]

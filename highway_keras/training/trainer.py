@@ -1,5 +1,6 @@
 """The one trainer: what to train on which images by which recipe, and where to leave it."""
 
+import contextlib
 import dataclasses
 import sys
 
@@ -92,11 +93,14 @@ def fit(
     options = {"input_shape": images.input_shape, "classes": images.classes}
     if recipe.kernel_initializer:
         options["kernel_initializer"] = recipe.kernel_initializer
+    options |= model_options or {}
     with engine.scope():
-        network = card.build(**{**options, **(model_options or {})})
+        with _computing_in(recipe.dtype_policy):
+            network = card.build(**options)
+        saved = None if recipe.dtype_policy == "float32" else card.build(**options)
     folder = RunFolder(out or f"runs/{model}-{images.name}")
     with engine.writable(folder) as own_folder:
-        run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine)
+        run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine, saved)
         own_folder.open(settings, resume)  # last, so that a mistake leaves no folder behind
         with recorded(own_folder, distribute):
             return dataclasses.replace(run.train(), folder=folder)
@@ -121,6 +125,16 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     out = out or f"runs/{model}-{runs}-runs"
     seeds = range(seed, seed + runs)
     return [fit(model, out=f"{out}/seed-{s}", seed=s, **arguments) for s in seeds]
+
+
+@contextlib.contextmanager
+def _computing_in(dtype_policy):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype_policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _verbosity(verbose):
