@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 
+from highway_keras.text import cell
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NamedArray:
@@ -52,7 +54,9 @@ class NamedArray:
             writer = csv.writer(file)
             writer.writerow([*self.axes, "value"])
             cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
-            writer.writerows([*labels, float(v)] for labels, v in cells if not np.isnan(v))
+            writer.writerows(
+                [*map(cell, labels), float(v)] for labels, v in cells if not np.isnan(v)
+            )
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
