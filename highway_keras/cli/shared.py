@@ -1,5 +1,7 @@
 """What several commands share: their arguments, and how they print a table."""
 
+from highway_keras.text import printable
+
 DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
 
 
@@ -50,6 +52,7 @@ def add_distribute(command):
 
 def print_table(rows, right=()):
     """Prints rows of texts in columns, those with an index in `right` aligned to the right."""
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)

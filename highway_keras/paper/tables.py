@@ -7,6 +7,7 @@ from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.models import get, list_models
 from highway_keras.paper.table_plot import plot_runs
+from highway_keras.pictures import optional_picture
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.jobs import train_all
@@ -113,7 +114,9 @@ def reproduce_table(
     rows = read_table(table, out)
     if is_chief and rows:
         write_rows(out / f"{table}.csv", rows, COLUMNS)
-        plot_runs(_finished(table, out), out / f"{table}.png", TABLES[table])
+        picture = out / f"{table}.png"
+        with optional_picture(picture):
+            plot_runs(_finished(table, out), picture, TABLES[table])
     if diverged:
         raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
     return rows

@@ -58,7 +58,8 @@ class Checkpoint(keras.callbacks.Callback):
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
-        if not np.isfinite(logs["loss"]):
+        # The loss is that of before the epoch's last step, which may have spoilt the weights.
+        if not np.isfinite(logs["loss"]) or not all_finite(self.model):
             return
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:
@@ -66,3 +67,8 @@ class Checkpoint(keras.callbacks.Callback):
             self.save(self.folder.best)
         with replacing(self.folder.state) as temporary:
             self.model.save_weights(temporary)
+
+
+def all_finite(model):
+    """Return whether no weight of a model is infinite or NaN."""
+    return all(np.isfinite(keras.ops.convert_to_numpy(weight)).all() for weight in model.weights)

@@ -8,10 +8,17 @@ import numpy as np
 
 from highway_keras import data
 from highway_keras.files import replacing
+from highway_keras.pictures import optional_picture
 from highway_keras.training.batches import plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve, all_finite
 from highway_keras.training.curves import plot_curves
-from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
+from highway_keras.training.evaluation import (
+    EVALUATION_BATCH,
+    NotProbabilities,
+    check_classifier,
+    compile_classifier,
+    evaluate,
+)
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
 
@@ -77,6 +84,7 @@ class Run:
         for model in {network, self.saved}:
             _scale_dropout(model, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
         steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
@@ -103,10 +111,11 @@ class Run:
             self._fit(first)
         seconds = time.perf_counter() - started
         rows = self.folder.read_history()
-        if not rows or not np.isfinite(rows[-1]["loss"]):
+        if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
             raise TrainingDiverged(
                 f"The training loss is no longer finite after epoch {len(rows)}. A lower "
-                f"`learning_rate` helps. Received: learning_rate={self.recipe.learning_rate}."
+                f"`learning_rate` helps, or a lower `l2`. Received: "
+                f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}."
             )
         return self._finish(rows, seconds)
 
@@ -161,11 +170,12 @@ class Run:
         ]
 
     def _finish(self, rows, seconds):
-        # Compiled anew: a run may have begun with a backend that takes many steps a call.
         chosen = keras.models.load_model(self.folder.best, compile=False)
-        loss, accuracy = evaluate(chosen, self.images)
+        try:
+            loss, accuracy = evaluate(chosen, self.images)
+        except NotProbabilities as error:  # NaN, from weights near the largest float
+            raise TrainingDiverged(f"{error} A lower `learning_rate` helps.") from error
         self._save(self.folder.final)
-        self._draw(rows)
         best_epoch = len(rows)
         if len(self.images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
@@ -173,6 +183,8 @@ class Run:
         measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
         results = {name: getattr(result, name) for name in measured}
         self.folder.write_json({**self.folder.read_json(), "results": results})
+        with optional_picture(self.folder.curves):
+            self._draw(rows)
         return result
 
     def _save(self, path):
