@@ -30,7 +30,7 @@ class CaffeSGD(keras.optimizers.SGD):
 
     Args:
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
-        momentum: In [0, 1].
+        momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
         l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.

@@ -4,7 +4,7 @@ import difflib
 import inspect
 
 from highway_keras import checks
-from highway_keras.models.cards import PAPER, Card
+from highway_keras.models.cards import PAPER, Card, check_name
 
 _CARDS = {card.name: card for card in PAPER}
 _REQUIRED = ("name", "input_shape", "classes")  # what every factory takes
@@ -34,7 +34,7 @@ def get(name):
     >>> models.get("mnist-highway-16").parameters
     38986
     """
-    if name not in _CARDS:
+    if not isinstance(name, str) or name not in _CARDS:
         near = difflib.get_close_matches(str(name), _CARDS, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(_CARDS)}."
         raise ValueError(f"`name` must be a registered network. Received: name={name!r}. {hint}")
@@ -108,7 +108,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
     """
     from highway_keras.models.parts import check_image_shape  # imports Keras, unlike this module
 
-    if checks.text("name", name) in {card.name for card in PAPER}:
+    if check_name(name) in {card.name for card in PAPER}:
         raise ValueError(
             f"`name` must not be one of the paper's networks. Received: name={name!r}."
         )

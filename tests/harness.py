@@ -193,5 +193,8 @@ def gradients(function, *values):
             result = function(*values)
         results = tape.gradient(result, values)
     else:
-        raise NotImplementedError(f"No gradients here for {keras.backend.backend()}.")
+        import torch
+
+        values = [v.detach().clone().requires_grad_() for v in values]
+        results = torch.autograd.grad(function(*values), values, allow_unused=True)
     return [None if g is None else ops.convert_to_numpy(g) for g in results]

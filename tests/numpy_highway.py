@@ -12,7 +12,7 @@ ACTIVATIONS = {
 
 
 def highway(x, weights, arguments):
-    """Returns `(y, h, t)` of a layer with these weights, a dictionary from name to array."""
+    """Return `(y, h, t)` of a layer with these weights, a dictionary from name to array."""
     if "depth" in arguments:
         return stack(x, weights, arguments)
     h = transform("", x, weights, arguments)

@@ -21,7 +21,7 @@ def test_every_layer_has_a_row():
     assert exported == {case.layer for case in CASES}
 
 
-def test_rows_have_names_of_their_own():
+def test_no_two_rows_share_a_name():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
 
@@ -70,12 +70,19 @@ def test_a_model_may_be_built_by_its_first_fit(make):
     assert len(kernels) == 3
 
 
+@pytest.mark.parametrize("carry", ["coupled", "learned"])
+def test_a_batch_without_samples(carry):
+    nothing = standard_normal((0, 5))
+    for layer in (Highway(carry=carry), HighwayWrapper(keras.layers.Dense(5), carry=carry)):
+        assert array(layer(nothing)).shape == (0, 5)
+
+
 def test_wrapper_passes_the_mask_to_its_layer():
     wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
     x = standard_normal((2, 6, 3))
     x[:, :2] = 5
     masked = keras.layers.Masking(mask_value=5)(x)
-    # Behind a mask the LSTM starts at the first step that counts.
+    # With the mask, the LSTM starts at the first step that it lets through.
     np.testing.assert_allclose(array(wrapper(masked))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-6)
     assert not np.allclose(array(wrapper(x))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-4)
 

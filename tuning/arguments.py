@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.backends.current import shim
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 
@@ -24,7 +25,7 @@ def check_hypermodel(hypermodel):
 
 def check_images(hypermodel, x, y, x_name, y_name):
     """Return `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
-    x, y = np.asarray(x), np.asarray(y)
+    x, y = _numbers(x_name, x), _numbers(y_name, y)
     if x.ndim < 2 or not len(x) or x[0].size != hypermodel.inputs:
         raise ValueError(
             f"`{x_name}` must hold inputs of the hypermodel's shape {hypermodel.input_shape}. "
@@ -35,12 +36,37 @@ def check_images(hypermodel, x, y, x_name, y_name):
             f"`{y_name}` must hold one class number for each input. "
             f"Received: shape={y.shape} for {len(x)} inputs."
         )
-    if y.min() < 0 or y.max() >= hypermodel.classes:
+    between = y[y != np.floor(y)]
+    if between.size or y.min() < 0 or y.max() >= hypermodel.classes:
         raise ValueError(
             f"`{y_name}` must hold class numbers from 0 to {hypermodel.classes - 1}. "
-            f"Received: {y.min()} to {y.max()}."
+            f"Received: {between[0] if between.size else f'{y.min()} to {y.max()}'}."
         )
     return x, y
+
+
+def check_validation_data(validation_data):
+    """Return `validation_data` if it is a pair."""
+    if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
+        raise ValueError(
+            "`validation_data` must be a pair of inputs and class numbers, or None. "
+            f"Received: validation_data={checks.shown(validation_data)}."
+        )
+    return validation_data
+
+
+def _numbers(name, values):
+    """Return an array of finite numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "uif" or not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must be an array of finite numbers. Received: an array of {array.dtype}"
+            f"{' with NaN or infinity' if array.dtype.kind == 'f' else ''}."
+        )
+    return array
 
 
 def check_objective(objective, measured):

@@ -11,10 +11,13 @@ import string
 import numpy as np
 
 from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.batches import check_names
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
+from highway_keras.pictures import optional_picture
+from highway_keras.text import cell
 
 DOTS_PER_INCH = 110
 
@@ -88,7 +91,8 @@ def analyze(
     >>> network = training.SavedNetwork(run.folder.best).model  # doctest: +SKIP
     >>> analysis.analyze(network, digits.x_train, digits.y_train, "look")  # doctest: +SKIP
     """
-    out = pathlib.Path(out)
+    out, graph = pathlib.Path(out), Graph(model)
+    check_names("class_names", class_names, graph.outputs[0].shape[-1])
     lesions = lesioning.lesions(model, x, y, verbose=verbose)
     found = Analysis(
         biases=gating.transform_biases(model),
@@ -99,22 +103,31 @@ def analyze(
         needed=needed_layers(lesions, threshold),
         page=out / "index.html",
     )
-    figures = {
-        "figure2": plots.plot_gates(
-            found.biases, found.mean.overall, found.gates, found.outputs, sample=x[0]
-        ),
-        "figure3": plots.plot_routing(found.mean.by_class, names=class_names),
-        "figure4": plots.plot_lesions(lesions, found.needed),
-    }
     out.mkdir(parents=True, exist_ok=True)
-    images = {name: _png(figure) for name, figure in figures.items()}
-    for name, image in images.items():
-        (out / f"{name}.png").write_bytes(image)
     _write_layers(found, out / "layers.csv")
+    images = _draw(found, out, sample=x[0], class_names=class_names)
     live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
     found = dataclasses.replace(found, **live)
-    found.page.write_text(_page(found, images, title or model.name, Graph(model)), encoding="utf-8")
+    found.page.write_text(_page(found, images, title or model.name, graph), encoding="utf-8")
     return found
+
+
+def _draw(found, out, sample, class_names):
+    """Write the figures that can be drawn; return them as the bytes of PNG files, by name."""
+    shown = found.biases, found.mean.overall, found.gates, found.outputs
+    figures = {
+        "figure2": lambda: plots.plot_gates(*shown, sample=sample),
+        "figure3": lambda: plots.plot_routing(found.mean.by_class, names=class_names),
+        "figure4": lambda: plots.plot_lesions(found.lesions, found.needed),
+    }
+    images = {}
+    for name, plot in figures.items():
+        path = out / f"{name}.png"
+        with optional_picture(path):
+            image = _png(plot())
+            path.write_bytes(image)
+            images[name] = image
+    return images
 
 
 def _png(figure):
@@ -138,7 +151,7 @@ def _write_layers(found, path):
         rows = csv.writer(file)
         rows.writerow(("layer", "mean_bias", "mean_gate", "lesion_loss", "lesion_error", "matters"))
         columns = (
-            found.lesions.layers,
+            map(cell, found.lesions.layers),
             np.nanmean(found.biases.values, axis=1).tolist(),
             np.nanmean(found.mean.overall.values, axis=1).tolist(),
             found.lesions.loss.tolist(),
@@ -158,7 +171,7 @@ def _page(found, images, title, graph):
         _SECTION.substitute(
             heading=heading,
             sentence=html.escape(sentence),
-            image=base64.b64encode(images[name]).decode(),
+            picture=_picture(heading, images.get(name)),
         )
         for heading, name, sentence in sections
     )
@@ -171,6 +184,12 @@ def _page(found, images, title, graph):
     return _PAGE.substitute(
         title=html.escape(title), summary=html.escape(summary), live=live, body=body
     )
+
+
+def _picture(heading, image):
+    if image is None:
+        return "<p>This picture could not be drawn.</p>"
+    return _PICTURE.substitute(heading=heading, image=base64.b64encode(image).decode())
 
 
 def _sentence_on_gates(found, graph):
@@ -221,8 +240,12 @@ def _compared_with_starts(biases, starts):
 _SECTION = string.Template("""<section>
 <h2>$heading</h2>
 <p>$sentence</p>
-<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>
+$picture
 </section>""")
+
+_PICTURE = string.Template(
+    '<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>'
+)
 
 _LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 

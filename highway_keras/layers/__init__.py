@@ -1,4 +1,4 @@
-"""The layers: one a file."""
+"""The layers, one file each."""
 
 from highway_keras.layers.conv_highway import (
     ConvHighway,

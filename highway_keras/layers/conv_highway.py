@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.options import check_data_format
-from highway_keras.layers.types import (
-    Activation,
-    Carry,
-    Constraint,
-    Initializer,
-    LayerArguments,
-    Regularizer,
-    Size,
-)
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class BaseConvHighway(GatedLayer):
@@ -34,38 +21,38 @@ class BaseConvHighway(GatedLayer):
     def __init__(
         self,
         filters: int | None,
-        kernel_size: Size,
-        strides: Size = 1,
+        kernel_size: types.Size,
+        strides: types.Size = 1,
         padding: str = "same",
         data_format: str | None = None,
-        dilation_rate: Size = 1,
+        dilation_rate: types.Size = 1,
         groups: int = 1,
-        transform_kernel_size: Size | None = None,
-        activation: Activation = "relu",
+        transform_kernel_size: types.Size | None = None,
+        activation: types.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: Initializer = "glorot_uniform",
-        bias_initializer: Initializer = "zeros",
-        kernel_regularizer: Regularizer = None,
-        bias_regularizer: Regularizer = None,
-        activity_regularizer: Regularizer = None,
-        kernel_constraint: Constraint = None,
-        bias_constraint: Constraint = None,
-        carry: Carry = "coupled",
-        transform_activation: Activation = "sigmoid",
-        transform_kernel_initializer: Initializer = None,
-        transform_bias_initializer: Initializer = -2.0,
-        transform_kernel_regularizer: Regularizer = None,
-        transform_bias_regularizer: Regularizer = None,
-        transform_kernel_constraint: Constraint = None,
-        transform_bias_constraint: Constraint = None,
-        carry_activation: Activation = "sigmoid",
-        carry_kernel_initializer: Initializer = None,
-        carry_bias_initializer: Initializer = None,
-        carry_kernel_regularizer: Regularizer = None,
-        carry_bias_regularizer: Regularizer = None,
-        carry_kernel_constraint: Constraint = None,
-        carry_bias_constraint: Constraint = None,
-        **kwargs: Unpack[LayerArguments],
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
         super().__init__(locals())
         self._set_channels(filters, groups, data_format)
@@ -185,7 +172,7 @@ class ConvHighway2D(BaseConvHighway):
 
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.
-        kernel_size: Size of the receptive field, an integer or one for each spatial axis.
+        kernel_size: types.Size of the receptive field, an integer or one for each spatial axis.
         strides: Must be 1.
         padding: Must keep the size: `"same"`.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.layers.types import (
-    Activation,
-    Carry,
-    Constraint,
-    Initializer,
-    LayerArguments,
-    Regularizer,
-)
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -95,31 +83,31 @@ class Highway(GatedLayer):
     def __init__(
         self,
         units: int | None = None,
-        activation: Activation = "relu",
+        activation: types.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: Initializer = "glorot_uniform",
-        bias_initializer: Initializer = "zeros",
-        kernel_regularizer: Regularizer = None,
-        bias_regularizer: Regularizer = None,
-        activity_regularizer: Regularizer = None,
-        kernel_constraint: Constraint = None,
-        bias_constraint: Constraint = None,
-        carry: Carry = "coupled",
-        transform_activation: Activation = "sigmoid",
-        transform_kernel_initializer: Initializer = None,
-        transform_bias_initializer: Initializer = -2.0,
-        transform_kernel_regularizer: Regularizer = None,
-        transform_bias_regularizer: Regularizer = None,
-        transform_kernel_constraint: Constraint = None,
-        transform_bias_constraint: Constraint = None,
-        carry_activation: Activation = "sigmoid",
-        carry_kernel_initializer: Initializer = None,
-        carry_bias_initializer: Initializer = None,
-        carry_kernel_regularizer: Regularizer = None,
-        carry_bias_regularizer: Regularizer = None,
-        carry_kernel_constraint: Constraint = None,
-        carry_bias_constraint: Constraint = None,
-        **kwargs: Unpack[LayerArguments],
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
         super().__init__(locals())
         self.units = checks.positive_integer("units", units, none="the width of the input")

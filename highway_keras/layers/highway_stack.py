@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -12,21 +11,10 @@ from keras import ops
 
 from highway_keras import checks
 from highway_keras.depth_loop import scan
-from highway_keras.layers import stacked
+from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.highway import Highway
 from highway_keras.layers.options import check_floating
-from highway_keras.layers.types import (
-    Activation,
-    Carry,
-    Constraint,
-    Initializer,
-    LayerArguments,
-    Regularizer,
-)
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -93,31 +81,31 @@ class HighwayStack(GatedLayer):
         depth: int,
         units: int | None = None,
         rematerialize: bool = False,
-        activation: Activation = "relu",
+        activation: types.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: Initializer = "glorot_uniform",
-        bias_initializer: Initializer = "zeros",
-        kernel_regularizer: Regularizer = None,
-        bias_regularizer: Regularizer = None,
-        activity_regularizer: Regularizer = None,
-        kernel_constraint: Constraint = None,
-        bias_constraint: Constraint = None,
-        carry: Carry = "coupled",
-        transform_activation: Activation = "sigmoid",
-        transform_kernel_initializer: Initializer = None,
-        transform_bias_initializer: Initializer | Sequence[float] | np.ndarray = None,
-        transform_kernel_regularizer: Regularizer = None,
-        transform_bias_regularizer: Regularizer = None,
-        transform_kernel_constraint: Constraint = None,
-        transform_bias_constraint: Constraint = None,
-        carry_activation: Activation = "sigmoid",
-        carry_kernel_initializer: Initializer = None,
-        carry_bias_initializer: Initializer = None,
-        carry_kernel_regularizer: Regularizer = None,
-        carry_bias_regularizer: Regularizer = None,
-        carry_kernel_constraint: Constraint = None,
-        carry_bias_constraint: Constraint = None,
-        **kwargs: Unpack[LayerArguments],
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer | Sequence[float] | np.ndarray = None,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
         given = transform_bias_initializer
         depth = checks.positive_integer("depth", depth)
@@ -162,7 +150,16 @@ class HighwayStack(GatedLayer):
         return stack
 
     def unstack(self) -> list[Highway]:
-        """Return built `Highway` layers whose chain computes what this built stack computes."""
+        """Return built `Highway` layers whose chain computes what this built stack computes.
+
+        Raises:
+            ValueError: If the stack is not built.
+        """
+        if not self.built:
+            raise ValueError(
+                "Only a built stack has weights to hand on: call it or `build` it first. "
+                f"Received: {self.name!r}, which is not built."
+            )
         config = _shared_config(self)
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         for index, layer in enumerate(layers):
@@ -225,6 +222,6 @@ def _start_of_gates(given, depth):
 
 def _shared_config(layer):
     """Return what a stack and its layers share; initializers have done their work by then."""
-    apart = ("depth", "rematerialize", "name", "trainable")
+    apart = ("depth", "rematerialize", "name")
     config = layer.get_config()
     return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import keras
 from keras import ops
 
+from highway_keras.layers import types
 from highway_keras.layers.options import (
     CARRY,
     TRANSFORM,
@@ -17,18 +16,7 @@ from highway_keras.layers.options import (
     options_of,
     set_options,
 )
-from highway_keras.layers.types import (
-    Activation,
-    Carry,
-    Constraint,
-    Initializer,
-    LayerArguments,
-    Regularizer,
-)
 from highway_keras.ops import highway
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _GATES = (TRANSFORM, CARRY)
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
@@ -37,7 +25,7 @@ _ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayWrapper(keras.layers.Wrapper):
-    """Makes a highway layer of any layer that preserves the shape of its input.
+    """Highway layer around any layer that preserves the shape of its input.
 
     ```
     y = layer(x) * T(x) + x * (1 - T(x))     # carry="coupled", Eq. 3
@@ -45,9 +33,8 @@ class HighwayWrapper(keras.layers.Wrapper):
     ```
 
     The paper allows H any form (section 2): dense, convolutional, recurrent, attention, or a whole
-    `keras.Sequential`. The gate is of the fitting kind: a convolution of the same receptive field
-    for a convolution, otherwise a dense layer on the last axis. Attention layers attend from the
-    input to itself.
+    `keras.Sequential`. The gates of a convolution are convolutions with its receptive field; those
+    of any other layer are dense layers on the last axis. Attention layers attend to their input.
 
     For a plain dense or convolutional H use `Highway`, which computes H and T in one product, or
     `ConvHighway2D`. Several such layers in a row run as one loop in `HighwayStack`.
@@ -86,24 +73,24 @@ class HighwayWrapper(keras.layers.Wrapper):
     def __init__(
         self,
         layer: keras.Layer,
-        carry: Carry = "coupled",
+        carry: types.Carry = "coupled",
         gate_dtype: str | keras.DTypePolicy | None = None,
-        activity_regularizer: Regularizer = None,
-        transform_activation: Activation = "sigmoid",
-        transform_kernel_initializer: Initializer = None,
-        transform_bias_initializer: Initializer = -2.0,
-        transform_kernel_regularizer: Regularizer = None,
-        transform_bias_regularizer: Regularizer = None,
-        transform_kernel_constraint: Constraint = None,
-        transform_bias_constraint: Constraint = None,
-        carry_activation: Activation = "sigmoid",
-        carry_kernel_initializer: Initializer = None,
-        carry_bias_initializer: Initializer = None,
-        carry_kernel_regularizer: Regularizer = None,
-        carry_bias_regularizer: Regularizer = None,
-        carry_kernel_constraint: Constraint = None,
-        carry_bias_constraint: Constraint = None,
-        **kwargs: Unpack[LayerArguments],
+        activity_regularizer: types.Regularizer = None,
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        transform_kernel_regularizer: types.Regularizer = None,
+        transform_bias_regularizer: types.Regularizer = None,
+        transform_kernel_constraint: types.Constraint = None,
+        transform_bias_constraint: types.Constraint = None,
+        carry_activation: types.Activation = "sigmoid",
+        carry_kernel_initializer: types.Initializer = None,
+        carry_bias_initializer: types.Initializer = None,
+        carry_kernel_regularizer: types.Regularizer = None,
+        carry_bias_regularizer: types.Regularizer = None,
+        carry_kernel_constraint: types.Constraint = None,
+        carry_bias_constraint: types.Constraint = None,
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
         if not isinstance(layer, keras.Layer):
             raise TypeError(
@@ -134,7 +121,7 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def call(self, inputs, return_gate=False):
         check_floating(inputs)
-        # The wrapped layer may have a dtype policy of its own.
+        # The wrapped layer may have another dtype policy.
         h = ops.cast(self.layer(*self._arguments(inputs)), self.compute_dtype)
         gates = [g(inputs) for g in (self.transform_gate, self.carry_gate) if g is not None]
         outputs = highway(inputs, h, *gates)
@@ -152,6 +139,11 @@ class HighwayWrapper(keras.layers.Wrapper):
         return (inputs, inputs) if isinstance(self.layer, _ATTENTION) else (inputs,)
 
     def _check_shape(self, input_shape):
+        if len(input_shape) < 2:
+            raise ValueError(
+                "`HighwayWrapper` expects inputs of shape (batch_size, ..., units). "
+                f"Received: input_shape={tuple(input_shape)}."
+            )
         shape = tuple(self.layer.compute_output_shape(*self._arguments(input_shape)))
         if shape != tuple(input_shape):
             raise ValueError(
@@ -190,5 +182,9 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def get_config(self):
         policy = self.transform_gate.dtype_policy if self.built else self.gate_dtype
-        own = {"carry": self.carry, "gate_dtype": policy and keras.dtype_policies.serialize(policy)}
-        return {**super().get_config(), **own, **option_config(self, _GATES)}
+        return {
+            **super().get_config(),
+            "carry": self.carry,
+            "gate_dtype": policy and keras.dtype_policies.serialize(policy),
+            **option_config(self, _GATES),
+        }

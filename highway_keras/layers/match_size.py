@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import keras
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.layers import types
 from highway_keras.layers.options import check_data_format
-from highway_keras.layers.types import LayerArguments
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -55,7 +50,7 @@ class MatchSize(keras.Layer):
         channels: int | None = None,
         strides: int = 1,
         data_format: str | None = None,
-        **kwargs: Unpack[LayerArguments],
+        **kwargs: types.Unpack[types.LayerArguments],
     ):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")

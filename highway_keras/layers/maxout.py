@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import keras
 from keras import ops
 
 from highway_keras import checks
-from highway_keras.layers.types import LayerArguments
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from highway_keras.layers import types
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -48,7 +43,9 @@ class Maxout(keras.Layer):
         [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389).
     """
 
-    def __init__(self, pieces: int = 2, axis: int = -1, **kwargs: Unpack[LayerArguments]):
+    def __init__(
+        self, pieces: int = 2, axis: int = -1, **kwargs: types.Unpack[types.LayerArguments]
+    ):
         super().__init__(**kwargs)
         self.pieces = checks.positive_integer("pieces", pieces)
         self.axis = checks.integer("axis", axis)

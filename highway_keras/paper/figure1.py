@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from highway_keras.files import replacing, write_rows
+from highway_keras.files import write_figure, write_rows
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -12,6 +12,7 @@ from highway_keras.paper.searches import (
     top_rows,
     trial_rows,
 )
+from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
@@ -41,10 +42,13 @@ def draw_figure1(searches, out):
     )  # the failed ones are short
     write_rows(out / "figure1-curves.csv", curves, list(curves[0]))
     write_rows(out / "figure1-top10.csv", tops, list(tops[0]))
-    _draw_panels(found, tops, out / "figure1.png")
     if biases:
         write_rows(out / "transform-bias.csv", biases, list(biases[0]))
-        _draw_biases(biases, out / "transform-bias.png")
+    with optional_picture(out / "figure1.png"):
+        _draw_panels(found, tops, out / "figure1.png")
+    if biases:
+        with optional_picture(out / "transform-bias.png"):
+            _draw_biases(biases, out / "transform-bias.png")
     return tops
 
 
@@ -78,7 +82,7 @@ def _draw_panels(searches, tops, path):
     figure.legend(
         *curves, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
     )
-    _save(figure, path)
+    write_figure(path, figure)
 
 
 def _draw_biases(rows, path):
@@ -100,9 +104,4 @@ def _draw_biases(rows, path):
             title=f"{what} trial", xlabel="transform bias at the start", ylabel="hidden layers"
         )
         figure.colorbar(picture, ax=axes, label="training loss (nats)")
-    _save(figure, path)
-
-
-def _save(figure, path):
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)

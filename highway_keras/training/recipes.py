@@ -5,13 +5,20 @@ a test compares them.
 """
 
 import dataclasses
+import json
 
 from highway_keras import checks
+from highway_keras.models.registry import get
+
+PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
+
+
+DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Everything that decides how a network is trained, besides its data and its seed.
+    """Everything that decides how a network is trained, apart from its data and its seed.
 
     Attributes:
         name: Name in `RECIPES`.
@@ -35,6 +42,8 @@ class Recipe:
         preprocessing: Steps of `highway_keras.data.preprocessor`, in order.
         augmentation: Steps of `highway_keras.data.augmenter`, in order.
         validation: Share of the training images that is held out to choose by.
+        dtype_policy: What training computes in: `"float32"`, or `"mixed_bfloat16"` with weights in
+            float32. Saved networks compute in float32 either way.
         reasons: Why a number differs from its source, by attribute.
     """
 
@@ -57,6 +66,7 @@ class Recipe:
     preprocessing: tuple = ("scale",)
     augmentation: tuple = ()
     validation: float = 0.1
+    dtype_policy: str = "float32"
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -70,11 +80,12 @@ class Recipe:
                 f"network's own. Received: kernel_initializer={self.kernel_initializer!r}."
             )
         checks.flag("nesterov", self.nesterov)
+        checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
         checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
         _check_decay_epochs(self.decay_epochs)
 
     def override(self, /, **changes):
-        """A copy with other values; only existing attributes can be named."""
+        """Return a copy with other values; only existing attributes can be named."""
         known = {field.name for field in dataclasses.fields(self)}
         unknown = sorted(set(changes) - known)
         if unknown:
@@ -260,5 +271,38 @@ RECIPES |= {
 
 
 def get_recipe(name):
-    """The recipe of that name; an error lists those there are."""
+    """Return the recipe of that name; an unknown name is a `ValueError` that lists the others."""
     return RECIPES[checks.one_of("recipe", name, RECIPES)]
+
+
+def choose_recipe(recipe, model, dataset=None):
+    """Return the recipe to train a network by.
+
+    Args:
+        recipe: A `Recipe`, the name of one, or `None` for the one on the network's card; on the
+            embedded digits, too few for any other, for `digits`.
+        model: Registered name.
+        dataset: Name or `.npz` of the images.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    default = "digits" if dataset == "digits" else get(model).recipe
+    return get_recipe(default if recipe is None else recipe)
+
+
+def deciding(stored):
+    """Return what of a recipe decides the training, as it reads in `run.json`.
+
+    Args:
+        stored: A recipe from `run.json`. An attribute that came later has its default; an empty
+            dictionary stands for no recipe.
+    """
+    if not stored:
+        return {}
+    later = {
+        field.name: field.default
+        for field in dataclasses.fields(Recipe)
+        if field.default is not dataclasses.MISSING
+    }
+    whole = json.loads(json.dumps({**later, **stored}))
+    return {name: value for name, value in whole.items() if name not in PROSE}
