@@ -49,7 +49,7 @@ def draw_start(start, scale, shape, rng):
 
 
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
-    """Trains a thin network from every start and activation, each with every bias and rate.
+    """Trains a thin network from every start and activation, each with every learning rate.
 
     All kernels of H start so, at three scales around the normalized one; the kernels of the gates
     start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
@@ -62,18 +62,19 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         epochs: Epochs of each training.
         batch_size: Images a step.
         seed: Decides weights and order of images.
-        rates: Learning rates to try, a highway network's with each transform bias of `BIASES`.
+        rates: Learning rates to try.
 
     Returns:
-        A list of (activation, start, scale, transform bias, learning rate, loss), for each start
-        with the bias and rate that end with the lowest training loss (nats, mean over the last
-        epoch); empty texts and `inf` where every training diverged.
+        A list of (activation, start, scale, transform bias, learning rate, loss), of a highway
+        network for each bias of `BIASES`, each with the rate that ends with the lowest training
+        loss (nats, mean over the last epoch). Where every training diverged, the rate is empty and
+        the loss `inf`.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
-    cases = list(itertools.product(GAINS, STARTS, SCALES))
-    tried = list(itertools.product(BIASES if kind == "highway" else ("",), rates))
+    biases = BIASES if kind == "highway" else ("",)
+    cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
     values, weights = [], []
-    for (activation, start, scale), (bias, rate) in itertools.product(cases, tried):
+    for (activation, start, scale, bias), rate in itertools.product(cases, rates):
         own = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
         values.append({**own, "one_minus_momentum": 0.1, "decay": 0.9})
         weights.append(_weights(hypermodel, own, start, scale, seed))
@@ -81,14 +82,13 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, _ = population.train(images, epoch, order)
-    losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(tried))
-    return [(*case, *_best(row, tried)) for case, row in zip(cases, losses, strict=True)]
+    losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(rates))
+    return [(*case, *_best(row, rates)) for case, row in zip(cases, losses, strict=True)]
 
 
-def _best(losses, tried):
+def _best(losses, rates):
     best = int(np.argmin(losses))
-    settings = tried[best] if np.isfinite(losses[best]) else ("", "")
-    return *settings, float(losses[best])
+    return rates[best] if np.isfinite(losses[best]) else "", float(losses[best])
 
 
 def _weights(hypermodel, values, start, scale, seed):
