@@ -16,8 +16,8 @@ class Case:
     Attributes:
         model: Registered name, or `thin-highway-DEPTH` of any depth.
         training: Whether a step trains or only predicts.
-        batch: Images a step.
-        steps: Steps a turn.
+        batch: Images of a step.
+        steps: Steps of a turn.
         peers: Names of modules in `peers/`, ours first.
     """
 

@@ -7,23 +7,27 @@ many evaluations as there are layers. The two take turns, on the same training i
 """
 
 import argparse
-import os
-import statistics
 import time
 
 import keras
 
+from benchmarks import report
 from highway_keras import analysis, data, training
 from highway_keras.training.evaluation import compile_classifier
 
 EVALUATE_BATCHES = (500, 2000)  # the peer may have the better one
+OURS = "all lesions"
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lesions")
     parser.add_argument("files", metavar="FILE", nargs="+", help=".keras files that `fit` saved")
-    parser.add_argument("--limit", type=int, help="images (default: all of the training set)")
-    parser.add_argument("--turns", type=int, default=5, help="turns of each (default: 5)")
+    parser.add_argument(
+        "--limit", type=report.positive, help="images (default: all of the training set)"
+    )
+    parser.add_argument(
+        "--turns", type=report.positive, default=5, help="turns of each (default: 5)"
+    )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args(arguments)
     for file in options.files:
@@ -40,28 +44,29 @@ def _compare(model, x, y, turns):
         f"evaluate, batches of {size}": lambda size=size: model.evaluate(x, y, size, verbose=0)
         for size in EVALUATE_BATCHES
     }
-    runs["all lesions"] = lambda: analysis.lesions(model, x, y, verbose=0)
+    runs[OURS] = lambda: analysis.lesions(model, x, y, verbose=0)
     seconds = {name: [] for name in runs}
-    for run in runs.values():
+    for name, run in runs.items():
+        report.say(f"{model.name}: {name}, first turn")
         run()  # compiles
-    for _ in range(turns):
+    for index in range(turns):
+        report.say(f"{model.name}: turn {index + 1} of {turns}")
         for name, run in runs.items():
             begun = time.perf_counter()
             found = run()
             seconds[name].append(time.perf_counter() - begun)
-    print(f"{model.name}: {len(found.layers)} lesions, {len(x)} images, n={turns}, ", end="")
-    print(f"Keras {keras.__version__}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    for name, times in seconds.items():
-        print(f"  {name:<26}{statistics.median(times):>8.2f} s  ({_range(times)})")
-        if name != "all lesions":
-            pairs = zip(seconds["all lesions"], times, strict=True)
-            ratios = [lesions / evaluation for lesions, evaluation in pairs]
-            middle = statistics.median(ratios)
-            print(f"    all lesions / this one  {middle:>8.2f}    ({_range(ratios)})")
+    _print(model.name, len(found.layers), len(x), seconds)
 
 
-def _range(values):
-    return f"{min(values):.2f}-{max(values):.2f}"
+def _print(name, layers, images, seconds):
+    turns = len(seconds[OURS])
+    versions = f"Keras {keras.__version__}, {report.load()}"
+    print(f"{name}: {layers} lesions, {images} images, n={turns}, {versions}; median (low-high)")
+    for run, times in seconds.items():
+        print(f"  {run:<26}{report.spread(times, '.2f')} s")
+        if run != OURS:
+            ratios = report.ratios(seconds[OURS], times)
+            print(f"    all lesions / this one  {report.spread(ratios, '.2f')}")
 
 
 if __name__ == "__main__":

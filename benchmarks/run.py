@@ -1,145 +1,128 @@
-"""Runs the peers of a case in turn and prints how they compare."""
+"""Measures the peers of a case, which take turns, and prints how they compare."""
 
-import csv
+import dataclasses
+import importlib
 import json
 import os
 import pathlib
 import platform
 import statistics
-import subprocess
-import sys
-import threading
+from importlib import metadata
 
-from benchmarks.cases import CASES
+from benchmarks import report
+from benchmarks.cases import CASES, Case
+from benchmarks.turns import Worker, take_turns
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
 COLUMNS += ("ratio_high", "first_step_s", "peak_mb", "turns", "machine", "versions")
 
 
-class Peer:
-    """A worker process, seen from here."""
+def select(names=None, peers=None):
+    """Return the cases of these names; all cases without any.
 
-    def __init__(self, name, case, limit):
-        self.name, self.case, self.turns, self.absent = name, case, [], None
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", name, case.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            text=True,
-        )
-        self.alarm = threading.Timer(limit, self.process.kill)
-        self.alarm.start()
-        first = self._answer()
-        self.first = first.get("seconds")
-        self.absent = first.get("absent")
+    Args:
+        names: Names of cases, or of their networks.
+        peers: Names of peers that some of these cases must have.
 
-    def turn(self):
-        if self.absent:
-            return
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        answer = self._answer()
-        self.absent = answer.get("absent")
-        if not self.absent:
-            self.turns.append(1000 * answer["seconds"] / self.case.steps)
-            self.peak = answer["megabytes"]
-
-    def close(self):
-        self.alarm.cancel()
-        self.process.stdin.close()
-        self.process.wait()
-
-    def _answer(self):
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else {"absent": "stopped or ran out of time"}
+    Raises:
+        ValueError: If there is no such case or peer.
+    """
+    cases = list(CASES.values())
+    models = [case.model for case in cases]
+    _check("case", names, dict.fromkeys([*models, *CASES]))
+    cases = [c for c in cases if not names or c.name in names or c.model in names]
+    _check("peer", peers, dict.fromkeys(peer for case in cases for peer in case.peers))
+    return cases
 
 
-def measure(case, turns, peers=None, limit=600, say=print):
-    """Times the peers of a case, in turn.
+def _check(name, values, known):
+    for value in values or ():
+        if value not in known:
+            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value}.")
+
+
+def measure(case, turns, peers=None, before=None, say=report.say):
+    """Return how the peers of a case compare, a dictionary for each with the keys `COLUMNS`.
 
     Args:
         case: A `Case`.
-        turns: Turns of each peer behind the first, which compiles.
+        turns: Turns of each peer after the first, which compiles; a positive integer.
         peers: Names to restrict the peers to; ours always runs.
-        limit: Seconds after which a peer is given up.
-        say: Called with a line of progress.
+        before: Folder of another build of this library, which becomes the peer `before`.
+        say: Function that is called with lines of progress.
 
-    Returns:
-        A dictionary a peer, with the names in `COLUMNS`.
+    Raises:
+        ValueError: If `before` holds no `highway_keras`.
+        RuntimeError: If ours does not run: there is nothing to compare then.
     """
+    if before and not (pathlib.Path(before) / "highway_keras" / "__init__.py").is_file():
+        raise ValueError(
+            "`before` must be a folder with the package highway_keras, such as `pip install "
+            f"--target` fills. Received: before={before}."
+        )
     names = [name for name in case.peers if name == "ours" or not peers or name in peers]
-    workers = []
-    for name in names:
-        say(f"{case.name}: preparing {name}")
-        workers.append(Peer(name, case, limit))
-    for _ in range(turns):
-        for worker in workers:
-            worker.turn()
-    for worker in workers:
-        worker.close()
-    for worker in workers:
-        if worker.absent:
-            say(f"{case.name}: without {worker.name} ({worker.absent})")
-    return [_row(worker, workers[0]) for worker in workers if not worker.absent]
+    workers = [_worker(name, name, case) for name in names]
+    if before:
+        workers.insert(1, _worker("before", "ours", case, library=pathlib.Path(before).resolve()))
+    present = take_turns(workers, turns, lambda line: say(f"{case.name}: {line}"))
+    if workers[0] not in present:
+        raise RuntimeError(f"{case.name}: ours does not run. {workers[0].absent}")
+    return [_row(case, worker, workers[0]) for worker in present]
 
 
-def _row(peer, ours):
-    ratios = [a / b for a, b in zip(ours.turns, peer.turns, strict=True)]
-    step = statistics.median(peer.turns)
+def work(turns, peer, case):
+    """Take the turns of a peer; see `turns.Worker`."""
+    module = importlib.import_module(f"benchmarks.peers.{peer}")
+    module.run(Case(**json.loads(case)), turns)
+
+
+def _worker(name, peer, case, **options):
+    text = json.dumps(dataclasses.asdict(case))
+    environment = {"KERAS_BACKEND": "tensorflow"}
+    return Worker(name, "benchmarks.run", peer, text, environment=environment, **options)
+
+
+def _row(case, peer, ours):
+    times = _milliseconds(case, peer)
+    ratios = report.ratios(_milliseconds(case, ours), times)
+    step = statistics.median(times)
     return {
-        "case": peer.case.name,
+        "case": case.name,
         "peer": peer.name,
         "ms_a_step": step,
-        "low": min(peer.turns),
-        "high": max(peer.turns),
+        "low": min(times),
+        "high": max(times),
         "ours_over_peer": statistics.median(ratios),
         "ratio_low": min(ratios),
         "ratio_high": max(ratios),
-        "first_step_s": peer.first - (peer.case.steps - 1) * step / 1000,
-        "peak_mb": peer.peak,
-        "turns": len(peer.turns),
+        "first_step_s": peer.turns[0]["seconds"] - (case.steps - 1) * step / 1000,
+        "peak_mb": peer.turns[-1]["megabytes"],
+        "turns": len(times),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": _versions(),
     }
 
 
-def _versions():
-    from importlib import metadata
+def _milliseconds(case, peer):
+    return [1000 * turn["seconds"] / case.steps for turn in peer.turns[1:]]
 
+
+def _versions():
     names = ("keras", "tensorflow", "tensorflow-cpu", "jax", "torch")
     found = [n for n in names if any(metadata.distributions(name=n))]
     return " ".join(f"{name} {metadata.version(name)}" for name in found)
 
 
-def report(rows, say=print):
-    """Prints the rows as a table of ratios."""
-    say(
+def print_rows(rows):
+    """Print what `measure` returned as a table of ratios."""
+    print(
         f"{'case':<26}{'peer':<18}{'ms a step':>10}{'(low-high)':>18}{'ours / peer':>13}"
         f"{'(low-high)':>14}{'first step s':>14}{'peak MB':>9}"
     )
     for r in rows:
-        say(
+        print(
             f"{r['case']:<26}{r['peer']:<18}{r['ms_a_step']:>10.2f}"
             f"{r['low']:>10.2f}-{r['high']:<7.2f}{r['ours_over_peer']:>13.2f}"
             f"{r['ratio_low']:>8.2f}-{r['ratio_high']:<5.2f}{r['first_step_s']:>14.2f}"
             f"{r['peak_mb']:>9.0f}"
         )
-
-
-def save(rows, path):
-    """Writes the rows as CSV."""
-    with pathlib.Path(path).open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def select(names):
-    """The cases whose name contains one of `names`; all cases without any."""
-    chosen = [c for c in CASES.values() if not names or any(name in c.name for name in names)]
-    if not chosen:
-        raise ValueError(f"`case` must be part of one of {', '.join(CASES)}. Received: {names}.")
-    return chosen

@@ -23,7 +23,17 @@ from highway_keras.layers import (
 __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
-    from highway_keras import analysis, depth_loop, export, models, paper, results, training, tuning
+    from highway_keras import (
+        analysis,
+        convert,
+        depth_loop,
+        export,
+        models,
+        paper,
+        results,
+        training,
+        tuning,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -37,6 +47,7 @@ __all__ = [
     "HighwayWrapper",
     "TransformBias",
     "analysis",
+    "convert",
     "data",
     "depth_loop",
     "export",

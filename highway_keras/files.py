@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 
+from highway_keras.text import cell
+
 
 @contextlib.contextmanager
 def replacing(path):
@@ -40,11 +42,14 @@ def write_json(path, content, indent=2):
 
 
 def write_rows(path, rows, columns=None):
-    """Write dictionaries as CSV; `columns` default to the keys of the first row."""
+    """Write dictionaries as CSV; `columns` default to the keys of the first row.
+
+    Text that a spreadsheet would take for a formula is disarmed, see `text.cell`.
+    """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
 
 
 def write_figure(path, figure, dpi=150):

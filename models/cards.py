@@ -1,17 +1,18 @@
-"""The cards of the paper's networks: exact size, what the paper says of them, default recipe.
+"""The cards of the paper's networks: exact size, the paper's claims, default recipe.
 
-Claims only. What was measured stands in `results/` and is joined to a card by its name. A network's
-name is stated here and nowhere else. Importing this module does not import Keras, so that listing
-the zoo takes no time.
+Measurements are in `results/`, joined to a card by its name. A network's name is stated here and
+nowhere else. Importing this module does not import Keras, so that listing the zoo takes no time.
 """
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Callable
 
+from highway_keras import checks
 from highway_keras.models import shipped
 
-# The name of a network by the factory that builds it and its arguments.
+# The names of the networks by factory; the factory's arguments fill them in.
 NAMES = {
     "thin_mlp": "thin-{kind}-{depth}",
     "mnist_highway": "mnist-highway-{width}",
@@ -29,6 +30,16 @@ def name_of(factory, **arguments):
     return NAMES[factory].format(**arguments)
 
 
+def check_name(name):
+    """Return `name` if TensorFlow takes it as the name of a model, and so every backend does."""
+    if not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", checks.text("name", name)):
+        raise ValueError(
+            "`name` must consist of letters without accents, digits, '_', '-' and '.', and begin "
+            f"with a letter or digit. Received: name={checks.shown(name)}."
+        )
+    return name
+
+
 @dataclasses.dataclass(frozen=True)
 class Card:
     """What the zoo knows of a network.
@@ -36,16 +47,18 @@ class Card:
     Attributes:
         name: Registered name.
         factory: Name of the factory in `highway_keras.models`, or a function.
-        arguments: What the factory is called with.
-        dataset: The data set of the paper's experiment.
+        arguments: Arguments of the factory, a dictionary.
+        dataset: The data set it is trained on by default, for the paper's networks the paper's.
         input_shape: Shape of one image.
         classes: Number of classes.
         recipe: Name of the default training recipe.
         layers: Depth as the paper counts it; `None` if not stated.
         parameters: Exact number of parameters; `None` if not stated.
+        multiplications: Exact number of multiplications by a weight in one forward pass of one
+            image, those with the zeros of a padding included: the paper's measure of operations.
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
         table: Where the paper reports it.
-        weights: Data sets that trained weights come with the package for.
+        weights: Data sets for which trained weights come with the package.
     """
 
     name: str
@@ -57,6 +70,7 @@ class Card:
     recipe: str
     layers: int | None = None
     parameters: int | None = None
+    multiplications: int | None = None
     paper: str = ""
     table: str = ""
 
@@ -65,10 +79,14 @@ class Card:
         return shipped.datasets(self.name)
 
     def weights_file(self, dataset):
-        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads, checked.
+        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
 
-        It holds the network behind its preprocessing: `keras.models.load_model` gives a model that
+        It holds the network and its preprocessing: `keras.models.load_model` returns a model that
         takes raw images.
+
+        Raises:
+            ValueError: If there are no such weights, or the file is damaged.
+            FileNotFoundError: If the file is missing.
         """
         return shipped.find_file(self.name, dataset)
 
@@ -80,7 +98,16 @@ class Card:
         factory = self.factory
         if isinstance(factory, str):
             factory = getattr(importlib.import_module("highway_keras.models"), factory)
-        model = factory(**{"name": self.name, **self.arguments, **overrides})
+        arguments = {"name": self.name, **self.arguments, **overrides}
+        if arguments["name"] is not None:
+            check_name(arguments["name"])
+        model = factory(**arguments)
+        if not getattr(model, "inputs", None):  # as a functional or Sequential model has them
+            raise TypeError(
+                "`factory` must return a functional or Sequential `keras.Model`. "
+                f"Received: {model!r} from {factory!r}."
+            )
+        check_name(model.name)
         return load_weights(model, path)
 
 
@@ -90,8 +117,9 @@ def _card(factory, arguments=None, **claims):
 
 
 def _thin(kind, units, depth):
-    first, layer, top = 784 * units + units, units * units + units, units * 10 + 10
     gates = 2 if kind == "highway" else 1
+    products = 784 * units + (depth - 1) * gates * units * units + units * 10
+    biases = units + (depth - 1) * gates * units + 10
     return _card(
         "thin_mlp",
         {"depth": depth, "kind": kind},
@@ -100,12 +128,13 @@ def _thin(kind, units, depth):
         classes=10,
         recipe="thin",
         layers=depth,
-        parameters=first + (depth - 1) * gates * layer + top,
+        parameters=products + biases,
+        multiplications=products,
         table="Figure 1" if kind != "residual" else "",
     )
 
 
-def _mnist(width, parameters, paper):
+def _mnist(width, parameters, multiplications, paper):
     return _card(
         "mnist_highway",
         {"width": width},
@@ -115,12 +144,13 @@ def _mnist(width, parameters, paper):
         recipe="mnist",
         layers=10,
         parameters=parameters,
+        multiplications=multiplications,
         paper=paper,
         table="Table 1",
     )
 
 
-def _cifar(factory, layers, parameters, paper, recipe="cifar"):
+def _cifar(factory, layers, parameters, multiplications, paper, recipe="cifar"):
     return _card(
         factory,
         dataset="cifar10",
@@ -129,12 +159,13 @@ def _cifar(factory, layers, parameters, paper, recipe="cifar"):
         recipe=recipe,
         layers=layers,
         parameters=parameters,
+        multiplications=multiplications,
         paper=paper,
         table="Table 2",
     )
 
 
-def _gap(classes, parameters, paper):
+def _gap(classes, parameters, multiplications, paper):
     return _card(
         "highway_gap",
         {"classes": classes},
@@ -144,6 +175,7 @@ def _gap(classes, parameters, paper):
         recipe="cifar",
         layers=19,
         parameters=parameters,
+        multiplications=multiplications,
         paper=paper,
         table="Table 3",
     )
@@ -153,13 +185,13 @@ PAPER = (
     *(_thin("highway", 50, depth) for depth in (10, 20, 50, 100)),
     *(_thin("plain", 71, depth) for depth in (10, 20, 50, 100)),
     *(_thin("residual", 71, depth) for depth in (10, 20, 50, 100)),
-    _mnist(16, 38_986, "99.43 (99.40 ± 0.03)"),
-    _mnist(32, 151_690, "99.55 (99.54 ± 0.02)"),
-    _cifar("highway_a", 11, 236_328, "89.18"),
-    _cifar("highway_b", 19, 2_312_438, "92.46 (92.28 ± 0.16)"),
-    _cifar("highway_c", 32, 1_264_502, "91.20"),
-    _gap(10, 2_256_838, "92.40 (92.31 ± 0.12)"),
-    _gap(100, 2_265_928, "67.76 (67.61 ± 0.15)"),
-    _cifar("fitnet_a", 11, 251_194, "89.01", recipe="fitnet"),
-    _cifar("fitnet_b", 19, 2_548_602, "91.61", recipe="fitnet"),
+    _mnist(16, 38_986, 8_028_576, "99.43 (99.40 ± 0.03)"),
+    _mnist(32, 151_690, 31_650_624, "99.55 (99.54 ± 0.02)"),
+    _cifar("highway_a", 11, 236_328, 31_131_716, "89.18"),
+    _cifar("highway_b", 19, 2_312_438, 330_075_528, "92.46 (92.28 ± 0.16)"),
+    _cifar("highway_c", 32, 1_264_502, 229_484_904, "91.20"),
+    _gap(10, 2_256_838, 330_826_728, "92.40 (92.31 ± 0.12)"),
+    _gap(100, 2_265_928, 330_835_728, "67.76 (67.61 ± 0.15)"),
+    _cifar("fitnet_a", 11, 251_194, 30_150_024, "89.01", recipe="fitnet"),
+    _cifar("fitnet_b", 19, 2_548_602, 381_749_128, "91.61", recipe="fitnet"),
 )

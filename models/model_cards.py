@@ -1,10 +1,9 @@
-"""The model card of trained weights, as Markdown, from their entry in the index."""
+"""Model cards: what to know of trained weights, as Markdown, from their entry in the index."""
 
-import statistics
-
+from highway_keras import results
 from highway_keras.models import registry, shipped
 
-# Whose the images are, and what a network trained on them is not good for.
+# Whose the images are, and what a network trained on them is not fit for.
 DATA = {
     "mnist": (
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
@@ -28,7 +27,7 @@ DATA = {
 
 
 def card_text(name, dataset):
-    """The model card of weights that come with the package, as Markdown.
+    """Return the model card of weights that come with the package, as Markdown.
 
     Args:
         name: Registered name.
@@ -46,11 +45,11 @@ def card_text(name, dataset):
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
     rows = {
-        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, after "
+        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
+        f"{card.multiplications:,} multiplications an image, after "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Data": f"{source} None of the images are in this package.",
-        "Trained on": f"{entry['images']} training images, preprocessed by "
-        f"{', '.join(entry['preprocessing'])}",
+        "Trained on": _images(entry),
         "Recipe": f"`{entry['recipe']}`, {entry['epochs']} epochs",
         "Test accuracy": _accuracy(entry),
         "The paper's": f"{card.paper} %" if card.paper else "not given",
@@ -66,6 +65,15 @@ def card_text(name, dataset):
     return f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n{_usage(name, dataset)}"
 
 
+def _images(entry):
+    text = (
+        f"{entry['images']:,} training images, preprocessed by {', '.join(entry['preprocessing'])}"
+    )
+    if entry["held_out"]:
+        text += f"; {entry['held_out']:,} others held out to choose the epoch by"
+    return text
+
+
 def _accuracy(entry):
     before, after = 100 * entry["accuracy_before"], 100 * entry["accuracy"]
     text = f"{after:.2f} %"
@@ -75,13 +83,13 @@ def _accuracy(entry):
 
 
 def _runs(entry):
-    percent = [100 * accuracy for accuracy in entry["accuracies"]]
-    if len(percent) == 1:
+    row = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
+    if row["n"] == 1:
         return "1"
     seeds = ", ".join(map(str, entry["seeds"]))
-    mean, deviation = statistics.mean(percent), statistics.stdev(percent)
     return (
-        f"{len(percent)} (seeds {seeds}): {mean:.2f} ± {deviation:.2f} %, best {max(percent):.2f} %"
+        f"{row['n']} (seeds {seeds}): {row['mean']:.2f} ± {row['std']:.2f} %, "
+        f"best {row['best']:.2f} %"
     )
 
 

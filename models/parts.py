@@ -1,26 +1,54 @@
-"""What all factories share: initializers, dropout, the classifier, and the check of the input."""
+"""Parts that factories share: initializers, layers, the end of a network, a check of the input."""
 
 import keras
 
 from highway_keras import checks
+from highway_keras.layers import ConvHighway2D
 
-FAN_IN = {  # Caffe's "xavier" filler: uniform, variance 1 / fan_in
+# "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
+# "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".
+AUTHORS_KERNEL = {
     "class_name": "VarianceScaling",
-    "config": {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"},
+    "config": {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"},
 }
 _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
 def normal(stddev):
+    """Return the configuration of a normal initializer."""
     return {"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": stddev}}
 
 
+def fresh(kernel_initializer):
+    """Return the configuration of an initializer: one object would draw every kernel alike."""
+    try:
+        return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
+    except ValueError as error:
+        raise ValueError(
+            "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
+            f"Received: kernel_initializer={kernel_initializer!r}."
+        ) from error
+
+
+def convolutional_highway(filters, size, kernel, transform_bias, name):
+    """Return a highway layer whose gate kernel is initialized like that of H."""
+    return ConvHighway2D(
+        filters,
+        size,
+        kernel_initializer=kernel,
+        transform_kernel_initializer=kernel,
+        transform_bias_initializer=transform_bias,
+        name=name,
+    )
+
+
 def dropout(x, rate, name):
+    """Return `x` after dropout, or `x` itself for a rate of 0."""
     return keras.layers.Dropout(rate, name=name)(x) if rate else x
 
 
 def predictions(x, classes, activation, kernel_initializer):
-    """The classifier. Recipes know it by its name, `predictions`, and decay it harder."""
+    """Return the classifier's output; recipes know it by its name, `predictions`."""
     return keras.layers.Dense(
         checks.positive_integer("classes", classes),
         activation=activation,
@@ -31,7 +59,7 @@ def predictions(x, classes, activation, kernel_initializer):
 
 
 def pool_features(x, pooling):
-    """The end of a convolutional network without its top, as in `keras.applications`."""
+    """Return the output of a network without its top, pooled as in `keras.applications`."""
     if pooling is None:
         return x
     if pooling not in _POOLS:
@@ -40,8 +68,8 @@ def pool_features(x, pooling):
 
 
 def check_image_shape(input_shape, least):
-    """Returns the shape as a tuple of three positive integers, each side at least `least`."""
-    shape = tuple(input_shape)
+    """Return the shape as a tuple of three positive integers, each side at least `least`."""
+    shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
     valid = len(shape) == 3 and all(map(checks.is_positive, shape))
     if not valid or min(shape[:2]) < least:
         raise ValueError(

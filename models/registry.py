@@ -3,10 +3,11 @@
 import difflib
 import inspect
 
-from highway_keras.models.cards import PAPER, Card
+from highway_keras import checks
+from highway_keras.models.cards import PAPER, Card, check_name
 
 _CARDS = {card.name: card for card in PAPER}
-_REQUIRED = ("name", "input_shape", "classes")  # what a factory is called with
+_REQUIRED = ("name", "input_shape", "classes")  # what every factory takes
 
 
 def list_models():
@@ -25,7 +26,7 @@ def get(name):
     """Return the card of a registered network.
 
     Raises:
-        ValueError: If there is no network of that name; the message lists near matches.
+        ValueError: If no network has that name; the message lists near matches.
 
     Example:
 
@@ -33,7 +34,7 @@ def get(name):
     >>> models.get("mnist-highway-16").parameters
     38986
     """
-    if name not in _CARDS:
+    if not isinstance(name, str) or name not in _CARDS:
         near = difflib.get_close_matches(str(name), _CARDS, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(_CARDS)}."
         raise ValueError(f"`name` must be a registered network. Received: name={name!r}. {hint}")
@@ -47,16 +48,15 @@ def create(name, weights=None, **overrides):
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
             with the package; or the path of a weights file, or of a `.keras` file that `fit`
-            saved. Those of the package and of `fit` were trained behind a preprocessing that the
-            network alone does not have, such as `x / 256`; the file itself has it.
+            saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
+            their files include the preprocessing, the network alone does not.
         **overrides: Arguments of the factory, such as `input_shape` or `classes`.
 
     Returns:
         An uncompiled `keras.Model`.
 
     Raises:
-        ValueError: If an argument is out of its range, or the weights are unknown, damaged, or do
-            not fit.
+        ValueError: If an argument is out of its range, or the weights are damaged or do not fit.
         FileNotFoundError: If `weights` is neither known nor a file.
 
     Example:
@@ -71,24 +71,26 @@ def create(name, weights=None, **overrides):
 def register(name, factory, dataset, input_shape, classes, recipe="quick", **arguments):
     """Add a network of your own to the zoo, for this process.
 
-    It is then listed, created, trained, analysed and exported under its name like the paper's.
+    It is then listed, created, trained, analysed and exported under its name, like the paper's.
+    Registering a name of your own again replaces it.
 
     Args:
-        name: A name that is not taken.
-        factory: Function that returns an uncompiled `keras.Model` from images to class
-            probabilities; it is called with `name`, `input_shape`, `classes` and `arguments`.
+        name: A name that none of the paper's networks has.
+        factory: Function that returns an uncompiled functional or Sequential `keras.Model` from
+            images to class probabilities. It is called with `name`, `input_shape`, `classes` and
+            `arguments`.
         dataset: The data set it is trained on by default; see `highway_keras.data.load`.
-        input_shape: Default (height, width, channels) of an image.
+        input_shape: Default shape of one image, (height, width, channels).
         classes: Default number of classes.
         recipe: Name of its default training recipe.
-        **arguments: What else the factory is called with.
+        **arguments: Further arguments of the factory.
 
     Returns:
         Its `Card`.
 
     Raises:
-        ValueError: If the name is taken.
-        TypeError: If `factory` is not a function of these arguments.
+        ValueError: If the name is taken, or an argument is out of its range.
+        TypeError: If an argument is of a wrong type, or `factory` does not take these arguments.
 
     Example:
 
@@ -104,21 +106,36 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
     >>> len(models.create("small").layers)
     9
     """
-    if name in _CARDS:
-        raise ValueError(f"`name` must be a name that is not taken. Received: name={name!r}.")
+    from highway_keras.models.parts import check_image_shape  # imports Keras, unlike this module
+
+    if check_name(name) in {card.name for card in PAPER}:
+        raise ValueError(
+            f"`name` must not be one of the paper's networks. Received: name={name!r}."
+        )
     _check_factory(factory, arguments)
-    given = {"input_shape": tuple(input_shape), "classes": classes}
-    _CARDS[name] = Card(name, factory, {**given, **arguments}, dataset, recipe=recipe, **given)
+    given = {
+        "input_shape": check_image_shape(input_shape, least=1),
+        "classes": checks.positive_integer("classes", classes),
+    }
+    _CARDS[name] = Card(
+        name,
+        factory,
+        arguments={**given, **arguments},
+        dataset=checks.text("dataset", dataset),
+        recipe=checks.text("recipe", recipe),
+        **given,
+    )
     return _CARDS[name]
 
 
 def _check_factory(factory, arguments):
     if not callable(factory):
         raise TypeError(f"`factory` must be a function. Received: factory={factory!r}.")
+    wanted = (*_REQUIRED, *arguments)
     try:
-        inspect.signature(factory).bind(**dict.fromkeys((*_REQUIRED, *arguments)))
-    except TypeError as error:
+        inspect.signature(factory).bind(**dict.fromkeys(wanted))
+    except (TypeError, ValueError) as error:  # a ValueError if it is written in C
         raise TypeError(
-            f"`factory` must take {', '.join((*_REQUIRED, *arguments))} as keyword arguments. "
-            f"Received: {factory.__name__}, {error}."
+            f"`factory` must take {', '.join(wanted)} as keyword arguments. "
+            f"Received: factory={factory!r} ({error})."
         ) from error

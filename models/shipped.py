@@ -1,6 +1,7 @@
 """Trained weights that come with the package: which there are, and finding them undamaged.
 
-`weights/index.json` has an entry a file. Importing this module does not import Keras.
+`weights/index.json` has an entry for each file, written by `tools/pack.py`: what the file holds,
+how it was trained and what it reaches. Importing this module does not import Keras.
 """
 
 import hashlib
@@ -12,28 +13,28 @@ INDEX = "index.json"
 
 
 def read_index():
-    """The entries of the index, dictionaries; `models.pack` says what they hold."""
+    """Return the entries of the index, a dictionary for each file of weights."""
     path = FOLDER / INDEX
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def datasets(name):
-    """The data sets that there are weights of a registered network for."""
+    """Return the data sets for which there are weights of a network."""
     return tuple(entry["dataset"] for entry in read_index() if entry["name"] == name)
 
 
 def entry_of(path):
-    """The entry of a file in the folder of weights; empty for any other file."""
+    """Return the entry of a file in the folder of weights; an empty one for any other file."""
     path = pathlib.Path(path).resolve()
     found = (e for e in read_index() if (FOLDER / e["file"]).resolve() == path)
     return next(found, {})
 
 
 def find_entry(name, dataset):
-    """The entry of a network's weights for a data set.
+    """Return the entry of a network's weights for a data set.
 
     Raises:
-        ValueError: If there are none; the message lists those there are.
+        ValueError: If there are no such weights; the message lists those there are.
     """
     for entry in read_index():
         if (entry["name"], entry["dataset"]) == (name, dataset):
@@ -46,28 +47,35 @@ def find_entry(name, dataset):
 
 
 def find_file(name, dataset):
-    """Path of the `.keras` file with a network's weights for a data set.
+    """Return the path of the `.keras` file with a network's weights for a data set.
 
     Raises:
         ValueError: If there are no such weights, or the file is not the one that was published.
+        FileNotFoundError: If the file is missing.
     """
     entry = find_entry(name, dataset)
     path = FOLDER / entry["file"]
-    found = sha256(path) if path.is_file() else "no file"
+    if not path.is_file():
+        raise FileNotFoundError(f"The weights {path} are missing: reinstall highway-keras.")
+    found = sha256(path)
     if found != entry["sha256"]:
         raise ValueError(
-            f"The weights {path} are damaged or missing: reinstall highway-keras. "
-            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}."
+            f"The weights {path} are damaged: reinstall highway-keras. "
+            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}..."
         )
     return path
 
 
 def resolve(name, weights):
-    """What a user passes as `weights`, as a path: a data set's name is looked up."""
+    """Return the path of what a user passes as `weights`: `None`, a data set's name or a file.
+
+    Raises:
+        FileNotFoundError: If it is none of these; the message lists the data sets there are.
+    """
     there = datasets(name)
     if weights in there:
         return find_file(name, weights)
-    if weights is None or pathlib.Path(weights).is_file():
+    if weights is None or pathlib.Path(weights).expanduser().is_file():
         return weights
     named = f", or one of the trained ones: {', '.join(there)}" if there else ""
     raise FileNotFoundError(
@@ -76,4 +84,5 @@ def resolve(name, weights):
 
 
 def sha256(path):
+    """Return the SHA-256 of a file in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,61 +1,69 @@
-"""Loading the weights of a network from what Keras or `fit` saved, and from nothing else."""
+"""Weights of a network from what Keras or `fit` saved, and from nothing else."""
 
+import collections
 import contextlib
-import pathlib
-import tempfile
+import re
 import zipfile
 
 import h5py
+import keras
 
 from highway_keras import checks
 
-PREPROCESSOR = "preprocessor"  # the model in front of the network in what `fit` saves
+PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
 
 def load_weights(model, weights):
-    """Loads a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
+    """Load a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
 
-    Of a network behind its preprocessing, as `fit` saves it, only the network is loaded.
+    If the file holds a network with its preprocessing, as `fit` saves it, only the network is
+    loaded.
     """
     if weights is None:
         return model
     path = checks.existing_file("weights", weights)
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        with _network_weights(path) as (file, stored):
-            # Keras alone would leave out what the file has in excess, and load a deeper network's.
-            foreign = stored ^ {layer.name for layer in model.layers}
-            if not foreign:
-                model.load_weights(file)
+        stored, has_preprocessing = _layers_in(path)
+        # Keras alone would skip what the file has in excess, and so load a deeper network's.
+        expected = {layer.name for layer in model.layers}
+        fits = _families(stored) == _families(expected)
+        if fits:
+            complete = _with_preprocessing(model) if has_preprocessing else model
+            complete.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{misfit} {reason:.300}") from error
-    if foreign:
-        names = ", ".join(sorted(map(str, foreign)))
+    if not fits:
+        names = ", ".join(sorted(map(str, stored ^ expected)))
         raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
     return model
 
 
-@contextlib.contextmanager
-def _network_weights(path):
-    """A `.weights.h5` file with the network's weights alone, and the names of its layers."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+def _layers_in(path):
+    """Return the names of the network's layers in a file, and whether it has preprocessing."""
+    with contextlib.ExitStack() as opened:
         file = path
         if path.suffix == ".keras":
             archive = opened.enter_context(zipfile.ZipFile(path))
             file = opened.enter_context(archive.open("model.weights.h5"))
-        content = opened.enter_context(h5py.File(file))
-        names = _layer_names(content)
-        if PREPROCESSOR in names.values() and len(names) == 2:
-            (network,) = (key for key, name in names.items() if name != PREPROCESSOR)
-            content = content["layers"][network]
-            names = _layer_names(content)
-        extracted = pathlib.Path(folder) / "network.weights.h5"
-        with h5py.File(extracted, "w") as alone:
-            for part in ("layers", "vars"):
-                content.copy(part, alone)
-        yield extracted, set(names.values())
+        layers = _by_name(opened.enter_context(h5py.File(file)))
+        if len(layers) == 2 and layers.pop(PREPROCESSOR, None):
+            (network,) = layers.values()
+            return set(_by_name(network)), True
+        return set(layers), False
 
 
-def _layer_names(content):
-    return {key: layer["vars"].attrs.get("name") for key, layer in content["layers"].items()}
+def _families(names):
+    """Count names without their numbers: those that Keras makes up are numbered anew each time."""
+    return collections.Counter(re.sub(r"_\d+$", "", str(name)) for name in names)
+
+
+def _by_name(model):
+    return {layer["vars"].attrs.get("name"): layer for layer in model["layers"].values()}
+
+
+def _with_preprocessing(model):
+    """Return `model` after a stand-in for the preprocessing, for which Keras loads no weights."""
+    stand_in = keras.Sequential([keras.Input(model.input_shape[1:]), keras.layers.Identity()])
+    return keras.Sequential([stand_in, model])

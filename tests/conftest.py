@@ -10,12 +10,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 import keras
 import pytest
 
+from highway_keras.models import registry
+
 
 def pytest_configure(config):
     # The module that a warning points at: ours, its rooms, or our tests; not Keras's own.
     for module in ("highway_keras", "test_"):
         config.addinivalue_line("filterwarnings", f"error:::{module}")
     config.addinivalue_line("filterwarnings", "ignore:__array__ impl:DeprecationWarning:keras")
+
+
+@pytest.fixture(autouse=True)
+def registered_networks(monkeypatch):
+    """Networks that a test registers are gone after it."""
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
 
 
 @pytest.fixture(autouse=True)

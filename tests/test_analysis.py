@@ -9,7 +9,7 @@ from numpy_highway import highway
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_layers import LesionedChain
-from highway_keras.analysis.lesioning import lesion_model
+from highway_keras.analysis.lesion_model import lesion_model
 
 SAMPLES, CLASSES = 23, 3
 
@@ -223,16 +223,57 @@ def test_a_prediction_for_each_step():
     y = np.random.default_rng(2).integers(0, CLASSES, x.shape[:2])
     found = analysis.lesions(model, x, y, verbose=0)
     probabilities = without(model, 1, x).reshape(-1, CLASSES)
-    np.testing.assert_allclose(found.loss[1], scores(probabilities, y.ravel())[0], atol=1e-6)
+    loss, error = scores(probabilities, y.ravel())
+    np.testing.assert_allclose(found.loss[1], loss, atol=1e-6)
+    assert (found.error[1], found.samples) == (error, y.size)
+
+
+def counted(intact, *lesioned, samples):
+    """Lesions of so many wrong samples."""
+    names = tuple(map(str, range(len(lesioned))))
+    return analysis.Lesions(
+        names, np.zeros(len(lesioned)), np.array(lesioned), 0.0, intact, samples
+    )
 
 
 def test_needed_layers():
-    error = np.array([0.5, 0.0211, 0.0209, 0.01])
-    found = analysis.Lesions(("a", "b", "c", "d"), error, error, 0.02, 0.02, 10_000)
-    needed = analysis.needed_layers(found)
-    assert (needed.layers, needed.of, needed.threshold) == (("a", "b"), 4, 0.001)
-    assert str(needed).startswith("2 of 4 gated layers matter")
-    assert analysis.needed_layers(found, threshold=0.1).layers == ("a",)
+    needed = analysis.needed_layers(counted(200, 5000, 211, 209, 100, samples=10_000))
+    assert (needed.layers, needed.of, needed.threshold) == (("0", "1"), 4, 0.001)
+    assert str(needed) == (
+        "2 of 4 gated layers matter: closing one of them raises the error by more than 0.1 points "
+        "(10 of 10,000 samples). Idle: 2."
+    )
+    lesions = counted(200, 5000, 211, 209, 100, samples=10_000)
+    assert analysis.needed_layers(lesions, threshold=0.1).layers == ("0",)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "samples", "limit"), [(0.001, 1000, 1), (0.0029, 10_000, 29), (0, 50, 0)]
+)
+def test_a_layer_on_the_threshold_is_idle(threshold, samples, limit):
+    for intact in range(0, samples - limit, 7):
+        found = counted(intact, intact + limit, intact + limit + 1, samples=samples)
+        assert analysis.needed_layers(found, threshold).layers == ("1",), intact
+
+
+def test_a_threshold_of_a_few_samples_is_said():
+    lesions = counted(18, 18, 19, 20, samples=1000)
+    assert str(analysis.needed_layers(lesions)) == (
+        "1 of 3 gated layers matter: closing one of them raises the error by more than 0.1 points "
+        "(1 of 1,000 samples). Idle: 2. A threshold of so few samples leaves much to chance: "
+        "measure on more."
+    )
+
+
+def test_lesions_count_wrong_samples():
+    model = dense_chain()
+    x, y = samples(model)
+    found = analysis.lesions(model, x, y, verbose=0)
+    wrong = [int((without(model, n, x).argmax(1) != y).sum()) for n in range(len(found.layers))]
+    assert found.wrong.dtype.kind == "i" and found.wrong.tolist() == wrong
+    assert found.intact_wrong == (model.predict(x, verbose=0).argmax(1) != y).sum()
+    np.testing.assert_array_equal(found.error, found.wrong / SAMPLES)
+    assert found.intact_error == found.intact_wrong / SAMPLES
 
 
 # Gates
@@ -444,7 +485,7 @@ Y = np.zeros(SAMPLES, int)
         ),
         (
             ValueError,
-            "`threshold` must be a share",
+            "`threshold` must be a number at least 0 and below 1. Received: threshold=1.5",
             lambda: analysis.needed_layers(lesions_of(dense_chain(), Y), threshold=1.5),
         ),
         (

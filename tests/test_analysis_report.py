@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import analysis, models, training
+from highway_keras import Highway, HighwayStack, HighwayWrapper, analysis, models, training
+from highway_keras.analysis.blocks import block_starts
+from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -58,6 +60,33 @@ def test_the_page_loads_nothing(analysed):
     assert "below their start -1" in page.text
 
 
+@pytest.mark.parametrize(
+    ("biases", "sentence"),
+    [
+        (-2.0, " 100% of them below their start -2."),
+        ([-1.0, -2.0, -3.0], " 100% of them below the start of their layer."),
+        (keras.initializers.RandomUniform(-3, -1), ""),
+    ],
+)
+def test_biases_are_compared_with_their_starts(biases, sentence, tmp_path):
+    stack = HighwayStack(3, transform_bias_initializer=biases)
+    top = keras.layers.Dense(3, activation="softmax")
+    model = keras.Sequential([keras.Input((8,)), stack, top])
+    stack.transform_bias.assign(stack.transform_bias - 1.0)
+    page = Reader(analysis.analyze(model, *samples(), tmp_path, verbose=0).page)
+    mean = float(keras.ops.mean(stack.transform_bias))
+    text = f"average {mean:.2f}{sentence and ',' + sentence[:-1]}. Over all samples"
+    assert text in page.text
+
+
+def test_the_starts_of_layers_that_differ():
+    layers = [Highway(transform_bias_initializer=start) for start in (-1.0, 2.0, "zeros")]
+    layers.append(HighwayWrapper(keras.layers.Dense(8), transform_bias_initializer="ones"))
+    layers.append(Highway(transform_bias_initializer=keras.initializers.RandomNormal()))
+    graph = Graph(keras.Sequential([keras.Input((8,)), *layers]))
+    np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan])
+
+
 @pytest.mark.parametrize("name", ["figure2", "figure3", "figure4"])
 def test_pictures_are_not_empty(analysed, name):
     pixels = np.asarray(Image.open(analysed.page.with_name(f"{name}.png")).convert("RGB"))
@@ -98,9 +127,32 @@ def test_lesion_plot(analysed):
 
 
 def test_a_lesion_without_errors_has_a_place_on_the_logarithmic_axis():
-    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0.0, 0.5]), 0.0, 0.0, 100)
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0, 50]), 0.0, 0, 100)
     (axis,) = analysis.plot_lesions(found).axes
     assert axis.get_lines()[0].get_ydata()[0] == 0.5
+
+
+@pytest.mark.parametrize("worst, scale", [(0.5, "log"), (0.03, "linear")])
+def test_the_axis_of_the_lesions_says_what_it_is(worst, scale):
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([0.02, worst]), 0.02, 0.02, 2000)
+    (axis,) = analysis.plot_lesions(found).axes
+    axis.figure.draw_without_rendering()
+    label = "Error on 2,000 samples (%)" if scale == "linear" else "(%, logarithmic)"
+    assert axis.get_yscale() == scale and label in axis.get_ylabel()
+    low, high = axis.get_ylim()
+    ticks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
+    shown = [t.label1.get_text() for t in ticks if low <= t.get_loc() <= high]
+    assert len(list(filter(None, shown))) >= 2
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_gate_plot_shows_the_sample(analysed, channels):
+    sample = np.arange(5 * 4 * channels).reshape(5, 4, channels)
+    maps = analysed.biases, analysed.mean.overall, analysed.gates, analysed.outputs
+    axes = analysis.plot_gates(*maps, sample=sample).axes
+    (axis,) = (axis for axis in axes if axis.get_title() == "The sample")
+    shown = np.asarray(axis.get_images()[0].get_array())
+    np.testing.assert_allclose(shown.squeeze(), (sample / sample.max()).squeeze(), atol=1e-6)
 
 
 def test_gate_plot_shows_what_it_is_given(analysed):

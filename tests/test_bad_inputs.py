@@ -101,7 +101,7 @@ COMMANDS = {
     # names
     "fit thin-higway-10": "Received: name='thin-higway-10'. Did you mean thin-highway-10 or",
     "fit resnet50": "must be a registered network.* Known: thin-highway-10, thin-highway-20",
-    "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'.*path ending in .npz",
+    "fit thin-plain-10 --dataset minst": "path that ends in .npz.*Did you mean 'mnist'",
     f"{FIT} --recipe slow": "`recipe` must be one of 'thin', 'digits', .*Received: .*'slow'",
     # numbers
     f"{FIT} --epochs 0": "`epochs` must be a positive integer. Received: epochs=0",
@@ -133,9 +133,9 @@ COMMANDS = {
     # data
     "fit thin-plain-10 --dataset {w}/none.npz": "`name` must be an existing file. .*none.npz",
     "fit thin-plain-10 --dataset {w}/cut.npz": "it is damaged, cut short.*numpy.savez",
-    "fit thin-plain-10 --dataset {w}/pickle.npz": "no .npz of plain arrays. Write it again",
+    "fit thin-plain-10 --dataset {w}/pickle.npz": "not a .npz of plain arrays. Write it with",
     "fit thin-plain-10 --dataset {w}/keys.npz": "must hold the arrays x_train, .*Missing: x_train",
-    "fit thin-plain-10 --dataset {w}/nan.npz": "`y_train` .* has NaN for 10 of 40 labels. Remove",
+    "fit thin-plain-10 --dataset {w}/nan.npz": "`y_train` .* must not be NaN: .*10 of 40 labels",
     "fit thin-plain-10 --dataset {w}/float.npz": r"must be uint8.* save \(255 \* x_train\)",
     "fit thin-plain-10 --dataset {w}/flat.npz": r"must be of shape \(n, height, width\)",
     "fit mnist-highway-16 --dataset digits --out new": r"sides of at least 12. Received: .*\(8, 8",
@@ -201,7 +201,7 @@ def test_missing_data_offline(w, capfd, monkeypatch):
     monkeypatch.setattr(public, "_answers", lambda url: False)
     message = complaint("fit thin-plain-10 --data-dir {w}/empty", w, capfd)
     assert re.match(r"No prepared copy of 'mnist' in .*empty", message)
-    for remedy in ("--data-dir", "--dataset digits", ".npz"):
+    for remedy in ("`data_dir`", "'digits'", ".npz"):
         assert remedy in message
 
 

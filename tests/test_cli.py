@@ -72,7 +72,8 @@ def test_list_shows_every_network(capsys):
     assert header.split("  ")[0] == "name" and "paper %" in header and "ours %" in header
     assert [line.split()[0] for line in lines] == models.list_models()
     for line, card in zip(lines, map(models.get, models.list_models()), strict=True):
-        assert line.split()[1:4] == [card.dataset, str(card.layers), f"{card.parameters:,}"]
+        counts = (card.layers, card.parameters, card.multiplications)
+        assert line.split()[1:5] == [card.dataset, *(f"{count:,}" for count in counts)]
         assert card.paper in line
 
 

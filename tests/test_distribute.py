@@ -201,9 +201,9 @@ def test_shares_are_equal_and_few_images_left_out():
 def test_all_but_the_chief_write_elsewhere(tmp_path):
     folder = RunFolder(tmp_path)
     folder.state.write_text("saved")
-    with Engine(is_chief=False).own(folder) as own:
-        assert own.state.read_text() == "saved" and not own.history.exists()
-        own.history.write_text("written")
-    assert not folder.history.exists() and not own.path.exists()
-    with Engine().own(folder) as own:
-        assert own is folder
+    with Engine(is_chief=False).writable(folder) as copy:
+        assert copy.state.read_text() == "saved" and not copy.history.exists()
+        copy.history.write_text("written")
+    assert not folder.history.exists() and not copy.path.exists()
+    with Engine().writable(folder) as written:
+        assert written is folder

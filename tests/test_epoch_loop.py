@@ -11,12 +11,13 @@ import pytest
 
 from highway_keras import data, models, training
 from highway_keras.layers import ConvHighway2D
-from highway_keras.optimizers import from_recipe
-from highway_keras.training import epoch_loop
-from highway_keras.training.batches import _numpy as numpy_batches
-from highway_keras.training.batches import batches, orders
+from highway_keras.training.batches import array_batches, orders
 from highway_keras.training.callbacks import _DRAWS_AN_EPOCH, Checkpoint, EpochSeeds
 from highway_keras.training.evaluation import compile_classifier
+from highway_keras.training.optimizer import from_recipe
+
+if keras.backend.backend() == "jax":
+    from highway_keras.training.engines import jax as engine
 
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX compiles epochs")
 IMAGES, STEPS, BATCH, EPOCHS, SIDE = 47, 4, 10, 3, 12  # 7 images are left over
@@ -56,16 +57,16 @@ def convolutional():
     )
 
 
-def compiled(build, at_once=1):
+def compiled(build, steps_a_call=1):
     """The model and its recipe's optimizer, whose rate falls and decays."""
     keras.utils.set_random_seed(0)
     recipe = training.get_recipe("cifar").override(epochs=EPOCHS, decay_epochs=(1, 2))
-    return compile_classifier(build(), from_recipe(recipe, STEPS), at_once)
+    return compile_classifier(build(), from_recipe(recipe, STEPS), steps_a_call)
 
 
 def fit(model, fed=None):
     history = model.fit(
-        fed or batches(X, Y, STEPS, BATCH, seed=0),
+        fed or array_batches(X, Y, STEPS, BATCH, seed=0),
         steps_per_epoch=STEPS,
         epochs=EPOCHS,
         shuffle=False,
@@ -76,9 +77,9 @@ def fit(model, fed=None):
 
 
 def fit_compiled(build):
-    model = compiled(build, at_once=STEPS)
+    model = compiled(build, steps_a_call=STEPS)
     order = orders(IMAGES, STEPS, BATCH, seed=0)
-    model.train_function = epoch_loop.compiled_epoch(model, X, Y, order)
+    model.train_function = engine.compiled_epoch(model, X, Y, order)
     return model, fit(model)
 
 
@@ -94,7 +95,7 @@ def assert_same(model, history, other, other_history):
     ("build", "in_a_loop"), [(thin, True), (convolutional, True), (convolutional, False)]
 )
 def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
-    monkeypatch.setattr(epoch_loop, "_slow_in_a_loop", lambda model: not in_a_loop)
+    monkeypatch.setattr(engine, "_slow_in_a_loop", lambda model: not in_a_loop)
     ordinary = compiled(build)
     model, history = fit_compiled(build)
     assert_same(model, history, ordinary, fit(ordinary))
@@ -106,10 +107,10 @@ def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
 
 @on_jax
 def test_only_small_networks_are_looped_on_a_cpu():
-    assert not epoch_loop._slow_in_a_loop(thin())
+    assert not engine._slow_in_a_loop(thin())
     model = convolutional()
     model.build((None, *X.shape[1:]))
-    assert epoch_loop._slow_in_a_loop(model)
+    assert engine._slow_in_a_loop(model)
 
 
 @on_jax
@@ -127,11 +128,11 @@ def test_it_is_compiled_once(monkeypatch):
 
     counts = []
     monkeypatch.setattr(keras.Model, "train_step", counting)
-    model = compiled(thin, at_once=STEPS)
+    model = compiled(thin, steps_a_call=STEPS)
     order = orders(IMAGES, STEPS, BATCH, seed=0)
-    model.train_function = epoch_loop.compiled_epoch(model, X, Y, order)
+    model.train_function = engine.compiled_epoch(model, X, Y, order)
     model.fit(
-        batches(X, Y, STEPS, BATCH, 0),
+        array_batches(X, Y, STEPS, BATCH, 0),
         steps_per_epoch=STEPS,
         epochs=3,
         shuffle=False,
@@ -175,7 +176,7 @@ def test_tensorflow_trains_alike(tmp_path):
 
 def fed():
     """The batches in the order of JAX, whatever the backend."""
-    return numpy_batches(X, Y, STEPS, BATCH, 0, 0)
+    return array_batches(X, Y, STEPS, BATCH, 0, 0)
 
 
 class Interrupted(BaseException):
@@ -207,7 +208,7 @@ def test_the_trainer_uses_it(tmp_path, monkeypatch):
     def unread(*arguments):
         raise Interrupted
 
-    monkeypatch.setattr(epoch_loop, "_slow_in_a_loop", unread)
+    monkeypatch.setattr(engine, "_slow_in_a_loop", unread)
     with pytest.raises(Interrupted):
         training.fit("thin-highway-10", "digits", out=tmp_path / "run", **SMALL)
 

@@ -1,13 +1,18 @@
 """The zoo: its names, sizes and shapes as the paper and the authors' definitions state them."""
 
 import functools
+import inspect
+import subprocess
+import sys
 
 import keras
 import numpy as np
 import pytest
 
-from highway_keras import models
+from highway_keras import analysis, data, export, models, training
+from highway_keras.cli import command as cli
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
+from highway_keras.models import cards, cifar, types
 
 # Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
 # for the thin nets (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10, units u = 50, g = 2 products
@@ -89,6 +94,29 @@ def test_size_and_depth(name):
     assert model.name == card.name == name and not model.compiled
 
 
+def multiplications(model):
+    """Every weight of a kernel multiplies once at each position of the layer's output."""
+    count = 0
+    for layer in model.layers:
+        positions = np.prod(layer.output.shape[1:-1], dtype=int)
+        kernels = [w for w in layer.weights if w.path.endswith("kernel")]
+        count += positions * sum(np.prod(kernel.shape) for kernel in kernels)
+    return count
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_multiplications(name):
+    assert multiplications(network(name)) == models.get(name).multiplications
+
+
+def test_multiplications_compare_as_the_paper_says():
+    """ "Numbers of parameters and operations comparable to those of fitnets", of ~30 M for A."""
+    millions = {name: models.get(name).multiplications / 1e6 for name in NETWORKS}
+    assert millions["fitnet-a"] == pytest.approx(30, rel=0.01)
+    assert millions["highway-a"] == pytest.approx(millions["fitnet-a"], rel=0.05)
+    assert millions["highway-c"] < millions["highway-b"] < millions["fitnet-b"]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_claims(name):
     card = models.get(name)
@@ -162,9 +190,11 @@ def test_table_3_is_the_authors_definition():
     assert model.get_layer("head").activation is keras.activations.relu
     assert model.get_layer("predictions").kernel_initializer.stddev == 0.05
     assert model.get_layer("stage1_plain").kernel_initializer.stddev == 1.0
-    assert model.get_layer("stage2_plain").kernel_initializer.distribution == "uniform"
     hundred = network("highway-gap-100").get_layer("predictions")
-    assert hundred.kernel_initializer.distribution == "uniform"
+    for layer in (model.get_layer("stage2_plain"), model.get_layer("head"), hundred):
+        start = layer.kernel_initializer.get_config()
+        kind = {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"}
+        assert start.items() >= kind.items()
 
 
 def test_highway_c_alternates_its_kernels():
@@ -173,10 +203,50 @@ def test_highway_c_alternates_its_kernels():
     assert sizes == [(1, 1), (3, 3)] * 4 + [(1, 1)]
 
 
-def test_caffes_xavier_has_variance_one_over_fan_in():
-    kernel = np.asarray(network("highway-b").get_layer("stage3_highway1").kernel)
-    assert kernel.var() == pytest.approx(1 / (9 * 128), rel=0.02)
-    assert np.abs(kernel).max() <= np.sqrt(3 / (9 * 128))
+@pytest.mark.parametrize("name", ["mnist-highway-32", "highway-b", "highway-gap-10"])
+def test_the_authors_kernels_are_normal_with_variance_two_over_fan_in(name):
+    layer = network(name).get_layer("stage3_highway1")
+    for kernel in map(np.asarray, (layer.kernel, layer.transform_kernel)):
+        deviation = np.sqrt(2 / np.prod(kernel.shape[:3]))
+        assert kernel.std() == pytest.approx(deviation, rel=0.02)
+        # A normal distribution's tails, which Keras's "he_normal" has not.
+        assert (np.abs(kernel) > 2 * deviation).mean() == pytest.approx(0.0455, abs=0.006)
+        assert np.abs(kernel).max() > 3 * deviation
+
+
+@pytest.mark.parametrize("name", ["fitnet-a", "fitnet-b"])
+def test_a_fitnets_start_keeps_the_size_of_a_signal(name):
+    images = np.random.default_rng(0).standard_normal((4, 32, 32, 3), "float32")
+    for kernel, factor in ((None, 1), ("he_normal", 2)):
+        model = models.create(name, kernel_initializer=kernel)
+        maps = keras.Model(model.input, model.get_layer("stage1_maxout3").output)(images)
+        # Without the border, where the zeros of the padding are.
+        moment = float(keras.ops.mean(keras.ops.square(maps[:, 3:-3, 3:-3])))
+        assert factor**3 / 2 < moment < factor**3 * 2
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_start_of_kernels_is_an_argument(name):
+    model = models.create(name, kernel_initializer="zeros")
+    # The authors start these in a way of their own; of a thin network the paper varies H alone.
+    own = {"mnist-highway-16": {"predictions"}, "highway-gap-10": {"stage1_plain", "predictions"}}
+    own |= {thin: {"predictions"} for thin in SMALL if thin.startswith("thin")}
+    started = {
+        weight.path.split("/")[-2]
+        for weight in model.trainable_weights
+        if weight.path.endswith("/kernel") and np.any(weight)
+    }
+    assert started == own.get(name, set())
+    gates = [np.any(layer.transform_kernel) for layer in layers_of(model, *GATED)]
+    assert set(gates) <= {name.startswith("thin")}
+
+
+@pytest.mark.parametrize("name", ["mnist-highway-16", "highway-a"])
+def test_every_kernel_has_its_own_draw(name):
+    start = keras.initializers.RandomNormal()
+    layers = layers_of(models.create(name, kernel_initializer=start), ConvHighway2D)[:2]
+    kernels = [np.asarray(k) for layer in layers for k in (layer.kernel, layer.transform_kernel)]
+    assert len({kernel.tobytes() for kernel in kernels}) == 4
 
 
 @pytest.mark.parametrize(("activation", "scale"), [("relu", 2 / 50), ("tanh", 1 / 50)])
@@ -243,6 +313,174 @@ def test_weights_come_back_from_a_file(name, suffix, tmp_path):
         np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+def test_weights_come_back_from_a_network_behind_its_preprocessing(name, suffix, tmp_path):
+    path = tmp_path / f"saved{suffix}"
+    images = np.random.default_rng(0).integers(0, 256, (20, *models.get(name).input_shape))
+    preprocess = data.preprocessor(("scale", "gcn", "mean"), images.astype("uint8"))
+    complete = keras.Sequential([preprocess, network(name)])
+    complete.save(path) if suffix == ".keras" else complete.save_weights(path)
+    loaded = models.create(name, weights=path)
+    for before, after in zip(network(name).get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(before, after)
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("thin-plain-10", weights=path)
+
+
+SHARED = {
+    "thin_mlp": types.NetworkArguments,
+    "mnist_highway": types.ConvolutionalArguments,
+    **dict.fromkeys(
+        ["highway_a", "highway_b", "highway_c", "highway_gap", "fitnet_a", "fitnet_b"],
+        types.CifarArguments,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", cards.NAMES)
+def test_a_factory_takes_the_shared_arguments_and_describes_its_own(name):
+    factory, shared = getattr(models, name), set(SHARED[name].__annotations__)
+    own = set(inspect.signature(factory).parameters)
+    if "arguments" in own:
+        assert shared <= set(inspect.signature(cifar.cifar_network).parameters)
+    else:
+        assert shared <= own
+    text = inspect.getdoc(factory)
+    if "arguments as for `highway_b`" in text.lower():
+        text = inspect.getdoc(models.highway_b)
+    for argument in own - shared - {"arguments"}:
+        assert f"    {argument}: " in text
+
+
+def test_shared_arguments_are_described_once():
+    text = "".join(map(inspect.getdoc, dict.fromkeys(SHARED.values())))
+    for argument in types.CifarArguments.__annotations__:
+        assert text.count(f"    {argument}: ") == 1
+
+
+# A user's own networks
+
+
+def small(name, input_shape, classes, units=20, layers=3):
+    images = keras.Input(input_shape)
+    x = keras.layers.Dense(units)(keras.layers.Flatten()(images))
+    for index in range(layers):
+        x = Highway(transform_bias_initializer=-1.0, name=f"highway_{index}")(x)
+    return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+
+
+def in_sequence(name, input_shape, classes):
+    layers = [keras.layers.Flatten(), keras.layers.Dense(20), Highway()]
+    top = keras.layers.Dense(classes, "softmax")
+    return keras.Sequential([keras.Input(input_shape), *layers, top], name=name)
+
+
+def register(name="own", factory=small, **changes):
+    described = {"dataset": "digits", "input_shape": (8, 8, 1), "classes": 10, "recipe": "digits"}
+    return models.register(name, factory, **{**described, **changes})
+
+
+def test_an_own_network_is_listed_and_created():
+    card = register(layers=4)
+    assert models.list_models() == [*NETWORKS, "own"] and models.get("own") is card
+    assert (card.dataset, card.recipe, card.weights) == ("digits", "digits", ())
+    model = models.create("own")
+    assert model.name == "own" and model.count_params() == 65 * 20 + 4 * 2 * 420 + 210
+    other = models.create("own", layers=1, classes=3, input_shape=(4, 4, 1))
+    assert other.output_shape == (None, 3) and len(layers_of(other, Highway)) == 1
+    with pytest.raises(ValueError, match="Did you mean own"):
+        models.create("onw")
+
+
+def test_an_own_network_may_be_registered_again():
+    register(layers=4)
+    register(layers=2)
+    assert models.list_models() == [*NETWORKS, "own"]
+    assert len(layers_of(models.create("own"), Highway)) == 2
+
+
+def test_other_processes_do_not_know_an_own_network():
+    register()
+    command = [sys.executable, "-m", "highway_keras", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "thin-highway-10" in done.stdout and "own" not in done.stdout.split()
+
+
+def test_the_command_lists_an_own_network(capsys):
+    register()
+    assert cli.main(["list"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["own", "digits"]
+
+
+@pytest.mark.parametrize("factory", [small, in_sequence])
+def test_an_own_network_is_trained_analysed_and_exported(factory, tmp_path):
+    register(factory=factory)
+    run = training.fit("own", epochs=8, out=tmp_path / "run", verbose=0)
+    assert run.test_accuracy > 0.8
+    saved = training.SavedNetwork(run.folder.best)
+    assert (saved.dataset, saved.model.name) == ("digits", "own")
+    created = models.create("own", weights=run.folder.best)
+    for one, other in zip(created.get_weights(), saved.model.layers[-1].get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    register(factory=in_sequence if factory is small else small, name="other")
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("other", weights=run.folder.best)
+    images = data.load("digits", limit=200)
+    analysis.analyze(saved.model, images.x_train, images.y_train, out=tmp_path / "analysis")
+    assert (tmp_path / "analysis" / "index.html").exists()
+    exported = export.export(run.folder.best, tmp_path / "own.keras", "keras")
+    assert exported.accuracy == pytest.approx(run.test_accuracy)
+
+
+class Subclass(keras.Model):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"name": "thin-plain-10"},
+            ValueError,
+            "must not be one of the paper's networks. Received: name='thin-",
+        ),
+        ({"name": ""}, ValueError, "`name` must not be empty. Received: name=''"),
+        ({"name": 3}, TypeError, "`name` must be a string. Received: name=3"),
+        ({"factory": "small"}, TypeError, "`factory` must be a function. Received: factory='smal"),
+        (
+            {"depth": 3},
+            TypeError,
+            "`factory` must take name, input_shape, classes, depth as keyword arguments. Received: "
+            ".*small.*unexpected keyword argument 'depth'",
+        ),
+        (
+            {"factory": functools.partial(models.thin_mlp, kind="plain")},
+            TypeError,
+            "must take name, .* Received: factory=functools.partial.*missing .* 'depth'",
+        ),
+        ({"factory": lambda name, shape: None}, TypeError, "`factory` must take name, input_shape"),
+        ({"dataset": None}, TypeError, "`dataset` must be a string. Received: dataset=None"),
+        ({"input_shape": 64}, ValueError, r"must be \(height, width, channels\) .*input_shape=64"),
+        ({"input_shape": (8, 8)}, ValueError, r"must be \(height, width, channels\)"),
+        ({"classes": 0}, ValueError, "`classes` must be a positive integer. Received: classes=0"),
+        ({"recipe": None}, TypeError, "`recipe` must be a string. Received: recipe=None"),
+    ],
+)
+def test_what_cannot_be_registered(changes, error, message):
+    with pytest.raises(error, match=message) as caught:
+        register(**changes)
+    assert "\n" not in str(caught.value)
+    assert models.list_models() == list(NETWORKS)
+
+
+@pytest.mark.parametrize("made", [None, Subclass(), keras.layers.Dense(10)])
+def test_a_factory_must_return_a_model_that_can_be_trained(made):
+    register(factory=lambda name, input_shape, classes: made)
+    with pytest.raises(TypeError, match=r"must return a functional .* Received: .*lambda"):
+        models.create("own")
+
+
 # Errors
 
 
@@ -282,6 +520,15 @@ def test_unknown_name(function, name, message):
         (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
         (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
         (lambda: models.mnist_highway(0), "filters=0"),
+        *(
+            (
+                lambda make=make: make(kernel_initializer="he"),
+                "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
+                "Received: kernel_initializer='he'",
+            )
+            for make in (models.mnist_highway, models.highway_gap, models.fitnet_a)
+        ),
+        (lambda: models.thin_mlp(2, kernel_initializer=3), "Received: kernel_initializer=3"),
     ],
 )
 def test_bad_arguments(make, message):

@@ -69,9 +69,9 @@ def test_gcn_in_half_precision_keeps_its_statistics(images):
     np.testing.assert_allclose(to_numpy(result).astype("float32"), exact, atol=2**-7 * 2)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan")])
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), "1e-3", None])
 def test_gcn_epsilon_must_be_positive(epsilon):
-    with pytest.raises(ValueError, match=r"`epsilon` must be positive. Received: epsilon="):
+    with pytest.raises(ValueError, match=r"`epsilon` must be a number above 0. Received: epsilon="):
         GlobalContrastNormalization(epsilon=epsilon)
 
 
@@ -140,6 +140,13 @@ def test_crop_positions_are_uniform():
 def test_crop_pad_must_be_a_positive_integer(pad):
     with pytest.raises(ValueError, match=r"`pad` must be a positive integer. Received: pad="):
         PadAndCrop(pad=pad)
+
+
+def test_numbers_of_numpy_are_taken_and_saved(images, tmp_path):
+    layers = [PadAndCrop(np.int64(3), seed=0), GlobalContrastNormalization(np.float32(0.5))]
+    model = keras.Sequential([keras.Input(images.shape[1:]), *layers])
+    crop, gcn = reload(model, tmp_path / "numpy.keras").layers
+    assert (crop.pad, gcn.epsilon) == (3, 0.5)
 
 
 def test_mirror_flips_about_half_of_the_images_each(images):

@@ -1,6 +1,7 @@
 """A run that was killed and resumed ends like one that was not, to the last bit."""
 
 import os
+import pathlib
 import random
 import re
 import shlex
@@ -17,6 +18,7 @@ import pytest
 
 from highway_keras import files, training
 
+RECORDED = pathlib.Path(__file__).with_name("recorded")
 COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main; "
 COMMAND += "sys.exit(main())"  # what the installed script does
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
@@ -53,16 +55,16 @@ def ends(process):
     return process.returncode, errors
 
 
-def stop(command, folder, rows, how):
+def stop(command, folder, rows, number):
     """Sends a signal at a random moment after `rows` epochs."""
     history = folder / command.split("--out ")[1].split()[0] / "history.csv"
     pause = random.uniform(0, 0.2)  # an epoch takes some 0.1 s: anywhere in one, or between two
-    print(f"signal {how} at {pause:.3f} s after epoch {rows}")
+    print(f"signal {number} at {pause:.3f} s after epoch {rows}")
     process, began = start(command, folder), time.monotonic()
     while process.poll() is None and time.monotonic() - began < 200:
         if history.exists() and history.read_text().count("\n") > rows:
             time.sleep(pause)
-            process.send_signal(how)
+            process.send_signal(number)
             break
         time.sleep(0.002)
     return ends(process)
@@ -142,12 +144,12 @@ def whole(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
 def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
     """Crash before `os.replace` at the even calls, after it at the odd ones."""
-    whole, files = whole
+    whole, written = whole
     replace = os.replace
-    moments = [n for n, name in enumerate(files) if name in ("best.keras", "state.weights.h5")]
+    moments = [n for n, name in enumerate(written) if name in ("best.keras", "state.weights.h5")]
     assert len(moments) >= 3
     for moment in moments:
-        count = iter(range(len(files)))
+        count = iter(range(len(written)))
 
         def crash(source, target, moment=moment, count=count):
             now = next(count)
@@ -161,7 +163,7 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
             patch.setattr(files.os, "replace", crash)
             fit(out)
         again = fit(out, resume=True)
-        assert again.history == whole.history, files[moment]
+        assert again.history == whole.history, written[moment]
         assert (again.test_loss, again.best_epoch) == (whole.test_loss, whole.best_epoch)
         assert_same_end(out, whole.folder.path)
 
@@ -172,3 +174,18 @@ def test_half_a_row_of_history_is_dropped(whole, tmp_path):
     with (tmp_path / "run" / "history.csv").open("a") as file:
         file.write("2,0.5")
     assert fit(tmp_path / "run", resume=True).history == whole.history
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow orders its images")
+def test_a_run_of_version_0_1_0_goes_on(tmp_path):
+    """Killed while it saved the third of six epochs; the numbers are those of one that was not."""
+    shutil.copytree(RECORDED / "run-0.1.0", tmp_path / "run")
+    options = {"limit": 128, "epochs": 6, "model_options": {"units": 6, "depth": 3}, "verbose": 0}
+    result = training.fit("thin-highway-10", "digits", out=tmp_path / "run", resume=True, **options)
+    losses = [2.2293978, 2.1520653, 2.0533483, 1.9240501, 1.7954636, 1.6459410]
+    held_out = [0.2569444, 0.3402778, 0.4375000, 0.3750000, 0.4236111, 0.4305556]
+    assert [row["loss"] for row in result.history] == pytest.approx(losses, abs=1e-5)
+    assert [row["val_accuracy"] for row in result.history] == pytest.approx(held_out, abs=1e-6)
+    assert result.best_epoch == 3
+    assert result.test_loss == pytest.approx(2.0248048, abs=1e-5)
+    assert result.test_accuracy == pytest.approx(0.4122563, abs=1e-6)

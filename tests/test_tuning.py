@@ -1,5 +1,8 @@
 """The search space, training in populations, and the tuner around it."""
 
+import io
+import re
+
 import keras
 import keras_tuner
 import numpy as np
@@ -16,6 +19,7 @@ from highway_keras.tuning import (
 )
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw
 
 KINDS = ("highway", "plain", "residual")
@@ -95,17 +99,18 @@ def test_fit_reports_a_loss_that_is_not_finite_as_a_failed_trial(digits):
     hypermodel, hp = small("residual"), keras_tuner.HyperParameters()
     model = hypermodel.build(hp)
     model.layers[-1].bias.assign(np.full(10, np.nan))
-    with pytest.raises(FailedTrialError, match="left the finite numbers in epoch 1"):
+    with pytest.raises(FailedTrialError, match="no longer finite in epoch 1"):
         hypermodel.fit(hp, model, x, y, epochs=3, verbose=0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"depth": 1}, "`depth` must be an integer of at least 2. Received: depth=1"),
-        ({"depth": 2.5}, "`depth` must be an integer of at least 2. Received: depth=2.5"),
+        ({"depth": 1}, "`depth` must be an integer at least 2. Received: depth=1"),
+        ({"depth": 2.5}, "`depth` must be an integer at least 2. Received: depth=2.5"),
         ({"depth": 3, "kind": "wide"}, "`kind` must be one of 'highway', 'plain', 'residual'. Rec"),
-        ({"depth": 3, "units": 0}, "`units` must be a positive integer. Received: units=0"),
+        ({"depth": 3, "units": 0}, "`units` must be a positive integer, or None .* units=0"),
+        ({"depth": 3, "classes": 0}, "`classes` must be a positive integer. Received: classes=0"),
     ],
 )
 def test_bad_arguments_of_the_hypermodel(arguments, message):
@@ -365,10 +370,40 @@ def test_progress_says_trials_best_and_time_left(tmp_path, digits, capsys):
     )
     search.search(*digits[:2], epochs=1)
     first, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("tiny  trials 2/4  best loss ")
-    assert first.endswith(" left")
+    clock = r"\d\d:\d\d"
+    line = rf"tiny: 2/4 trials, {clock} elapsed, {clock} left, best loss \d\.\d+"
+    assert re.fullmatch(line, first)
     score = search.oracle.get_best_trials()[0].score
-    assert last == f"tiny  trials 4/4  best loss {score:.4g}"
+    assert last.startswith("tiny: 4/4 trials, ") and last.endswith(f"best loss {score:.4g}")
+
+
+def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdout", terminal)
+    with Progress("tiny", 4, 0, "loss") as progress:
+        progress.report(None, running=1.0)
+        progress.report(0.5, ended=2)
+        progress.report(0.25, running=1.0)
+        progress.report(0.25, ended=2)
+    *drawn, end = terminal.getvalue().split("\r")[1:]
+    assert end.endswith("\n") and "\n" not in "".join(drawn)
+    assert ["0/4", "1/4", "2/4", "3/4", "4/4"] == sorted({text.split()[1] for text in drawn})
+    assert "best loss 0.25" in drawn[-1]
+
+
+@pytest.mark.parametrize("ended", [0, 50])
+def test_time_left_counts_only_this_session(ended, capsys):
+    with Progress("long", ended + 50, ended, "loss") as progress:
+        progress.start_t -= 60
+        progress.report(0.5, ended=10)  # a minute for 10 trials: 40 take 4 minutes
+    assert re.search(r"01:0\d elapsed, 04:0\d left", capsys.readouterr().out)
+
+
+def test_silence(capsys):
+    with Progress("quiet", 4, 0, "loss", verbose=0) as progress:
+        progress.report(0.5, ended=2)
+    assert capsys.readouterr().out == capsys.readouterr().err == ""
 
 
 @needs_loops
@@ -376,7 +411,7 @@ def test_progress_says_trials_best_and_time_left(tmp_path, digits, capsys):
     ("arguments", "error", "message"),
     [
         ({"hypermodel": lambda hp: None}, TypeError, "`hypermodel` must be a `HighwayHyperModel`"),
-        ({"seed": -1}, ValueError, "`seed` must be a non-negative integer. Received: seed=-1"),
+        ({"seed": -1}, ValueError, "`seed` must be an integer from 0 to .* Received: seed=-1"),
         ({"max_trials": 0}, ValueError, "`max_trials` must be a positive integer. Received: max"),
         ({"population": 0}, ValueError, "`population` must be a positive integer, or None for"),
         ({"keep_models": 0}, ValueError, "`keep_models` must be a positive integer. Received"),
@@ -397,6 +432,12 @@ def test_bad_arguments_of_the_tuner(arguments, error, message, tmp_path):
         ),
         ({"y": [0, 1]}, "`y` must hold one class number for each input. Received: .* for 3 inp"),
         ({"y": [0, 1, 10]}, "`y` must hold class numbers from 0 to 9. Received: 0 to 10"),
+        ({"y": [0, 1.5, 2]}, "`y` must hold class numbers from 0 to 9. Received: 1.5"),
+        ({"y": [0, np.nan, 2]}, "`y` must be .* finite numbers. Received: .* float64 with NaN"),
+        ({"y": ["a", "b", "c"]}, "`y` must be an array of finite numbers. Received: .*U1"),
+        ({"x": np.full((3, 8, 8), "a")}, "`x` must be an array of finite numbers. .*U1"),
+        ({"x": [[1], [1, 2]]}, "`x` must be an array of finite numbers. .*object"),
+        ({"validation_data": 5}, "`validation_data` must be a pair .* validation_data=5"),
         ({"epochs": 0}, "`epochs` must be a positive integer. Received: epochs=0"),
         ({}, "`objective` must be one of loss, accuracy; those with `val_` need `validation_"),
     ],
@@ -414,9 +455,8 @@ def test_bad_arguments_of_search(changes, message, tmp_path):
 )
 def test_populations_fill_the_memory_evenly(fitting, trials, size, monkeypatch):
     need = memory.bytes_per_trial(small(), 128)
-    monkeypatch.setattr(
-        memory, "_accelerator_memory", lambda: (fitting + 0.5) * need / memory.SHARE
-    )
+    free = (fitting + 0.5) * need / memory.SHARE
+    monkeypatch.setattr(memory.shim, "accelerator_memory", lambda: free)
     assert memory.population_size(small(), 128, trials) == size
 
 

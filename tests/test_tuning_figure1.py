@@ -121,7 +121,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     size = ["--trials", "3", "--epochs", "2", "--dataset", "digits", "--limit", "64"]
     command = ["search", "--depth", "2", "3", "--kind", "highway", *size, "--out", str(out)]
     assert main(command) == 0
-    assert "thin-highway-3  trials 3/3  best loss " in capsys.readouterr().out
+    assert "thin-highway-3: 3/3 trials, " in capsys.readouterr().out
     assert main(command) == 2
     assert "already holds a run" in capsys.readouterr().err
     assert main([*command, "--resume"]) == 0

@@ -1,11 +1,31 @@
 """Checks of what a user passes to a search."""
 
+import keras
 import numpy as np
+
+from highway_keras import checks
+from highway_keras.backends.current import shim
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+
+
+def check_hypermodel(hypermodel):
+    """Raise unless the backend can train populations, and `hypermodel` is one of ours."""
+    if not shim.HAS_LOOPS:
+        raise ImportError(
+            "The population search needs the TensorFlow or the JAX backend; with any backend "
+            "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}."
+        )
+    if not isinstance(hypermodel, HighwayHyperModel):
+        raise TypeError(
+            "`hypermodel` must be a `HighwayHyperModel`; for others there is "
+            f"`keras_tuner.RandomSearch`. Received: hypermodel={hypermodel!r}."
+        )
 
 
 def check_images(hypermodel, x, y, x_name, y_name):
-    """Returns `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
-    x, y = np.asarray(x), np.asarray(y)
+    """Return `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
+    x, y = _numbers(x_name, x), _numbers(y_name, y)
     if x.ndim < 2 or not len(x) or x[0].size != hypermodel.inputs:
         raise ValueError(
             f"`{x_name}` must hold inputs of the hypermodel's shape {hypermodel.input_shape}. "
@@ -16,18 +36,43 @@ def check_images(hypermodel, x, y, x_name, y_name):
             f"`{y_name}` must hold one class number for each input. "
             f"Received: shape={y.shape} for {len(x)} inputs."
         )
-    if y.min() < 0 or y.max() >= hypermodel.classes:
+    between = y[y != np.floor(y)]
+    if between.size or y.min() < 0 or y.max() >= hypermodel.classes:
         raise ValueError(
             f"`{y_name}` must hold class numbers from 0 to {hypermodel.classes - 1}. "
-            f"Received: {y.min()} to {y.max()}."
+            f"Received: {between[0] if between.size else f'{y.min()} to {y.max()}'}."
         )
     return x, y
 
 
-def check_objective(objective, known):
-    """Raises unless `objective` is one of the metrics that the search will measure."""
-    if getattr(objective, "name", None) not in known:
+def check_validation_data(validation_data):
+    """Return `validation_data` if it is a pair."""
+    if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
         raise ValueError(
-            f"`objective` must be one of {', '.join(known)}; those with `val_` need "
+            "`validation_data` must be a pair of inputs and class numbers, or None. "
+            f"Received: validation_data={checks.shown(validation_data)}."
+        )
+    return validation_data
+
+
+def _numbers(name, values):
+    """Return an array of finite numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "uif" or not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must be an array of finite numbers. Received: an array of {array.dtype}"
+            f"{' with NaN or infinity' if array.dtype.kind == 'f' else ''}."
+        )
+    return array
+
+
+def check_objective(objective, measured):
+    """Raise unless `objective` is one of the metrics that the search will measure."""
+    if getattr(objective, "name", None) not in measured:
+        raise ValueError(
+            f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
             f"`validation_data`. Received: {objective}."
         )

@@ -35,8 +35,8 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     epochs; 1 keeps it.
 
     Every keras-tuner tuner can search it, on images of any data set. A trial whose loss is no
-    longer finite ends there and counts as failed. Stock tuners give up after three such in a row
-    unless told otherwise by `max_consecutive_failed_trials`.
+    longer finite stops and counts as failed. Stock tuners give up after three failed trials in a
+    row unless `max_consecutive_failed_trials` allows more.
 
     Args:
         depth: Number of hidden layers, at least 2.
@@ -76,17 +76,17 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         super().__init__(name=name, tunable=tunable)
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
-        self.classes = classes
+        self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
-        self.units = checks.positive_integer("units", units, none="the kind's own") or UNITS[kind]
+        self.units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
 
     @property
     def inputs(self):
-        """Numbers in one flattened input."""
+        """The number of values in one flattened input."""
         return math.prod(self.input_shape)
 
     def declare_hyperparameters(self, hp):
-        """Registers the space in `hp`, and returns the values that `hp` has for it."""
+        """Register the space in `hp`, and return the values that `hp` has for it."""
         values = {
             "learning_rate": hp.Float("learning_rate", *LEARNING_RATE, sampling="log"),
             "one_minus_momentum": hp.Float(
@@ -100,7 +100,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return values
 
     def build(self, hp):
-        """The compiled Keras model of one set of hyperparameters."""
+        """Return the compiled Keras model of one set of hyperparameters."""
         values = self.declare_hyperparameters(hp)
         model = thin_mlp(
             self.depth,
@@ -119,16 +119,14 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return model
 
     def fit(self, hp, model, *args, callbacks=(), **kwargs):
-        """`model.fit` with the learning rate of `hp`, which decays from epoch to epoch."""
+        """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch."""
         values = self.declare_hyperparameters(hp)
         # By the number of the epoch, not by steps: Hyperband resumes a trial at a later epoch.
         decay = keras.callbacks.LearningRateScheduler(
             lambda epoch: values["learning_rate"] * values["decay"] ** epoch
         )
-        own = [decay, keras.callbacks.TerminateOnNaN()]
-        history = model.fit(*args, callbacks=[*own, *callbacks], **kwargs)
+        callbacks = [decay, keras.callbacks.TerminateOnNaN(), *callbacks]
+        history = model.fit(*args, callbacks=callbacks, **kwargs)
         if not np.isfinite(history.history["loss"][-1]):
-            raise FailedTrialError(
-                f"The loss left the finite numbers in epoch {len(history.epoch)}."
-            )
+            raise FailedTrialError(f"The loss is no longer finite in epoch {len(history.epoch)}.")
         return history

@@ -10,13 +10,13 @@ ENDED = ("COMPLETED", "FAILED")
 
 
 class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
-    """The stock `RandomSearchOracle`, which draws the same trials, with a state that survives.
+    """A `RandomSearchOracle` that draws the same trials as the stock one and survives a kill.
 
-    The stock one saves a trial and the list of trials one after the other, and writes over what it
-    replaces. Killed in between, it loses trials or does them twice. Here every file is replaced as
-    a whole, and `reload` believes the trials' own files over the list.
+    The stock one saves a trial and the list of trials one after the other, and overwrites files in
+    place. Killed in between, it loses trials or runs them twice. Here every file is replaced as a
+    whole, and `reload` trusts the trials' own files more than the list.
 
-    A trial that was running starts anew, with the hyperparameters it had, so its curve reaches the
+    A trial that was running starts again, with the same hyperparameters, so its curve reaches the
     disk only when it ends.
     """
 
@@ -32,7 +32,7 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         if trial.trial_id not in self.end_order:
             if trial.trial_id in self._retry_queue:
                 self._retry_queue.remove(trial.trial_id)
-            # A worker has them in half the digits: the protocol between processes is float32.
+            # A worker has half their digits: the protocol between processes is float32.
             trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
             super().end_trial(trial)
 
@@ -53,8 +53,8 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         self.end_order = [i for i in self.end_order if i in ended]
         self.end_order += [i for i in ended if i not in self.end_order]
         self.ongoing_trials = {}
-        # Taken from its end, so the first trial comes first.
+        # The oracle takes trials from its end, so this way the first one comes first.
         self._retry_queue = [i for i in reversed(ids) if i not in ended]
-        # A trial that the list had missed must not be drawn again.
+        # A trial that was missing in the list must not be drawn again.
         for trial in self.trials.values():
             self._record_values(trial)

@@ -1,51 +1,50 @@
-"""One line that says how far a search is: trials done, the best so far, time left."""
+"""The line that says how far a search is: trials done, time left, the best so far."""
 
+import math
 import sys
-import time
+
+from tqdm import tqdm
+
+LINE = "{desc}: {n:.0f}/{total} trials, {elapsed} elapsed, {remaining} left{postfix}"
 
 
-class Progress:
-    """Redraws its line on a terminal; elsewhere prints a line whenever trials have ended.
+class Progress(tqdm):
+    """A line that is redrawn on a terminal, and printed elsewhere whenever trials have ended.
 
     Args:
-        name: What is searched.
-        trials: Number of trials to come to.
-        done: Trials that had ended before, in an earlier run.
-        objective: Name of what "best" is about.
+        name: Name of the search.
+        trials: Number of its trials.
+        ended: Trials that have ended already, in an earlier session.
+        objective: Name of what the best trial is best in.
         verbose: `"auto"`, or 0 for silence.
     """
 
-    def __init__(self, name, trials, done, objective, verbose="auto", stream=None):
-        self.name, self.trials, self.done, self.objective = name, trials, done, objective
-        self.stream = stream or sys.stdout
-        self.silent, self.terminal = verbose == 0, self.stream.isatty()
-        self.started, self.earlier = time.perf_counter(), done
+    def __init__(self, name, trials, ended, objective, verbose="auto"):
+        self.ended, self.objective, self.is_terminal = ended, objective, sys.stdout.isatty()
+        super().__init__(
+            desc=name,
+            total=trials,
+            initial=ended,
+            smoothing=0,
+            bar_format=LINE,
+            file=sys.stdout,
+            disable=verbose == 0,
+            delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints
+        )
 
-    def update(self, best, running=0.0, ended=0):
-        """Reports the best value so far (or None), after `ended` more trials.
+    def report(self, best, running=0.0, ended=0):
+        """Show the best value so far (or `None`), after `ended` more trials.
 
         Args:
-            best: A number or None.
-            running: What the unfinished trials have behind them, in trials.
-            ended: How many trials have ended since the last call.
+            best: A number or `None`.
+            running: What is done of the trials that are running, in trials.
+            ended: Number of trials that have ended since the last call.
         """
-        self.done += ended
-        if self.silent or not (self.terminal or ended):
-            return
-        line = f"{self.name}  trials {self.done}/{self.trials}"
+        self.ended += ended
+        self.n = self.ended + running
         if best is not None:
-            line += f"  best {self.objective} {best:.4g}"
-        line += self._time_left(self.done + running)
-        print(f"\r{line:<79}" if self.terminal else line, end=self._end(), file=self.stream)
-        self.stream.flush()
-
-    def _time_left(self, reached):
-        progress = reached - self.earlier
-        if progress <= 0 or reached >= self.trials:
-            return ""
-        seconds = (time.perf_counter() - self.started) * (self.trials - reached) / progress
-        minutes, seconds = divmod(round(seconds), 60)
-        return f"  {minutes // 60}:{minutes % 60:02d}:{seconds:02d} left"
-
-    def _end(self):
-        return "" if self.terminal and self.done < self.trials else "\n"
+            self.set_postfix_str(f"best {self.objective} {best:.4g}", refresh=False)
+        if self.is_terminal:
+            self.refresh()
+        elif ended and not self.disable:
+            print(self, flush=True)

@@ -1,4 +1,4 @@
-"""The searches of section 3.1: what is searched, at which size, and where it lands on disk."""
+"""The searches of section 3.1: which networks, at which size, and where the results go."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import keras
 
 from highway_keras import data
 from highway_keras.files import replacing
+from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.tuner import PopulationRandomSearch
@@ -32,24 +33,24 @@ def run_searches(
     data_dir=None,
     verbose="auto",
 ):
-    """Searches for the hyperparameters with the lowest training loss, for each kind and depth.
+    """Search for the hyperparameters with the lowest training loss, for each kind and depth.
 
-    Like the paper, it trains on all training images (or `limit` of them) and holds out none: the
-    question is how well a network can be optimized. A trial's score is the lowest mean loss over
-    the batches of an epoch. Each search has a folder in `out`, named as the network in the zoo:
+    Like the paper's, the searches train on all training images (or `limit` of them) and hold out
+    none: the question is how well a network can be optimized. A trial's score is the lowest mean
+    loss over the batches of an epoch. Each search has a folder in `out`, named like the network:
     keras-tuner's files, the settings in `run.json`, and `best.keras`, the best network with its
     preprocessing.
 
     Args:
         depths: Numbers of hidden layers.
         kinds: From `"highway"`, `"plain"`, `"residual"`.
-        trials: Trials for each.
+        trials: Number of trials for each kind and depth.
         epochs: Epochs a trial.
         dataset: Name or `.npz` for `highway_keras.data.load`.
         out: Folder of the searches.
-        population: Trials to train at once; default: what memory allows.
+        population: Number of trials to train together. Default: what memory allows.
         resume: Whether to continue searches that are in `out`.
-        limit: Number of training images; default all.
+        limit: Number of training images. Default: all.
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
         verbose: `"auto"` for a line of progress, 0 for none.
@@ -71,22 +72,11 @@ def run_searches(
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
     images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    shape = {"input_shape": images.input_shape, "classes": images.classes}
+    hypermodels = [HighwayHyperModel(depth, kind, **shape) for kind in kinds for depth in depths]
+    tuners = [_tuner(hypermodel, trials, seed, population, out) for hypermodel in hypermodels]
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
     source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
-    shape = {"input_shape": images.input_shape, "classes": images.classes}
-    hypermodels = [HighwayHyperModel(d, kind, **shape) for kind in kinds for d in depths]
-    with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner says what it reloads
-        tuners = [
-            PopulationRandomSearch(
-                hypermodel,
-                max_trials=trials,
-                seed=seed,
-                population=population,
-                directory=out,
-                project_name=f"thin-{hypermodel.kind}-{hypermodel.depth}",
-            )
-            for hypermodel in hypermodels
-        ]
     _open_folders(tuners, {**size, **source}, resume)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
@@ -97,12 +87,24 @@ def run_searches(
     return [pathlib.Path(tuner.project_dir) for tuner in tuners]
 
 
+def _tuner(hypermodel, trials, seed, population, out):
+    with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner prints what it reloads
+        return PopulationRandomSearch(
+            hypermodel,
+            max_trials=trials,
+            seed=seed,
+            population=population,
+            directory=out,
+            project_name=name_of("thin_mlp", kind=hypermodel.kind, depth=hypermodel.depth),
+        )
+
+
 def _open_folders(tuners, settings, resume):
     folders = {tuner: RunFolder(tuner.project_dir) for tuner in tuners}
-    # Those that are there come first: if one is not to be resumed, the others are not begun.
+    # Those that exist come first: if one is not to be resumed, the others are not begun.
     for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
-        own = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
-        folders[tuner].open({**own, **settings}, resume or tuner.is_worker)
+        searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
+        folders[tuner].open({**searched, **settings}, resume or tuner.is_worker)
 
 
 def _save_best(tuner, preprocess):

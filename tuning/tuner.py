@@ -1,25 +1,26 @@
-"""A keras-tuner tuner that trains many trials at once."""
+"""A keras-tuner tuner that trains many trials together."""
 
 import os
 import pathlib
 
-import keras
 import keras_tuner
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.backends.current import shim
 from highway_keras.files import replacing, write_json
-from highway_keras.tuning.arguments import check_images, check_objective
+from highway_keras.tuning.arguments import (
+    check_hypermodel,
+    check_images,
+    check_objective,
+    check_validation_data,
+)
 from highway_keras.tuning.cohorts import Cohorts
-from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle
 from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
+from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
-
-METRICS = ("loss", "accuracy")
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):
@@ -27,17 +28,17 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     Trials of one hypermodel share their shapes, so a population of them runs as one program with
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
-    keras-tuner's own. All trials see the same batches, drawn from `seed`; a trial starts from
+    those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
     weights drawn from `seed` and its number. Its result is that of training it alone.
 
     The search can be killed at any moment and continues when it is called again with the same
-    arguments: no trial is lost and none is done twice.
+    arguments: no trial is lost and none is run twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
-    one as `"chief"` that hands out trials, each other one as a worker with its own id; a worker
-    that was killed must come back under its id. All use the same folder. The chief listens on
-    `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It asks nobody for a password: give it another
-    address only in a network where everybody may reach it.
+    one as `"chief"` that hands out trials, each of the others as a worker with an id; a worker that
+    was killed must come back under the same id. All use the same folder. The chief listens on
+    `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It does not authenticate workers: give it another
+    address only in a network that you trust.
 
     Args:
         hypermodel: A `HighwayHyperModel`.
@@ -45,13 +46,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
         max_trials: Number of trials.
         seed: Non-negative integer; decides hyperparameters, weights and order of images.
-        population: Number of trials to train at once. Default: what memory allows.
-        keep_models: Weights of so many of the best trials are kept, for `get_best_models`.
-        **kwargs: keras-tuner's, such as `directory`, `project_name` and `overwrite`.
+        population: Number of trials to train together. Default: what memory allows.
+        keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
+        **kwargs: Arguments of `keras_tuner.Tuner`, such as `directory`, `project_name` and
+            `overwrite`.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`.
         ValueError: If an argument is out of its range.
+        ImportError: If the backend is PyTorch.
 
     Example:
 
@@ -76,32 +79,20 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         keep_models=10,
         **kwargs,
     ):
-        if not shim.HAS_LOOPS:
-            raise ImportError(
-                "The population search needs the TensorFlow or the JAX backend; any backend can "
-                "run keras_tuner.RandomSearch over HighwayHyperModel. "
-                f"Received: KERAS_BACKEND={keras.backend.backend()}."
-            )
-        if not isinstance(hypermodel, HighwayHyperModel):
-            raise TypeError(
-                "`hypermodel` must be a `HighwayHyperModel`; for others there is "
-                f"`keras_tuner.RandomSearch`. Received: hypermodel={hypermodel!r}."
-            )
-        seed = checks.seed(seed)
-        checks.positive_integer("max_trials", max_trials)
-        checks.positive_integer("keep_models", keep_models)
-        self.seed, self.max_trials, self.keep_models = seed, max_trials, keep_models
-        self.population = checks.positive_integer(
-            "population", population, none="what memory allows"
-        )
+        check_hypermodel(hypermodel)
+        self.seed = checks.seed(seed)
+        self.max_trials = checks.positive_integer("max_trials", max_trials)
+        self.keep_models = checks.positive_integer("keep_models", keep_models)
+        allowed = "what memory allows"
+        self.population = checks.positive_integer("population", population, none=allowed)
         self._template = None
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
         oracle = ResumableOracle(
             objective,
-            max_trials,
-            seed=seed + 1,  # the stock oracle takes 0 for "any"
-            max_consecutive_failed_trials=max_trials + 1,  # a failed trial is a result, too
+            self.max_trials,
+            seed=self.seed + 1,  # the stock oracle takes 0 for "any"
+            max_consecutive_failed_trials=self.max_trials + 1,  # a failed trial is a result, too
         )
         oracle.verbose = 0
         super().__init__(oracle, hypermodel, **kwargs)
@@ -123,7 +114,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.oracle.update_space(space)
 
     def get_state(self):
-        # Killed workers ask for their trials by place in the population, which must not shrink.
+        # Killed workers ask for their trials by slot of the population, which must not shrink.
         return {"population": self.population}
 
     def set_state(self, state):
@@ -135,7 +126,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         write_json(self._get_tuner_fname(), self.get_state(), indent=None)
 
     def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
-        """Trains trials until `max_trials` of them have ended.
+        """Train trials until `max_trials` of them have ended.
 
         Args:
             x: Images or flat inputs, an array `(n, ...)`, scaled as the network is to see them.
@@ -156,19 +147,20 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         pairs = {"": check_images(self.hypermodel, x, y, "x", "y")}
         if validation_data is not None:
             names = ("validation_data[0]", "validation_data[1]")
-            pairs["val_"] = check_images(self.hypermodel, *validation_data, *names)
+            pair = check_validation_data(validation_data)
+            pairs["val_"] = check_images(self.hypermodel, *pair, *names)
         check_objective(self.oracle.objective, [f"{p}{m}" for p in pairs for m in METRICS])
-        sets = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
+        images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         self.population = self.population or population_size(
             self.hypermodel, batch_size, self.max_trials
         )
         self.save()  # else a search killed before its first trial ends would not be reloaded
-        self._search(sets, epochs, verbose)
-
-    def _search(self, sets, epochs, verbose):
         ended = 0 if self.is_worker else len(self.oracle.end_order)
         objective = self.oracle.objective.name
-        progress = Progress(self.project_name, self.max_trials, ended, objective, verbose)
+        with Progress(self.project_name, self.max_trials, ended, objective, verbose) as progress:
+            self._search(images, epochs, progress)
+
+    def _search(self, images, epochs, progress):
         slots = [f"{self.tuner_id}-{slot}" for slot in range(self.population)]
         while slots:
             asked = [self.oracle.create_trial(slot) for slot in slots]
@@ -177,69 +169,48 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             slots = [slot for slot, runs in zip(slots, running, strict=True) if runs]
             trials = [trial for trial, runs in zip(asked, running, strict=True) if runs]
             if trials:
-                self._run(trials, sets, epochs, progress)
+                self._run(trials, images, epochs, progress)
 
-    def _run(self, trials, sets, epochs, progress):
-        """Trains one population from start to end, and reports it to the oracle."""
-        values = [trial.hyperparameters.values for trial in trials]
-        starts = [
-            draw(self.hypermodel, v, [self.seed, int(trial.trial_id)])
-            for v, trial in zip(values, trials, strict=True)
-        ]
-        population = Cohorts(self.hypermodel.kind, values, starts, cores())
-        scores = np.full(len(trials), np.inf)
+    def _run(self, trials, images, epochs, progress):
+        """Train trials together, from start to end."""
+        running = RunningTrials(trials, self._population_of(trials), images, self.oracle)
         for epoch in range(epochs):
-            order = np.random.default_rng([self.seed, epoch]).permutation(sets[""].size)
-            logs = dict(zip(METRICS, population.train(sets[""], epoch, order), strict=True))
-            if "val_" in sets:
-                measured = population.evaluate(sets["val_"])
-                logs |= {f"val_{m}": v for m, v in zip(METRICS, measured, strict=True)}
-            sound = np.all([np.isfinite(column) for column in logs.values()], axis=0)
-            self._report(trials, logs, sound, epoch)
-            scores = self._keep_better(population, logs, sound, scores)
-            progress.update(self._best_score(), running=len(trials) * (epoch + 1) / epochs)
-            if not np.isfinite(logs["loss"]).any():
+            order = np.random.default_rng([self.seed, epoch]).permutation(images[""].size)
+            alive = running.train(epoch, order)
+            progress.report(self._best_score(), running=len(trials) * (epoch + 1) / epochs)
+            if not alive:
                 break
-        scores = np.where(np.isfinite(logs["loss"]), scores, np.inf)
-        self._end(trials, population, scores)
-        progress.update(self._best_score(), ended=len(trials))
+        self._end(running)
+        progress.report(self._best_score(), ended=len(trials))
 
-    def _report(self, trials, logs, sound, epoch):
-        for index in np.flatnonzero(sound):
-            values = {name: float(column[index]) for name, column in logs.items()}
-            self.oracle.update_trial(trials[index].trial_id, values, step=epoch)
+    def _population_of(self, trials):
+        values = [trial.hyperparameters.values for trial in trials]
+        seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
+        weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
+        return Cohorts(self.hypermodel.kind, values, weights, cores())
 
-    def _keep_better(self, population, logs, sound, scores):
-        """Has the population remember the trials whose objective is the best of theirs so far."""
-        objective = self.oracle.objective
-        sign = -1 if objective.direction == "max" else 1
-        new = sign * logs[objective.name]
-        improved = (new < scores) & sound
-        population.keep(improved)
-        return np.where(improved, new, scores)
-
-    def _end(self, trials, population, scores):
-        """Ends the trials: weights of the best to disk first, then the oracle."""
-        for index in np.argsort(scores)[: self.keep_models]:
-            if np.isfinite(scores[index]):
-                self._save_weights(trials[index].trial_id, population.best_weights(index))
-        for trial, score in zip(trials, scores, strict=True):
+    def _end(self, running):
+        """End trials: first the weights of the best to disk, then the oracle."""
+        for index in np.argsort(running.scores)[: self.keep_models]:
+            if np.isfinite(running.scores[index]):
+                weights = running.population.best_weights(index)
+                self._save_weights(running.trials[index].trial_id, weights)
+        for trial, score in zip(running.trials, running.scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             if trial.status == "FAILED":
-                trial.message = "The loss left the finite numbers."
+                trial.message = "The loss is no longer finite."
             self.oracle.end_trial(trial)
         self._drop_weights()
 
     def _save_weights(self, trial_id, weights):
         if self._template is None:
-            space = keras_tuner.HyperParameters()
-            self._template = self.hypermodel.build(space)
+            self._template = self.hypermodel.build(keras_tuner.HyperParameters())
         assign(self._template, weights)
         with replacing(pathlib.Path(self._get_checkpoint_fname(trial_id))) as temporary:
             self._template.save_weights(temporary)
 
     def _drop_weights(self):
-        """Deletes the weights of trials that have ended and are no longer among the best."""
+        """Delete the weights of trials that have ended and are no longer among the best."""
         best = {trial.trial_id for trial in self.oracle.get_best_trials(self.keep_models)}
         for path in pathlib.Path(self.project_dir).glob("trial_*/checkpoint.weights.h5"):
             trial_id = path.parent.name.removeprefix("trial_")
@@ -248,6 +219,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 path.unlink(missing_ok=True)
 
     def load_model(self, trial):
+        """Return the model of a trial with its best weights.
+
+        Raises:
+            ValueError: If the trial failed, or is not among the best.
+        """
         path = self._get_checkpoint_fname(trial.trial_id)
         if not os.path.exists(path):
             raise ValueError(

@@ -1,7 +1,7 @@
-"""Weights of one trial: drawn from its number, and handed over to its Keras model.
+"""Weights of one trial: drawn from its number, and assigned to its Keras model.
 
-A trial's weights are a dictionary of arrays. Wherever one layer has no axis to stack over, there is
-one of length 1 instead, so that a population has its trial axis at the same place, 1, everywhere.
+A trial's weights are a dictionary of arrays. Arrays without an axis of layers have one of length 1
+instead, so that axis 1 can be the trial axis of every array of a population.
 
 ```
 first_kernel  (inputs, d)        first_bias  (1, d)
@@ -18,12 +18,12 @@ from highway_keras.layers import HighwayStack
 
 
 def draw(hypermodel, values, seed):
-    """Draws the start that `thin_mlp` documents: he_uniform for relu, else glorot_uniform.
+    """Draw the initial weights of `thin_mlp`: he_uniform for relu, else glorot_uniform.
 
     Args:
         hypermodel: A `HighwayHyperModel`.
         values: Its hyperparameters, a dictionary.
-        seed: Sequence of integers, such as the search's seed and the trial's number.
+        seed: Sequence of integers: the seed of the search and the number of the trial.
 
     Returns:
         A dictionary of float32 arrays.
@@ -52,7 +52,7 @@ def draw(hypermodel, values, seed):
 
 
 def assign(model, weights):
-    """Gives a trial's weights to a Keras model that its hypermodel built."""
+    """Assign a trial's weights to a Keras model that its hypermodel built."""
     first, *blocks, top = [layer for layer in model.layers if layer.weights]
     _assign(first, weights["first_kernel"], weights["first_bias"][0])
     _assign(top, weights["top_kernel"][0], weights["top_bias"][0])
@@ -64,9 +64,7 @@ def assign(model, weights):
 
 
 def _assign(layer, kernel, bias):
-    gated = hasattr(layer, "transform_kernel")
-    names = ("", "transform_") if gated else ("",)
-    kernels, biases = (np.split(w, len(names), axis=-1) for w in (kernel, bias))
-    for name, one_kernel, one_bias in zip(names, kernels, biases, strict=True):
-        getattr(layer, f"{name}kernel").assign(one_kernel)
-        getattr(layer, f"{name}bias").assign(one_bias)
+    prefixes = ("", "transform_") if hasattr(layer, "transform_kernel") else ("",)
+    for name, value in (("kernel", kernel), ("bias", bias)):
+        for prefix, part in zip(prefixes, np.split(value, len(prefixes), axis=-1), strict=True):
+            getattr(layer, f"{prefix}{name}").assign(part)

@@ -1,1 +1,1 @@
-"""The peers, one a file, each with `run(case, turns)`."""
+"""The peers, one a file, each with `run(case, turns)`: prepares, and takes turns until the end."""

@@ -15,7 +15,9 @@ def run(case, turns):
     velocity = jax.tree.map(jnp.zeros_like, weights)
     step = jax.jit(_train) if case.training else None
     predict = jax.jit(_forward)
-    while True:
+
+    def steps():
+        nonlocal weights, velocity
         for i in range(case.steps):
             batch = slice(i * case.batch, (i + 1) * case.batch)
             if case.training:
@@ -23,9 +25,8 @@ def run(case, turns):
             else:
                 out = predict(weights, x[batch])
         jax.block_until_ready(out)
-        turns.end()
-        if not turns.wait():
-            return
+
+    turns.repeat(steps)
 
 
 def _weights(depth, width=50):

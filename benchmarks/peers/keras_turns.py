@@ -4,46 +4,61 @@ import keras
 
 from benchmarks.inputs import images
 
-
-class _Turn(keras.callbacks.Callback):
-    def __init__(self, turns):
-        super().__init__()
-        self.turns, self.compiled = turns, False
-
-    def on_epoch_begin(self, epoch, logs=None):
-        # The first turn began before the model was built.
-        if epoch and not self.turns.wait():
-            self.model.stop_training = True
-            raise KeyboardInterrupt
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.turns.end()
+ENDLESS = 10**9  # epochs; the end of the turns ends them
 
 
-def run(build, case, turns, fit_data=None, **compile_options):
-    """Builds, compiles and runs a model.
+def run(build, case, turns, feed=None, **compile_options):
+    """Build a model and let it take turns.
 
     Args:
         build: Function that returns the model.
         case: The `Case`.
         turns: The worker's `Turns`.
-        fit_data: Arguments of `fit` besides the defaults; `None` for plain arrays.
+        feed: Function from images and labels to the arguments of `fit` that feed it. Default:
+            plain arrays.
         **compile_options: Arguments of `compile`.
     """
     x, y = images(case)
     turns.wait()
     model = build()
     if not case.training:
-        while True:
-            model.predict(x, batch_size=case.batch, verbose=0)
-            turns.end()
-            if not turns.wait():
-                return
+        turns.repeat(lambda: model.predict(x, batch_size=case.batch, verbose=0))
+        return
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
     compile_options.update(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     model.compile(optimizer, **compile_options)
-    data = fit_data(x, y) if fit_data else {"x": x, "y": y, "batch_size": case.batch}
-    try:
-        model.fit(**data, epochs=10**6, verbose=0, callbacks=[_Turn(turns)])
-    except KeyboardInterrupt:
-        return
+    fit(model, turns, **(feed(x, y) if feed else {"x": x, "y": y, "batch_size": case.batch}))
+
+
+def fit(model, turns, figures=None, **arguments):
+    """Call `model.fit` after a first `turns.wait()`, and take turns from within it.
+
+    Args:
+        model: A compiled model.
+        turns: The worker's `Turns`.
+        figures: What to report with every turn.
+        **arguments: Arguments of `fit`.
+    """
+    callback = _EpochTurns(turns, figures or {})
+    model.fit(**arguments, epochs=ENDLESS, verbose=0, callbacks=[callback])
+
+
+class _EpochTurns(keras.callbacks.Callback):
+    """An epoch a turn, all but the first timed from its first step on.
+
+    Ahead of that step `tf.data` may wait seconds for a thread of the last epoch's, much for the few
+    images of a turn and nothing for a data set.
+    """
+
+    def __init__(self, turns, figures):
+        super().__init__()
+        self.turns, self.figures, self.first = turns, figures, True
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0 and not self.first:
+            self.turns.start()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.turns.end(**self.figures)
+        self.first = False
+        self.model.stop_training = not self.turns.wait()

@@ -2,7 +2,11 @@
 
 from benchmarks.peers import keras_turns
 from highway_keras import models
-from highway_keras.training.batches import batches
+
+try:
+    from highway_keras.training.engines.tensorflow import batches
+except ImportError:  # version 0.1, as the peer `before`
+    from highway_keras.training.batches import batches
 
 
 def build(case):
@@ -12,10 +16,8 @@ def build(case):
 
 
 def run(case, turns):
-    def fit_data(x, y):
+    def feed(x, y):
         fed = batches(x, y, case.steps, case.batch, seed=0)
         return {"x": fed, "steps_per_epoch": case.steps, "shuffle": False}
 
-    keras_turns.run(
-        lambda: build(case), case, turns, fit_data, steps_per_execution=min(case.steps, 30)
-    )
+    keras_turns.run(lambda: build(case), case, turns, feed, steps_per_execution=min(case.steps, 30))

@@ -16,13 +16,13 @@ def run(case, turns):
     w = jnp.asarray(rng.normal(0, 0.1, (case.depth - 1, WIDTH, 2 * WIDTH)), "float32")
     turns.wait()
     step = jax.jit(_training if case.training else _forward)
-    while True:
+
+    def steps():
         for _ in range(case.steps):
             out = step(x, w)
         jax.block_until_ready(out)
-        turns.end()
-        if not turns.wait():
-            return
+
+    turns.repeat(steps)
 
 
 def _forward(x, w):

@@ -61,7 +61,8 @@ def run(case, turns, compiled=lambda module: module):
     turns.wait()
     module = compiled(build(case).train(case.training))
     optimizer = torch.optim.SGD(module.parameters(), 0.01, momentum=0.9)
-    while True:
+
+    def steps():
         for i in range(case.steps):
             batch = slice(i * case.batch, (i + 1) * case.batch)
             if case.training:
@@ -71,6 +72,5 @@ def run(case, turns, compiled=lambda module: module):
             else:
                 with torch.inference_mode():
                     module(x[batch])
-        turns.end()
-        if not turns.wait():
-            return
+
+    turns.repeat(steps)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         transform_biases,
     )
     from highway_keras.analysis.lesioning import Lesions, lesions
+    from highway_keras.analysis.live import live_page
     from highway_keras.analysis.monitor import GateMonitor
     from highway_keras.analysis.named_array import NamedArray
     from highway_keras.analysis.needed import NeededLayers, needed_layers
@@ -37,6 +38,7 @@ __all__ = [
     "gate_model",
     "gates",
     "lesions",
+    "live_page",
     "mean_gates",
     "needed_layers",
     "plot_gates",

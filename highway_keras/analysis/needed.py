@@ -1,41 +1,50 @@
 """How deep a problem needs a network to be, read off its lesions."""
 
 import dataclasses
+import math
+
+from highway_keras import checks
 
 THRESHOLD = 0.001  # a tenth of a percentage point
+FEW = 10  # samples: a count scatters by about its square root, of these a third
 
 
 @dataclasses.dataclass(frozen=True)
 class NeededLayers:
-    """The layers without which a network errs more.
+    """The layers without which a network errs more; as a string, a sentence on them.
 
     Attributes:
         layers: Their names, in order.
         of: Number of gated layers.
-        threshold: By how much, as a share of the samples, the error must rise for a layer to count.
+        threshold: The share of the samples by which the error must rise for a layer to count.
+        limit: The same as a number of samples: a layer counts if more than these are lost.
+        samples: Number of samples.
     """
 
     layers: tuple
     of: int
     threshold: float
+    limit: int
+    samples: int
 
     def __str__(self):
+        few = "A threshold of so few samples leaves much to chance: measure on more."
         return (
             f"{len(self.layers)} of {self.of} gated layers matter: closing one of them raises the "
-            f"error by more than {100 * self.threshold:g} points. Idle: "
-            f"{self.of - len(self.layers)}."
+            f"error by more than {100 * self.threshold:g} points ({self.limit:,} of "
+            f"{self.samples:,} samples). Idle: {self.of - len(self.layers)}."
+            f"{f' {few}' if self.limit < FEW else ''}"
         )
 
 
 def needed_layers(lesions, threshold=THRESHOLD):
-    """How deep the problem needs the network to be: the layers whose lesion raises the error.
+    """Return the layers whose lesion raises the error: how deep the problem needs the network.
 
     Each layer is judged alone, with all others intact; several idle ones may matter together.
 
     Args:
         lesions: What `lesions` returned.
-        threshold: Rise of the error, as a share of the samples, above which a layer counts. With
-            fewer than `1 / threshold` samples a single one decides.
+        threshold: Rise of the error, as a share of the samples, above which a layer counts.
 
     Returns:
         A `NeededLayers`, which prints as a sentence.
@@ -47,16 +56,14 @@ def needed_layers(lesions, threshold=THRESHOLD):
 
     >>> import numpy as np
     >>> from highway_keras.analysis import Lesions, needed_layers
-    >>> error = np.array([0.5, 0.025, 0.02])
-    >>> found = Lesions(("a", "b", "c"), error, error, 0.02, 0.02, 100)
-    >>> print(needed_layers(found, threshold=0.01))
-    1 of 3 gated layers matter: closing one of them raises the error by more than 1 points. Idle: 2.
+    >>> found = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
+    >>> needed_layers(found, threshold=0.01).layers
+    ('a', 'b')
     """
-    if not 0 <= threshold < 1:
-        raise ValueError(
-            "`threshold` must be a share of the samples, from 0 to below 1. "
-            f"Received: threshold={threshold!r}."
-        )
-    matters = lesions.error - lesions.intact_error > threshold
+    checks.number("threshold", threshold, least=0, below=1)
+    # Samples are counted: of shares, 0.019 - 0.018 > 0.001. What 0.0029 * 10000 lacks to 29 is less
+    # than a millionth of a sample.
+    limit = math.floor(threshold * lesions.samples + 1e-6)
+    matters = lesions.wrong - lesions.intact_wrong > limit
     names = tuple(name for name, needed in zip(lesions.layers, matters, strict=True) if needed)
-    return NeededLayers(names, len(lesions.layers), float(threshold))
+    return NeededLayers(names, len(lesions.layers), float(threshold), limit, lesions.samples)

@@ -10,14 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from highway_keras.analysis.needed import needed_layers
+from highway_keras.text import in_picture
 
 # Perceptually uniform where the numbers have a direction, diverging where they have a centre.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 LINE, ACCENT, MUTED = "#0072b2", "#d55e00", "#777777"  # of Okabe and Ito's palette
 COLUMNS = 5
+TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
 
 
-def plot_gates(biases, mean, gates, outputs):
+def plot_gates(biases, mean, gates, outputs, sample=None):
     """Figure 2: biases, mean gates, and gates and block outputs of one sample, layers downwards.
 
     Args:
@@ -25,24 +27,29 @@ def plot_gates(biases, mean, gates, outputs):
         mean: The `overall` of what `mean_gates` returned.
         gates: What `gates` returned; the first sample is shown.
         outputs: What `block_outputs` returned; the first sample is shown.
+        sample: That sample, shown beside them if it is an image `(height, width, 1 or 3)`.
 
     Returns:
         A `matplotlib.figure.Figure`.
     """
     panels = (
         ("Transform gate biases", biases.values, SEQUENTIAL, _range(biases.values)),
-        ("Mean transform gates", mean.values, SEQUENTIAL, _from_zero(mean.values)),
-        ("Transform gates, one sample", gates.values[0], SEQUENTIAL, _from_zero(gates.values[0])),
-        ("Block outputs, one sample", outputs.values[0], DIVERGING, _symmetric(outputs.values[0])),
+        ("Mean gates, all samples", mean.values, SEQUENTIAL, _from_zero(mean.values)),
+        ("Gates, one sample", gates.values[0], SEQUENTIAL, _from_zero(gates.values[0])),
+        ("Outputs, one sample", outputs.values[0], DIVERGING, _symmetric(outputs.values[0])),
     )
-    figure = Figure(figsize=(11, _height(len(biases.values))), layout="constrained")
-    axes = figure.subplots(1, len(panels), sharey=True)
+    figure = Figure(figsize=(12, _height(len(biases.values))), layout="constrained")
+    maps = figure
+    if _is_image(sample):
+        maps, beside = figure.subfigures(1, 2, width_ratios=(len(panels), 0.5))
+        _show_sample(beside, sample)
+    axes = maps.subplots(1, len(panels), sharey=True)
     for axis, (title, values, colours, limits) in zip(axes, panels, strict=True):
         image = _show_layers(axis, values, colours, limits)
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("Block", fontsize=9)
-        _colorbar(figure, image, axis, location="bottom", pad=0.02, aspect=30)
-    axes[0].set_ylabel("Gated layer")
+        axis.set_title(title, fontsize=TITLE)
+        axis.set_xlabel("Block", fontsize=LABEL)
+        _colorbar(maps, image, axis, location="bottom", pad=0.02, aspect=30)
+    axes[0].set_ylabel("Gated layer", fontsize=LABEL)
     return figure
 
 
@@ -56,8 +63,16 @@ def plot_routing(by_class, classes=None, names=None):
 
     Returns:
         A `matplotlib.figure.Figure`.
+
+    Raises:
+        ValueError: If a class has no name.
     """
     shown = list(by_class.axes["class"])[: 2 * COLUMNS] if classes is None else list(classes)
+    if names is not None and max(shown) >= len(names):
+        raise ValueError(
+            f"`names` must name all classes, up to class {max(shown)}. "
+            f"Received: {len(names)} names."
+        )
     maps = [by_class.at(**{"class": number}).values for number in shown]
     columns = min(COLUMNS, len(shown))
     rows = -(-len(shown) // columns)
@@ -68,13 +83,13 @@ def plot_routing(by_class, classes=None, names=None):
     for axis, number, values in zip(grid.flat, shown, maps, strict=False):
         image = _show_layers(axis, values, DIVERGING, limits)
         name = f"{number if names is None else names[number]}"
-        axis.set_title(f"Class {name}" if name.isdigit() else name, fontsize=10)
+        axis.set_title(f"Class {name}" if name.isdigit() else in_picture(name), fontsize=TITLE)
     for axis in grid.flat[len(shown) :]:
         axis.set_visible(False)
     for axis in grid[:, 0]:
-        axis.set_ylabel("Gated layer")
+        axis.set_ylabel("Gated layer", fontsize=LABEL)
     for axis in grid[-1]:
-        axis.set_xlabel("Block", fontsize=9)
+        axis.set_xlabel("Block", fontsize=LABEL)
     label = "Mean gate of the class minus mean gate of all"
     _colorbar(figure, image, grid, location="right", aspect=40, pad=0.02, label=label)
     return figure
@@ -109,17 +124,41 @@ def plot_lesions(lesions, needed=None):
     axis.axhline(max(intact, floor), color=ACCENT, linestyle="--", label=f"intact ({intact:.2f} %)")
     label = f"threshold (+{100 * needed.threshold:g} points)"
     axis.axhline(limit, color=MUTED, linestyle=":", linewidth=1, label=label)
-    axis.set_yscale("log")
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(FuncFormatter(_first_digits))
+    _scale_errors(axis, error, lesions.samples)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
-    axis.set(xlabel="Layer with closed gates", ylabel="Error (%)")
-    axis.set_title(f"{len(needed.layers)} of {needed.of} gated layers matter", fontsize=11)
+    axis.set_xlabel("Layer whose gates are closed", fontsize=LABEL)
+    axis.tick_params(which="both", labelsize=TICK)
+    axis.set_title(f"{len(needed.layers)} of {needed.of} gated layers matter", fontsize=TITLE)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", which="both", color="#eeeeee", linewidth=0.8)
     axis.set_axisbelow(True)
-    axis.legend(frameon=False, fontsize=9)
+    axis.legend(frameon=False, fontsize=TICK)
     return figure
+
+
+def _scale_errors(axis, error, samples):
+    """A logarithmic axis, as in the paper, unless errors so close together leave it no ticks."""
+    label = f"Error on {samples:,} samples (%)"
+    if error.max() > 4 * error.min():
+        label = f"{label[:-1]}, logarithmic)"
+        axis.set_yscale("log")
+        axis.yaxis.set_minor_formatter(FuncFormatter(_first_digits))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_ylabel(label, fontsize=LABEL)
+
+
+def _is_image(sample):
+    return np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3)
+
+
+def _show_sample(figure, sample):
+    """The image that goes with maps of one sample."""
+    axis = figure.subplots()
+    low, high = np.min(sample), np.max(sample)
+    shown = (np.asarray(sample, "float32") - low) / ((high - low) or 1)
+    axis.imshow(shown.squeeze(-1) if shown.shape[-1] == 1 else shown, cmap="gray")
+    axis.set_title("The sample", fontsize=TITLE)
+    axis.set(xticks=[], yticks=[], anchor="N")
 
 
 def _show_layers(axis, values, colours, limits):
@@ -134,7 +173,7 @@ def _show_layers(axis, values, colours, limits):
         interpolation="nearest",
         extent=(0.5, units + 0.5, depth + 0.5, 0.5),
     )
-    axis.tick_params(labelsize=8)
+    axis.tick_params(labelsize=TICK)
     for ticks in (axis.xaxis, axis.yaxis):
         ticks.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     return image
@@ -147,7 +186,8 @@ def _colorbar(figure, image, axes, **options):
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}
     extend = extend.get((bool(below), bool(above)), "neither")
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
-    bar.ax.tick_params(labelsize=8)
+    bar.ax.tick_params(labelsize=TICK)
+    bar.ax.locator_params(nbins=5)
 
 
 # Colour limits that a few extreme numbers do not stretch.
@@ -172,5 +212,5 @@ def _height(layers):
 
 
 def _first_digits(value, _):
-    first = round(value / 10 ** np.floor(np.log10(value)))
-    return f"{value:g}" if first in (2, 5) else ""
+    first = value / 10 ** np.floor(np.log10(value))
+    return f"{value:g}" if np.isclose(first, (2, 5)).any() else ""

@@ -11,8 +11,13 @@ import string
 import numpy as np
 
 from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.batches import check_names
+from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
+from highway_keras.pictures import optional_picture
+from highway_keras.text import cell
 
 DOTS_PER_INCH = 110
 
@@ -26,6 +31,8 @@ class Analysis:
             `block_outputs` returned, the last two for the first sample.
         lesions, needed: What `lesions` and `needed_layers` returned.
         page: Path of the HTML page.
+        live: Path of the live page; `None` where there is none.
+        no_live: Why there is none, one line.
     """
 
     biases: object
@@ -35,13 +42,26 @@ class Analysis:
     lesions: lesioning.Lesions
     needed: NeededLayers
     page: pathlib.Path
+    live: pathlib.Path | None = None
+    no_live: str = ""
 
 
-def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD, verbose="auto"):
+def analyze(
+    model,
+    x,
+    y,
+    out,
+    class_names=None,
+    title=None,
+    threshold=THRESHOLD,
+    verbose="auto",
+    examples=None,
+):
     """Measures and draws the paper's Figures 2, 3 and 4 for a trained classifier.
 
-    It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer, and
-    `index.html`, which holds the pictures itself and opens without a network.
+    It writes `figure2.png`, `figure3.png`, `figure4.png`, `layers.csv` with a row a layer,
+    `index.html`, which holds the pictures itself and opens without a network, and for networks
+    that `live_page` can draw `live.html`.
 
     Args:
         model: A built functional or Sequential Keras model with gated layers that returns class
@@ -53,6 +73,8 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
         title: Heading of the page. Default: the model's name.
         threshold: Rise of the error above which a layer counts; see `needed_layers`.
         verbose: 1 shows progress bars, 0 none, `"auto"` shows them on a terminal.
+        examples: `(images, labels)` to step through on the live page, such as test images.
+            Default: `x` and `y`.
 
     Returns:
         An `Analysis`.
@@ -69,7 +91,8 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
     >>> network = training.SavedNetwork(run.folder.best).model  # doctest: +SKIP
     >>> analysis.analyze(network, digits.x_train, digits.y_train, "look")  # doctest: +SKIP
     """
-    out = pathlib.Path(out)
+    out, graph = pathlib.Path(out), Graph(model)
+    check_names("class_names", class_names, graph.outputs[0].shape[-1])
     lesions = lesioning.lesions(model, x, y, verbose=verbose)
     found = Analysis(
         biases=gating.transform_biases(model),
@@ -80,18 +103,31 @@ def analyze(model, x, y, out, class_names=None, title=None, threshold=THRESHOLD,
         needed=needed_layers(lesions, threshold),
         page=out / "index.html",
     )
-    figures = {
-        "figure2": plots.plot_gates(found.biases, found.mean.overall, found.gates, found.outputs),
-        "figure3": plots.plot_routing(found.mean.by_class, names=class_names),
-        "figure4": plots.plot_lesions(lesions, found.needed),
-    }
     out.mkdir(parents=True, exist_ok=True)
-    images = {name: _png(figure) for name, figure in figures.items()}
-    for name, image in images.items():
-        (out / f"{name}.png").write_bytes(image)
     _write_layers(found, out / "layers.csv")
-    found.page.write_text(_page(found, images, title or model.name, Graph(model)), encoding="utf-8")
+    images = _draw(found, out, sample=x[0], class_names=class_names)
+    live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
+    found = dataclasses.replace(found, **live)
+    found.page.write_text(_page(found, images, title or model.name, graph), encoding="utf-8")
     return found
+
+
+def _draw(found, out, sample, class_names):
+    """Write the figures that can be drawn; return them as the bytes of PNG files, by name."""
+    shown = found.biases, found.mean.overall, found.gates, found.outputs
+    figures = {
+        "figure2": lambda: plots.plot_gates(*shown, sample=sample),
+        "figure3": lambda: plots.plot_routing(found.mean.by_class, names=class_names),
+        "figure4": lambda: plots.plot_lesions(found.lesions, found.needed),
+    }
+    images = {}
+    for name, plot in figures.items():
+        path = out / f"{name}.png"
+        with optional_picture(path):
+            image = _png(plot())
+            path.write_bytes(image)
+            images[name] = image
+    return images
 
 
 def _png(figure):
@@ -100,12 +136,22 @@ def _png(figure):
     return file.getvalue()
 
 
+def _write_live(path, model, x, y, class_names, title):
+    """What to note of the live page. What keeps it from being drawn must not lose the rest."""
+    try:
+        live_page(model, x, y, path, class_names, title)
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        return {"no_live": reason.splitlines()[0]}
+    return {"live": path}
+
+
 def _write_layers(found, path):
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("layer", "mean_bias", "mean_gate", "lesion_loss", "lesion_error", "matters"))
         columns = (
-            found.lesions.layers,
+            map(cell, found.lesions.layers),
             np.nanmean(found.biases.values, axis=1).tolist(),
             np.nanmean(found.mean.overall.values, axis=1).tolist(),
             found.lesions.loss.tolist(),
@@ -125,7 +171,7 @@ def _page(found, images, title, graph):
         _SECTION.substitute(
             heading=heading,
             sentence=html.escape(sentence),
-            image=base64.b64encode(images[name]).decode(),
+            picture=_picture(heading, images.get(name)),
         )
         for heading, name, sentence in sections
     )
@@ -134,17 +180,24 @@ def _page(found, images, title, graph):
         f"{len(lesions.layers)} gated layers, measured on {lesions.samples:,} samples: error "
         f"{100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats. {found.needed}"
     )
-    return _PAGE.substitute(title=html.escape(title), summary=html.escape(summary), body=body)
+    live = _LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
+    return _PAGE.substitute(
+        title=html.escape(title), summary=html.escape(summary), live=live, body=body
+    )
+
+
+def _picture(heading, image):
+    if image is None:
+        return "<p>This picture could not be drawn.</p>"
+    return _PICTURE.substitute(heading=heading, image=base64.b64encode(image).decode())
 
 
 def _sentence_on_gates(found, graph):
-    start = _start_of_biases(graph)
-    biases = found.biases.values[~np.isnan(found.biases.values)]
-    compared = f", {np.mean(biases < start):.0%} of them below their start {start:g}"
+    biases = found.biases.values
     last = found.outputs.values[0]
     return (
-        f"The biases of the transform gates average {biases.mean():.2f}"
-        f"{'' if start is None else compared}. Over all samples the mean gate is "
+        f"The biases of the transform gates average {np.nanmean(biases):.2f}"
+        f"{_compared_with_starts(biases, block_starts(graph))}. Over all samples the mean gate is "
         f"{np.nanmean(found.mean.overall.values):.2f}; of the gates of the one sample shown "
         f"{np.nanmean(np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)):.0%} are open "
         "(above 0.5). Stripes in the block outputs are values that layers pass on unchanged."
@@ -174,21 +227,27 @@ def _sentence_on_lesions(found):
     )
 
 
-def _start_of_biases(graph):
-    """The number that all transform biases started at; `None` if that is not known."""
-    starts = {_constant(call.layer.transform_bias_initializer) for call in graph.gated}
-    return starts.pop() if len(starts) == 1 else None
-
-
-def _constant(initializer):
-    return getattr(initializer, "value", None)
+def _compared_with_starts(biases, starts):
+    """Return the part of the sentence that says where biases moved; empty if starts are unknown."""
+    if np.isnan(starts).any():
+        return ""
+    share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
+    one_start = len(set(starts.tolist())) == 1
+    start = f"their start {starts[0]:g}" if one_start else "the start of their layer"
+    return f", {share:.0%} of them below {start}"
 
 
 _SECTION = string.Template("""<section>
 <h2>$heading</h2>
 <p>$sentence</p>
-<img alt="$heading" src="data:image/png;base64,$image">
+$picture
 </section>""")
+
+_PICTURE = string.Template(
+    '<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>'
+)
+
+_LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 
 _PAGE = string.Template("""<!DOCTYPE html>
 <html lang="en">
@@ -205,13 +264,15 @@ h1, h2 { line-height: 1.2; font-weight: 600; }
 h1 { font-size: 1.6rem; }
 h2 { font-size: 1.15rem; margin-top: 2.5rem; }
 p { max-width: 44rem; }
-img { max-width: 100%; height: auto; }
+.picture { overflow-x: auto; }
+img { max-width: 100%; min-width: 44rem; height: auto; }
 footer { margin: 3rem 0 1rem; color: #777; font-size: 0.85rem; }
 </style>
 </head>
 <body>
 <h1>$title</h1>
 <p>$summary</p>
+<p>$live</p>
 $body
 <footer>After Figures 2, 3 and 4 of Srivastava, Greff and Schmidhuber, Training Very Deep Networks,
 2015.</footer>

@@ -4,7 +4,10 @@
 XLA cannot bound its loop.
 """
 
+import os
+
 import tensorflow as tf
+from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 HAS_LOOPS = True  # compiled loops: `scan` and `fold` below
 UNKNOWN_MEMORY = 4 * 2**30  # of a GPU, in bytes: TensorFlow has no public way to ask
@@ -39,6 +42,20 @@ def scan(step, carry, xs, reverse=False):
         lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
     )
     return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
+
+
+def side_by_side():
+    """Return how many compiled loops run at the same time in the graph that is being traced."""
+    within_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    if tf.executing_eagerly() or within_xla or tf.config.list_logical_devices("GPU"):
+        return 1
+    threads = tf.config.threading.get_inter_op_parallelism_threads()
+    return threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)) or _cores()
+
+
+def _cores():
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
 
 
 def fold(step, state, xs):

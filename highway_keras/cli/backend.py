@@ -2,18 +2,27 @@
 
 import contextlib
 import os
+import sys
 import warnings
+
+from highway_keras.pictures import PictureWarning
 
 
 def import_backend():
     """Imports Keras without the lines that TensorFlow's libraries print while they load."""
     warnings.simplefilter("ignore")  # meant for who writes Python
+    warnings.filterwarnings("always", category=PictureWarning)
+    warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with silent_libraries():
         import highway_keras
 
         if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
             highway_keras.__spec__.loader.exec_module(highway_keras)
+
+
+def _show_warning(message, *where, **others):
+    print(f"highway-keras: {message}", file=sys.stderr)
 
 
 @contextlib.contextmanager

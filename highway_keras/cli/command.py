@@ -9,6 +9,7 @@ import shlex
 import sys
 
 from highway_keras.cli import experiments, saved, training, zoo
+from highway_keras.text import printable
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -17,6 +18,8 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 def main(arguments=None):
     """Runs the command; returns its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # "±" must not end a run where it lacks
     options = _parser().parse_args(arguments)
     try:
         return options.run(options) or 0
@@ -34,12 +37,20 @@ def main(arguments=None):
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the arguments in one line, without the usage in front of it."""
 
+    def parse_args(self, *arguments):
+        options = super().parse_args(*arguments)
+        for name, value in vars(options).items():
+            if "" in (value if isinstance(value, list) else [value]):
+                # An unset variable of the shell, say, which must not stand for the default.
+                self.error(f"argument {name.replace('_', '-')}: expected text, received ''")
+        return options
+
     def error(self, message):
-        self.exit(MISUSED, f"{self.prog}: {message}. See {self.prog} --help.\n")
+        self.exit(MISUSED, f"{self.prog}: {printable(message)}. See {self.prog} --help.\n")
 
 
 def _end(code, message):
-    print(f"highway-keras: {' '.join(message.split())}", file=sys.stderr)
+    print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 

@@ -1,11 +1,14 @@
 """`search` and `reproduce`: the experiments of the paper."""
 
+from highway_keras import results
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.shared import (
     add_command,
     add_data_dir,
     add_dataset,
     add_distribute,
+    add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
     print_table,
@@ -26,6 +29,9 @@ def add_commands(commands):
     _add_figure1(experiments)
     for name, summary in TABLES.items():
         _add_table(experiments, name, summary)
+    _add_gradients(experiments)
+    _add_starts(experiments)
+    _add_authors_log(experiments)
 
 
 def _add_search(commands):
@@ -76,10 +82,11 @@ def _add_figure1(experiments):
     command.add_argument(
         "--preset",
         default="laptop",
-        choices=["laptop", "paper"],
-        help="under 45 minutes on 2 cores, or the full size (default: laptop)",
+        choices=["laptop", "paper", "finals"],
+        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
+        "for 400 epochs (default: laptop)",
     )
-    command.add_argument("--search", help="only draw, from the searches in this folder")
+    command.add_argument("--search", help="take the searches in this folder")
     _add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
@@ -90,6 +97,8 @@ def _figure1(options):
     import_backend()
     from highway_keras import paper
 
+    if options.preset == "finals":
+        return _finals(options, paper)
     searches = options.search or paper.run_preset(
         options.preset,
         options.depth,
@@ -106,6 +115,76 @@ def _figure1(options):
     print(f"saved {options.out}")
 
 
+def _finals(options, paper):
+    if options.search is None:
+        raise ValueError(
+            "--preset finals needs --search FOLDER, the searches whose best it trains."
+        )
+    last = {}
+    for row in paper.run_finals(options.search, options.out, data_dir=options.data_dir):
+        last[row["kind"], row["depth"]] = row
+    rows = [("kind", "depth", "trial", "epochs", "training loss")]
+    for (kind, depth), row in last.items():
+        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
+    print_table(rows, right=(1, 3, 4))
+    print(f"saved {options.out}")
+
+
+def _add_gradients(experiments):
+    summary = "MNIST: the gradient by layer before the first step, for networks of any depth."
+    command = add_command(experiments, "gradients", _gradients, summary)
+    _add_measurement(command, "gradients")
+    command.set_defaults(limit=500)
+
+
+def _gradients(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_gradients(
+        limit=options.limit, out=options.out, data_dir=options.data_dir
+    )
+    _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"))
+    print(f"saved {options.out}")
+
+
+def _add_starts(experiments):
+    summary = "MNIST: deep networks from several zero-mean starts (section 2.2)."
+    command = add_command(experiments, "starts", _starts, summary)
+    command.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
+    command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
+    add_seed(command)
+    _add_measurement(command, "starts")
+    command.set_defaults(limit=5000)
+
+
+def _starts(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_starts(
+        depth=options.depth,
+        epochs=options.epochs,
+        limit=options.limit,
+        seed=options.seed,
+        out=options.out,
+        data_dir=options.data_dir,
+    )
+    keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
+    _print_columns(rows, keys)
+    print(f"saved {options.out}")
+
+
+def _print_columns(rows, keys):
+    print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
+
+
+def _add_measurement(command, name):
+    add_limit(command)
+    add_data_dir(command)
+    command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
+
+
 def _add_table(experiments, name, summary):
     command = add_command(experiments, name, _table, summary)
     command.add_argument(
@@ -115,8 +194,10 @@ def _add_table(experiments, name, summary):
         help="the authors' solver, or a fraction of its epochs (default: authors)",
     )
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
+    add_jobs(command)
     command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
+    add_dtype_policy(command)
     add_limit(command)
     add_seed(command)
     add_data_dir(command)
@@ -136,6 +217,8 @@ def _table(options):
             options.runs,
             models=options.model,
             epochs=options.epochs,
+            dtype_policy=options.dtype_policy,
+            jobs=options.jobs,
             limit=options.limit,
             seed=options.seed,
             out=options.out,
@@ -161,3 +244,40 @@ def _print_table(options):
         rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), paper))
     print_table(rows, right=(2, 3, 4))
     print(f"saved {options.out}")
+
+
+def _add_authors_log(experiments):
+    summary = "The authors' published logs: our training beside theirs, epoch by epoch."
+    command = add_command(experiments, "authors-log", _authors_log, summary)
+    command.add_argument(
+        "--model",
+        default="mnist-highway-32",
+        choices=results.authors_logs(),
+        help="a network with a log (default: mnist-highway-32)",
+    )
+    command.add_argument("--epochs", type=int, default=5, help="of a run (default: 5)")
+    command.add_argument(
+        "--seed", type=int, nargs="+", default=[0], help="of each run (default: 0)"
+    )
+    add_data_dir(command)
+    command.add_argument("--out", help="folder (default: runs/authors-log/MODEL)")
+    command.set_defaults(resume=True)  # an interrupted one continues
+
+
+def _authors_log(options):
+    import_backend()
+    from highway_keras import paper
+
+    found = paper.compare_with_authors(
+        options.model, options.epochs, options.seed, out=options.out, data_dir=options.data_dir
+    )
+    rows = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]
+    for row in found:
+        accuracies = (row["authors_accuracy"], row["ours_accuracy"])
+        losses = (row["authors_loss"], row["ours_loss"])
+        counts = (str(row["seed"]), str(row["epoch"]))
+        rows.append(
+            (*counts, *(f"{100 * a:.2f}" for a in accuracies), *(f"{x:.4f}" for x in losses))
+        )
+    print_table(rows, right=range(6))
+    print(f"saved {options.out or f'runs/authors-log/{options.model}'}")

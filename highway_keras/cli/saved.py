@@ -1,6 +1,7 @@
 """`evaluate`, `predict`, `analyze` and `export`: what is done with a trained network."""
 
 import pathlib
+import sys
 
 from highway_keras.cli.backend import import_backend, silent_libraries
 from highway_keras.cli.shared import add_command, add_dataset, add_limit, print_table
@@ -105,8 +106,13 @@ def _analyze(options):
         out=options.out or beside / "analysis",
         class_names=images.class_names,
         title=f"{saved.model.name} on {images.name}",
+        examples=(images.x_test, images.y_test),
     )
     print(found.needed)
+    if found.live is None:
+        print(f"highway-keras: no live page. {found.no_live}", file=sys.stderr)
+    else:
+        print(f"saved {found.live}")
     print(f"saved {found.page}")
 
 

@@ -1,5 +1,7 @@
 """What several commands share: their arguments, and how they print a table."""
 
+from highway_keras.text import printable
+
 DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
 
 
@@ -27,6 +29,19 @@ def add_seed(command):
     command.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
 
 
+def add_dtype_policy(command):
+    command.add_argument(
+        "--dtype-policy",
+        help="float32, or mixed_bfloat16 to train in half the bits (default: the recipe's)",
+    )
+
+
+def add_jobs(command):
+    command.add_argument(
+        "--jobs", type=int, default=1, help="runs to train at once, a process each (default: 1)"
+    )
+
+
 def add_distribute(command):
     command.add_argument(
         "--distribute",
@@ -37,6 +52,7 @@ def add_distribute(command):
 
 def print_table(rows, right=()):
     """Prints rows of texts in columns, those with an index in `right` aligned to the right."""
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)

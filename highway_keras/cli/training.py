@@ -8,6 +8,8 @@ from highway_keras.cli.shared import (
     add_command,
     add_dataset,
     add_distribute,
+    add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
 )
@@ -29,6 +31,7 @@ def add_commands(commands):
     add_limit(command)
     add_seed(command)
     command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    add_jobs(command)
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
@@ -41,6 +44,7 @@ def _add_recipe(command):
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
+    add_dtype_policy(command)
     command.add_argument(
         "--set",
         nargs="+",
@@ -66,11 +70,12 @@ def _fit(options):
     from highway_keras import training
 
     recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate")
+    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
     overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,
         options.runs,
+        jobs=options.jobs,
         dataset=options.dataset,
         recipe=recipe.override(**{**dict(options.set), **overrides}),
         out=options.out,

@@ -1,7 +1,7 @@
 """Random changes of images, drawn for each image of a batch and only where `training=True`.
 
-Keras's own layers do not serve: `RandomCrop` draws one position for a whole batch and does not pad,
-and `RandomFlip` goes on flipping when a model is called without `training`.
+Keras's own layers do not fit: `RandomCrop` draws one position for a whole batch and does not pad,
+and `RandomFlip` keeps flipping when a model is called without `training`.
 """
 
 import keras
@@ -11,7 +11,7 @@ from highway_keras import checks
 
 
 class _RandomImages(keras.layers.Layer):
-    """Base: `_alter(images)` when training, the images themselves otherwise."""
+    """The base of both: `_alter(images)` in training, the images themselves otherwise."""
 
     def __init__(self, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -40,8 +40,8 @@ class _RandomImages(keras.layers.Layer):
 class PadAndCrop(_RandomImages):
     """Shift every image at random: pad it with zeros, and crop it back to its size.
 
-    Each image of a batch gets a position of its own, uniform over the `(2 * pad + 1) ** 2`
-    possible ones. The identity unless `training=True`. Behind a mean subtraction, the zeros of the
+    The position is drawn for each image of a batch, uniformly from the `(2 * pad + 1) ** 2`
+    possible ones. The identity unless `training=True`. After a mean subtraction, the zeros of the
     border are the mean.
 
     Args:
@@ -55,7 +55,7 @@ class PadAndCrop(_RandomImages):
         The same, in the layer's compute dtype.
 
     Raises:
-        ValueError: If `pad` is no positive integer, or the input is not of rank 4.
+        ValueError: If `pad` is not a positive integer, or the input is not of rank 4.
 
     Example:
 
@@ -65,9 +65,7 @@ class PadAndCrop(_RandomImages):
 
     def __init__(self, pad=8, seed=None, **kwargs):
         super().__init__(seed=seed, **kwargs)
-        if not checks.is_positive(pad):
-            raise ValueError(f"`pad` must be a positive integer. Received: {pad=}.")
-        self.pad = pad
+        self.pad = checks.positive_integer("pad", pad)
 
     def _alter(self, images):
         batch, height, width, channels = ops.shape(images)

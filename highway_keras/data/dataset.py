@@ -1,4 +1,4 @@
-"""What `load` returns, and how images are held out."""
+"""The data set that `load` returns, and how images are held out."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class DataError(ValueError):
-    """Data that cannot be had or cannot be used; the message is one line and names a remedy."""
+    """Data that cannot be loaded or used; the message is one line and names a remedy."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -14,7 +14,7 @@ class Dataset:
     """Labelled images in three parts: train, validation, test.
 
     Attributes:
-        name: Where they come from: a name of `NAMES`, or the stem of a `.npz`.
+        name: A name from `NAMES`, or the stem of a `.npz`.
         x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`.
         y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
         class_names: One name a class, in the order of the class numbers.
@@ -55,9 +55,9 @@ class Dataset:
 def hold_out(labels, fraction, seed=0):
     """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
 
-    `round(fraction * n)` indices are held out, evenly over the classes: of a class of m images,
-    within one of `fraction * m`. The order is shuffled so that the first N kept are a fair sample
-    even where the source is sorted by class.
+    `round(fraction * n)` indices are held out, spread evenly over the classes: of m images of a
+    class, `fraction * m` to within one. They are shuffled so that the first N kept are a fair
+    sample even if the source is sorted by class.
     """
     order = np.random.default_rng(seed).permutation(len(labels))
     by_class = order[np.argsort(labels[order], kind="stable")]

@@ -1,4 +1,4 @@
-"""scikit-learn's embedded 8x8 handwritten digits: real images that need no network."""
+"""scikit-learn's embedded 8x8 handwritten digits: real images without a download."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""`load`: one call from a name or a `.npz` path to a `Dataset`."""
+"""`load`: from a name or a `.npz` path to a `Dataset` in one call."""
 
 import difflib
 import os
@@ -19,9 +19,9 @@ def load(name, data_dir=None, validation=0.1, limit=None):
     Args:
         name: One of `NAMES`, or the path of a `.npz` file.
             `"digits"`: scikit-learn's embedded 8x8 handwritten digits, grey levels 0..16 scaled to
-            0..255, a fixed fifth of each class as the test set; never needs a network.
+            0..255, a fixed fifth of each class as the test set; needs no download.
             `"mnist"`, `"fashion_mnist"`, `"cifar10"`, `"cifar100"`: from TensorFlow Datasets, the
-            prepared copy where there is one, else a download.
+            prepared copy if there is one, else a download.
             A `.npz` file: arrays `x_train`, `y_train`, `x_test`, `y_test`; images uint8 of shape
             `(n, height, width, channels)` or `(n, height, width)`, labels integers from 0 of shape
             `(n,)` or `(n, 1)`.
@@ -29,15 +29,15 @@ def load(name, data_dir=None, validation=0.1, limit=None):
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
         validation: Fraction of the training images, in [0, 1), held out for validation: drawn
             evenly over the classes with a fixed seed, so every call holds out the same images.
-        limit: Keep only this many of the training images that remain, for a quick experiment.
+        limit: Keep only this many of the remaining training images, for a quick experiment.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order.
 
     Raises:
-        ValueError: For an argument out of range or an unknown name.
-        FileNotFoundError: Where the `.npz` file does not exist.
-        DataError: Where the data can be neither read nor downloaded, or is unusable.
+        ValueError: If an argument is out of range, or the name is unknown.
+        FileNotFoundError: If the `.npz` file does not exist.
+        DataError: If the data can be neither read nor downloaded, or is unusable.
 
     Example:
 
@@ -46,14 +46,15 @@ def load(name, data_dir=None, validation=0.1, limit=None):
     (500, 8, 8, 1)
     """
     name = os.fspath(name)
-    _check_range(validation, limit)
+    checks.number("validation", validation, least=0, below=1)
+    limit = checks.positive_integer("limit", limit, none="all of them")
     x_train, y_train, x_test, y_test, class_names = _read(name, data_dir)
     kept, held_out = hold_out(y_train, validation)
     for part, indices in (("training", kept), ("validation", held_out)):
         if not len(indices) and (validation or part == "training"):
             raise DataError(
-                f"`validation` leaves no {part} image of the {len(y_train)} in '{name}'. "
-                f"Received: validation={validation}."
+                f"`validation` must leave at least one {part} image of the {len(y_train)} in "
+                f"'{name}'. Received: validation={validation}."
             )
     kept = kept[:limit]
     return Dataset(
@@ -68,14 +69,9 @@ def load(name, data_dir=None, validation=0.1, limit=None):
     )
 
 
-def _check_range(validation, limit):
-    checks.number("validation", validation, least=0, below=1)
-    checks.positive_integer("limit", limit, none="all of them")
-
-
 def _read(name, data_dir):
     if name.endswith(".npz"):
-        return read_npz(Path(name).expanduser())
+        return read_npz(name)
     if name == "digits":
         return read_digits()
     if name in PUBLIC_URLS:
@@ -83,6 +79,6 @@ def _read(name, data_dir):
     near = difflib.get_close_matches(name.lower(), NAMES, n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(
-        f"Unknown data set.{hint} `name` must be one of {', '.join(NAMES)}, or a path ending in "
-        f".npz. Received: {name=}."
+        f"`name` must be one of {', '.join(NAMES)}, or a path that ends in .npz. "
+        f"Received: {name=}.{hint}"
     )

@@ -1,7 +1,9 @@
-"""Normalization that Keras has no layer for: global contrast, and the mean image."""
+"""Normalization layers that Keras lacks: global contrast, and the mean image."""
 
 import keras
 from keras import ops
+
+from highway_keras import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -15,9 +17,9 @@ class GlobalContrastNormalization(keras.layers.Layer):
     32x32x3 image, so the two agree to 0.8 %. The paper does not say which constant it used.
 
     Args:
-        epsilon: Floor of the divisor, so that an image of one colour becomes 0 and its rounding
-            noise is not blown up. Default 1e-3: below one grey level of 0..255, and of 0..1, in
-            every image that is not practically constant.
+        epsilon: Floor of the divisor, so that an image of one colour becomes 0 instead of
+            amplified rounding noise. The default, 1e-3, is far below the deviation of any image
+            that is not practically constant, for grey levels of 0..255 and of 0..1.
 
     Input shape:
         `(batch, height, width, channels)`, any numeric dtype.
@@ -26,7 +28,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
         The same, in the layer's compute dtype. Statistics are taken in float32 at least.
 
     Raises:
-        ValueError: If `epsilon` is not positive.
+        ValueError: If `epsilon` is not a positive number.
 
     Example:
 
@@ -41,9 +43,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
 
     def __init__(self, epsilon=1e-3, **kwargs):
         super().__init__(**kwargs)
-        if not epsilon > 0:
-            raise ValueError(f"`epsilon` must be positive. Received: {epsilon=}.")
-        self.epsilon = epsilon
+        self.epsilon = checks.number("epsilon", epsilon, above=0)
 
     def call(self, inputs):
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
@@ -64,8 +64,8 @@ class GlobalContrastNormalization(keras.layers.Layer):
 class MeanImage(keras.layers.Layer):
     """Subtract the mean image: `y = x - mean`, a mean over images for each pixel and channel.
 
-    The mean is 0 until `adapt` sets it, and is saved with the model as a weight that never trains.
-    `keras.layers.Normalization` differs: it also divides by the standard deviation of each pixel.
+    The mean is 0 until `adapt` sets it, and is saved with the model as a non-trainable weight.
+    `keras.layers.Normalization` would also divide by the standard deviation.
 
     Input shape:
         `(batch, height, width, channels)`, any numeric dtype.
@@ -86,7 +86,10 @@ class MeanImage(keras.layers.Layer):
         )
 
     def adapt(self, data):
-        """Set the mean to that of `data`: an array of images, or an iterable of batches of them.
+        """Set the mean to that of `data`.
+
+        Args:
+            data: An array of images `(n, height, width, channels)`, or an iterable of such arrays.
 
         Raises:
             ValueError: If `data` is empty.

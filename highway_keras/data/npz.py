@@ -1,4 +1,4 @@
-"""A user's own images, from a `.npz` file."""
+"""A user's own images, read from a `.npz` file and checked."""
 
 import numpy as np
 
@@ -9,7 +9,8 @@ KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 def read_npz(path):
-    """Return `x_train, y_train, x_test, y_test, class_names` of the file at `path`, all checked."""
+    """Return `x_train, y_train, x_test, y_test, class_names` of the file at `path`."""
+    path = checks.existing_file("name", path)
     arrays = _read_arrays(path)
     for part in ("train", "test"):
         x, y = f"x_{part}", f"y_{part}"
@@ -17,14 +18,14 @@ def read_npz(path):
         arrays[y] = _check_labels(y, arrays[y], path)
         if len(arrays[x]) != len(arrays[y]):
             raise DataError(
-                f"`{x}` and `{y}` in {path} must be of one length. "
+                f"`{x}` and `{y}` in {path} must be of the same length. "
                 f"Received: {len(arrays[x])} images and {len(arrays[y])} labels."
             )
     shapes = [arrays[x].shape[1:] for x in ("x_train", "x_test")]
     if shapes[0] != shapes[1]:
         raise DataError(
-            f"Training and test images in {path} must be of one shape. "
-            f"Received: x_train {shapes[0]} and x_test {shapes[1]}."
+            f"`x_train` and `x_test` in {path} must hold images of the same shape. "
+            f"Received: {shapes[0]} and {shapes[1]}."
         )
     classes = _count_classes(arrays["y_train"], arrays["y_test"], path)
     return (
@@ -37,21 +38,20 @@ def read_npz(path):
 
 
 def _read_arrays(path):
-    path = checks.existing_file("name", path)
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         try:
             # Never allow_pickle: a pickle runs whatever code its writer chose.
             content = dict(np.load(file, allow_pickle=False))
         except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
             raise DataError(
-                f"Cannot read {path}: it is damaged, cut short, or no .npz of plain arrays. Write "
-                "it again with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
+                f"Cannot read {path}: it is damaged, cut short, or not a .npz of plain arrays. "
+                "Write it with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
             ) from error
     missing = [key for key in KEYS if key not in content]
     if missing:
         raise DataError(
             f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
-            f"Received: {', '.join(content) or 'no array'}."
+            f"Received: {', '.join(content) or 'no arrays'}."
         )
     return content
 
@@ -70,10 +70,10 @@ def _check_images(key, images, path):
             f"channels). Received: shape={images.shape}."
         )
     if not images.size:
-        raise DataError(f"`{key}` in {path} is empty. Received: shape={images.shape}.")
+        raise DataError(f"`{key}` in {path} must not be empty. Received: shape={images.shape}.")
     if images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         raise DataError(
-            f"`{key}` in {path} has its channels first; save numpy.moveaxis({key}, 1, -1). "
+            f"`{key}` in {path} must have its channels last; save numpy.moveaxis({key}, 1, -1). "
             f"Received: shape={images.shape}."
         )
     return images
@@ -89,8 +89,8 @@ def _check_labels(key, labels, path):
         )
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise DataError(
-            f"`{key}` in {path} has NaN for {np.isnan(labels).sum()} of {len(labels)} labels. "
-            "Remove those images or label them."
+            f"`{key}` in {path} must not be NaN: remove those images or label them. "
+            f"Received: NaN for {np.isnan(labels).sum()} of {len(labels)} labels."
         )
     if labels.dtype.kind not in "iu":
         raise DataError(

@@ -8,8 +8,8 @@ import keras
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
-# float32 whatever the policy: statistics and scale keep their precision, and the first layer behind
-# them casts to its own.
+# float32 whatever the policy: statistics and scale keep their precision, and the layer that follows
+# casts to its own.
 PREPROCESSING = {
     "scale": lambda: keras.layers.Rescaling(1 / 256, name="scale", dtype="float32"),
     "gcn": lambda: GlobalContrastNormalization(name="gcn", dtype="float32"),
@@ -27,8 +27,8 @@ def preprocessor(steps, x_train):
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
             `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`).
-        x_train: Training images of shape `(n, height, width, channels)`. Only they set the mean
-            image, as the steps before it leave them.
+        x_train: Training images of shape `(n, height, width, channels)`. The mean image is
+            theirs, after the steps before it.
 
     Returns:
         A `keras.Sequential` named `"preprocessor"`, float32 out.
@@ -59,7 +59,7 @@ def augmenter(steps, input_shape, seed=None):
         steps: Names in the order they apply: `"crop8"` (`PadAndCrop(8)`), `"mirror"`
             (`Mirror`).
         input_shape: `(height, width, channels)`.
-        seed: Integer seed of the first step, the next ones count up; or None for random ones.
+        seed: Integer seed of the first step, counted up for the others; or None for random ones.
 
     Returns:
         A `keras.Sequential` named `"augmenter"`, or None without steps.

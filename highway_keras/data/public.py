@@ -1,4 +1,4 @@
-"""The public data sets, through TensorFlow Datasets (TFDS): the prepared copy, else a download."""
+"""The public data sets, from TensorFlow Datasets (TFDS): the prepared copy, else a download."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import threading
 
 from highway_keras.data.dataset import DataError
 
-# One file of each download: whether it answers tells whether a download can begin.
+# One file of each download: a download can begin if the server answers for it.
 PUBLIC_URLS = {
     "mnist": "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz",
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
@@ -19,12 +19,12 @@ PUBLIC_URLS = {
 def read_public(name, data_dir=None):
     """Return `x_train, y_train, x_test, y_test, class_names` of a public data set.
 
-    Offline, and without a prepared copy, it fails within seconds.
+    Without a prepared copy and without a network it fails within seconds.
     """
     tfds = _import_tfds(name)
     data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
     cannot_read = f"Cannot read '{name}' from {data_dir or 'the default TFDS directory'}"
-    remedy = "Remove that copy to prepare it anew, or name another directory with --data-dir."
+    remedy = "Remove that copy to prepare it anew, or give another directory as `data_dir`."
     with _explained(cannot_read, remedy):
         builder = tfds.builder(name, data_dir=data_dir)
     if not os.path.exists(os.path.join(builder.data_dir, "dataset_info.json")):
@@ -42,8 +42,7 @@ def _import_tfds(name):
     except ImportError as error:
         raise DataError(
             f"'{name}' needs TensorFlow and tensorflow-datasets: {_one_line(error)} Install them, "
-            "or give the path of a .npz with x_train, y_train, x_test, y_test, or use "
-            "--dataset digits."
+            "give the path of a .npz with x_train, y_train, x_test, y_test, or use 'digits'."
         ) from error
     return tfds
 
@@ -53,18 +52,18 @@ def _download(builder):
     if not _answers(url):
         raise DataError(
             f"No prepared copy of '{builder.name}' in {builder.data_dir}, and {url} does not "
-            "answer. Give a directory that has one with --data-dir (or TFDS_DATA_DIR), or go on "
-            "without a network: --dataset digits, or the path of your own .npz."
+            "answer. Give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), or go on "
+            "without a network: 'digits', or the path of a .npz with your own images."
         )
     failure = f"Downloading '{builder.name}' to {builder.data_dir} failed"
-    remedy = "Try again, or name a directory that has it with --data-dir, or use --dataset digits."
+    remedy = "Try again, give a directory that has it as `data_dir`, or use 'digits'."
     with _explained(failure, remedy):
         builder.download_and_prepare()
 
 
 @contextlib.contextmanager
 def _explained(failure, remedy):
-    """Make one line of whatever the disk, the network, protocol buffers or TensorFlow raise."""
+    """Turn whatever the disk, the network, protocol buffers or TensorFlow raise into one line."""
     try:
         yield
     except Exception as error:
@@ -72,7 +71,7 @@ def _explained(failure, remedy):
 
 
 def _answers(url, seconds=4.0):
-    """Whether a server answers at `url`, with anything, within `seconds`.
+    """Return whether a server answers at `url`, whatever it says, within `seconds`.
 
     TFDS itself retries for minutes before it gives up. The request goes through `requests`, as
     TFDS's does, so that proxies and certificates are the same; the thread bounds the name lookup,
@@ -83,7 +82,7 @@ def _answers(url, seconds=4.0):
     answered = threading.Event()
 
     def ask():
-        with contextlib.suppress(OSError):  # every error of `requests` is one
+        with contextlib.suppress(OSError):  # the base of every error of `requests`
             requests.head(url, timeout=seconds)
             answered.set()
 

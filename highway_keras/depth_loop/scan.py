@@ -5,6 +5,7 @@ from keras import ops
 
 from highway_keras.depth_loop.block import Block, mixture
 from highway_keras.depth_loop.chain import chain
+from highway_keras.depth_loop.shares import in_shares
 
 
 def scan(
@@ -85,14 +86,10 @@ def scan(
     block = Block(kind, activations, bool(rematerialize))
 
     trials = len(kernel.shape) - 3
-    outputs = chain(
-        block,
+    results = bool(return_sequence), bool(return_gate)
+    outputs = in_shares(
+        lambda rows: chain(block, rows, kernel, bias, relu_share, *results),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
-        kernel,
-        bias,
-        relu_share,
-        bool(return_sequence),
-        bool(return_gate),
     )
     depth = kernel.shape[:1]
     shapes = [(*depth, *ops.shape(x)) if return_sequence else ops.shape(x), (*depth, *ops.shape(x))]

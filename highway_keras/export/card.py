@@ -5,6 +5,7 @@ import json
 import keras
 
 import highway_keras
+from highway_keras.text import printable
 
 
 def model_card(saved, class_names, format, quantize):
@@ -34,7 +35,8 @@ def write_card(card, card_path, names_path):
     """Writes the card as JSON, and the class names as text, one a line; returns both paths."""
     text = json.dumps(card, indent=2, ensure_ascii=False)
     card_path.write_text(text + "\n", encoding="utf-8")
-    names_path.write_text("".join(f"{n}\n" for n in card["class_names"]), encoding="utf-8")
+    names = "".join(f"{printable(name)}\n" for name in card["class_names"])
+    names_path.write_text(names, encoding="utf-8")
     return card_path, names_path
 
 

@@ -7,10 +7,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from highway_keras.export.decoding import decode
 from highway_keras.layers import HighwayStack
-
-# Grey level of an RGB pixel (ITU-R 601), in 1/65536, as `data.read_image` computes it.
-LUMA = (19595, 38470, 7471)
 
 
 class ServingGraph:
@@ -54,18 +52,8 @@ class ServingGraph:
 
     def _decode_and_name(self, encoded):
         spec = tf.TensorSpec(self._shape, tf.uint8)
-        return self._name(tf.map_fn(self._decode, encoded, fn_output_signature=spec))
-
-    def _decode(self, picture):
-        """A picture as `data.read_image` reads it."""
-        height, width, channels = self._shape
-        # It reads PNG, too, and unlike `decode_image` can be told to transform accurately.
-        pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
-        if channels == 1:
-            luma = tf.reduce_sum(tf.cast(pixels, tf.int32) * LUMA, axis=-1, keepdims=True)
-            pixels = (luma + 32768) // 65536
-        scaled = tf.image.resize(pixels, (height, width), antialias=True)
-        return tf.cast(tf.round(scaled), tf.uint8)
+        images = tf.map_fn(lambda p: decode(p, self._shape), encoded, fn_output_signature=spec)
+        return self._name(images)
 
 
 def _function(f, spec):

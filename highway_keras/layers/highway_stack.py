@@ -27,7 +27,8 @@ class HighwayStack(GatedLayer):
 
     Mathematics and options are those of the chain. What differs is the cost: unrolled, every layer
     has to be traced and compiled; the loop is compiled once, in about a second at any depth, and
-    its backward pass is the exact gradient written by hand (Eq. 4 of the supplement).
+    its backward pass is the exact gradient written by hand (Eq. 4 of the supplement). On a CPU,
+    TensorFlow runs a loop on every core, each with its share of the batch.
 
     A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so that the
     carry path passes on a good third of the input's amplitude, `(1 - T) ** depth`, however many
@@ -149,7 +150,16 @@ class HighwayStack(GatedLayer):
         return stack
 
     def unstack(self) -> list[Highway]:
-        """Return built `Highway` layers whose chain computes what this built stack computes."""
+        """Return built `Highway` layers whose chain computes what this built stack computes.
+
+        Raises:
+            ValueError: If the stack is not built.
+        """
+        if not self.built:
+            raise ValueError(
+                "Only a built stack has weights to hand on: call it or `build` it first. "
+                f"Received: {self.name!r}, which is not built."
+            )
         config = _shared_config(self)
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         for index, layer in enumerate(layers):
@@ -212,6 +222,6 @@ def _start_of_gates(given, depth):
 
 def _shared_config(layer):
     """Return what a stack and its layers share; initializers have done their work by then."""
-    apart = ("depth", "rematerialize", "name", "trainable")
+    apart = ("depth", "rematerialize", "name")
     config = layer.get_config()
     return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}

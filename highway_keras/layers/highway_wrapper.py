@@ -140,6 +140,11 @@ class HighwayWrapper(keras.layers.Wrapper):
         return (inputs, inputs) if isinstance(self.layer, _ATTENTION) else (inputs,)
 
     def _check_shape(self, input_shape):
+        if len(input_shape) < 2:
+            raise ValueError(
+                "`HighwayWrapper` expects inputs of shape (batch_size, ..., units). "
+                f"Received: input_shape={tuple(input_shape)}."
+            )
         shape = tuple(self.layer.compute_output_shape(*self._arguments(input_shape)))
         if shape != tuple(input_shape):
             raise ValueError(

@@ -7,8 +7,12 @@ from highway_keras.faces import lazy
 if TYPE_CHECKING:
     from highway_keras.paper.authors_log import compare_with_authors
     from highway_keras.paper.figure1 import draw_figure1
+    from highway_keras.paper.finals import run_finals
+    from highway_keras.paper.first_losses import first_losses
+    from highway_keras.paper.gradient_norms import reproduce_gradients
     from highway_keras.paper.presets import PRESETS, run_preset
     from highway_keras.paper.tables import read_table, reproduce_table
+    from highway_keras.paper.zero_mean_starts import reproduce_starts
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -16,7 +20,11 @@ __all__ = [
     "PRESETS",
     "compare_with_authors",
     "draw_figure1",
+    "first_losses",
     "read_table",
+    "reproduce_gradients",
+    "reproduce_starts",
     "reproduce_table",
+    "run_finals",
     "run_preset",
 ]

@@ -4,8 +4,15 @@ import pathlib
 
 import numpy as np
 
-from highway_keras.files import replacing, write_rows
-from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
+from highway_keras.files import write_figure, write_rows
+from highway_keras.paper.searches import (
+    bias_rows,
+    curve_rows,
+    read_searches,
+    top_rows,
+    trial_rows,
+)
+from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
@@ -16,7 +23,8 @@ def draw_figure1(searches, out):
 
     Args:
         searches: Folder of searches, as `run_searches` leaves it.
-        out: Folder for `figure1.png`, `figure1-curves.csv`, `figure1-top10.csv`,
+        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
+            `figure1-top10.csv`,
             `transform-bias.png` and `transform-bias.csv`.
 
     Returns:
@@ -28,12 +36,19 @@ def draw_figure1(searches, out):
     found, out = read_searches(searches), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     curves, tops, biases = curve_rows(found), top_rows(found), bias_rows(found)
+    trials = trial_rows(found)
+    write_rows(
+        out / "figure1-trials.csv", trials, max(trials, key=len)
+    )  # the failed ones are short
     write_rows(out / "figure1-curves.csv", curves, list(curves[0]))
     write_rows(out / "figure1-top10.csv", tops, list(tops[0]))
-    _draw_panels(found, tops, out / "figure1.png")
     if biases:
         write_rows(out / "transform-bias.csv", biases, list(biases[0]))
-        _draw_biases(biases, out / "transform-bias.png")
+    with optional_picture(out / "figure1.png"):
+        _draw_panels(found, tops, out / "figure1.png")
+    if biases:
+        with optional_picture(out / "transform-bias.png"):
+            _draw_biases(biases, out / "transform-bias.png")
     return tops
 
 
@@ -67,7 +82,7 @@ def _draw_panels(searches, tops, path):
     figure.legend(
         *curves, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
     )
-    _save(figure, path)
+    write_figure(path, figure)
 
 
 def _draw_biases(rows, path):
@@ -89,9 +104,4 @@ def _draw_biases(rows, path):
             title=f"{what} trial", xlabel="transform bias at the start", ylabel="hidden layers"
         )
         figure.colorbar(picture, ax=axes, label="training loss (nats)")
-    _save(figure, path)
-
-
-def _save(figure, path):
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)

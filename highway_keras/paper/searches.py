@@ -6,8 +6,10 @@ import math
 import pathlib
 import statistics
 
+from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 
+HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
 TOP = 10  # the paper's: the mean of the top 10 of 100
 
 
@@ -16,11 +18,13 @@ class Trial:
     """One trial: its hyperparameters, its training loss by epoch and the lowest of them.
 
     Attributes:
+        number: Its number in the search, as text: `"007"`.
         values: Hyperparameters, a dictionary.
         losses: Mean loss over the batches of each epoch, in nats.
         score: The lowest of them; infinite if the trial failed.
     """
 
+    number: str
     values: dict
     losses: list
     score: float
@@ -41,6 +45,11 @@ class Search:
     depth: int
     settings: dict
     trials: list
+
+    @property
+    def name(self):
+        """The name of the network in the zoo."""
+        return name_of("thin_mlp", kind=self.kind, depth=self.depth)
 
     @property
     def completed(self):
@@ -79,7 +88,7 @@ def _trial(state):
     curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
     losses = [statistics.fmean(point["value"]) for point in curve]
     score = state["score"] if state["status"] == "COMPLETED" else math.inf
-    return Trial(state["hyperparameters"]["values"], losses, score)
+    return Trial(state["trial_id"], state["hyperparameters"]["values"], losses, score)
 
 
 def curve_rows(searches):
@@ -89,6 +98,19 @@ def curve_rows(searches):
         for search in searches
         for epoch, loss in enumerate(search.trials[0].losses, start=1)
     ]
+
+
+def trial_rows(searches):
+    """Return every trial: its hyperparameters, its score, and its training loss by epoch."""
+    rows = []
+    for search in searches:
+        for trial in sorted(search.trials, key=lambda trial: trial.number):
+            row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
+            row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
+            row |= {"score": trial.score if math.isfinite(trial.score) else ""}
+            row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
+            rows.append(row)
+    return rows
 
 
 def top_rows(searches):

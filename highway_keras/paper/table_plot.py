@@ -1,7 +1,8 @@
 """Accuracy by epoch of the runs of a table, as a picture."""
 
 from highway_keras import results
-from highway_keras.files import replacing
+from highway_keras.files import write_figure
+from highway_keras.text import in_picture
 from highway_keras.training.curves import COLOURS
 
 LINES = {"authors": "--", "modern": "-"}
@@ -30,7 +31,7 @@ def plot_runs(runs, path, title):
         errors = [_error(row[curve]) for row in history]
         colour = colours.setdefault(card.name, COLOURS[len(colours) % len(COLOURS)])
         kind = "training" if curve == "accuracy" else "held out"
-        label = f"{card.name}, {recipe}: {kind}"
+        label = in_picture(f"{card.name}, {recipe}: {kind}")
         axes.plot(
             range(1, len(errors) + 1),
             errors,
@@ -48,10 +49,9 @@ def plot_runs(runs, path, title):
             _plot_log(axes, name, log, colours[name])
     axes.plot([], [], "o", ms=4, color="k", label="test images, once a run")
     _scale(axes)
-    axes.set(title=title, xlabel="epoch", ylabel="accuracy (%)")
+    axes.set(title=in_picture(title), xlabel="epoch", ylabel="accuracy (%)")
     axes.legend(frameon=False, fontsize="small")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)
 
 
 def _plot_log(axes, name, log, colour):

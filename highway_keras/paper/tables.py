@@ -7,17 +7,18 @@ from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.models import get, list_models
 from highway_keras.paper.table_plot import plot_runs
+from highway_keras.pictures import optional_picture
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import RunFolder
+from highway_keras.training.jobs import train_all
 from highway_keras.training.machine import hardware_and_versions, minutes, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
-from highway_keras.training.trainer import fit
 
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
 RECIPES = {"authors": "{}", "modern": "modern-{}"}  # after the recipe on a network's card
-COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "test_accuracy")
-COLUMNS += ("test_loss", "best_epoch", "minutes", "hardware", "versions")
+COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
+COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
 
 
 def reproduce_table(
@@ -26,6 +27,8 @@ def reproduce_table(
     runs=5,
     models=None,
     epochs=None,
+    dtype_policy=None,
+    jobs=1,
     limit=None,
     seed=0,
     out=None,
@@ -54,6 +57,8 @@ def reproduce_table(
         runs: Number of runs of each network, with the seeds from `seed` on.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
+        dtype_policy: What training computes in; default the recipe's.
+        jobs: Number of runs to train at once, each in a process of its own.
         limit: Number of training images; default all.
         seed: Seed of the first run.
         out: Folder; default `runs/TABLE`.
@@ -81,33 +86,40 @@ def reproduce_table(
     checks.positive_integer("runs", runs)
     checks.one_of("recipe", recipe, RECIPES)
     out = pathlib.Path(out or f"runs/{table}")
-    changes = {} if epochs is None else {"epochs": epochs}
-    how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
-    diverged = []
+    changes = {"epochs": epochs, "dtype_policy": dtype_policy}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    common = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    tasks = []
     # A first run of every network comes before the second of any.
     for card, run_seed in [(card, s) for s in range(seed, seed + runs) for card in cards]:
-        if verbose and is_chief:
-            number = f"run {run_seed - seed + 1} of {runs}"
-            print(f"{card.name}, {recipe} recipe, {number}", flush=True)
         settings = {
             "model": card.name,
+            "model_options": {},
             "dataset": card.dataset,
             "limit": limit,
             "seed": run_seed,
             "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
         }
         folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        try:
-            _train(folder, settings, how)
-        except TrainingDiverged as error:
-            diverged.append(f"{card.name} with seed {run_seed} ({error})")
-        if is_chief:
+        if folder.has_ended:
+            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
+        else:
+            tasks.append({**settings, "out": folder.path, "resume": True, **common})
+    diverged = []
+    for task, outcome in train_all(tasks, jobs):
+        if isinstance(outcome, TrainingDiverged):
+            diverged.append(f"{task['model']} with seed {task['seed']} ({outcome})")
+        elif is_chief:
             write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
-    if is_chief:
-        plot_runs(_finished(table, out), out / f"{table}.png", TABLES[table])
+    rows = read_table(table, out)
+    if is_chief and rows:
+        write_rows(out / f"{table}.csv", rows, COLUMNS)
+        picture = out / f"{table}.png"
+        with optional_picture(picture):
+            plot_runs(_finished(table, out), picture, TABLES[table])
     if diverged:
         raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
-    return read_table(table, out)
+    return rows
 
 
 def read_table(table, out):
@@ -125,13 +137,6 @@ def _cards(table, names=None):
             f"{', '.join(card.name for card in known)}. Received: {', '.join(unknown)}."
         )
     return [card for card in known if not names or card.name in names]
-
-
-def _train(folder, settings, how):
-    if folder.has_ended:
-        folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
-        return
-    fit(**settings, out=folder.path, resume=True, **how)
 
 
 def _finished(table, out):
@@ -157,6 +162,7 @@ def _row(table, card, recipe, folder):
         "seed": settings["seed"],
         "epochs": settings["recipe"]["epochs"],
         "images": settings["limit"] or "all",
+        "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),  # 0.1.0 had no other
         **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
         **hardware_and_versions(parts),

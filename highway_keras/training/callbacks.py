@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from highway_keras.files import replacing
+from highway_keras.training.evaluation import evaluate
 
 _DRAWS_AN_EPOCH = 2**20
 
@@ -26,27 +27,48 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
 
+class TestCurve(keras.callbacks.Callback):
+    """Loss and accuracy on the test images, in the history of every epoch. Nothing goes by them.
+
+    Args:
+        network: Function that returns the network with its preprocessing, as trained so far.
+        images: A `data.Dataset`.
+    """
+
+    def __init__(self, network, images):
+        super().__init__()
+        self.network, self.images = network, images
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["test_loss"], logs["test_accuracy"] = evaluate(self.network(), self.images)
+
+
 class Checkpoint(keras.callbacks.Callback):
     """Saves, after every epoch, the state to resume from and the best network so far.
 
     Args:
         folder: A `RunFolder`.
-        complete: The network with its preprocessing, sharing the weights that are trained.
+        save: Function that saves the network with its preprocessing to a path.
         monitor: What "best" goes by; the higher the better. `None`: the last epoch is the best.
         best: The best value of earlier epochs.
     """
 
-    def __init__(self, folder, complete, monitor, best=-np.inf):
+    def __init__(self, folder, save, monitor, best=-np.inf):
         super().__init__()
-        self.folder, self.complete, self.monitor, self.best = folder, complete, monitor, best
+        self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
-        if not np.isfinite(logs["loss"]):
+        # The loss is that of before the epoch's last step, which may have spoilt the weights.
+        if not np.isfinite(logs["loss"]) or not all_finite(self.model):
             return
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:
             self.best = value
-            with replacing(self.folder.best) as temporary:
-                self.complete.save(temporary)
+            self.save(self.folder.best)
         with replacing(self.folder.state) as temporary:
             self.model.save_weights(temporary)
+
+
+def all_finite(model):
+    """Return whether no weight of a model is infinite or NaN."""
+    return all(np.isfinite(keras.ops.convert_to_numpy(weight)).all() for weight in model.weights)

@@ -5,6 +5,9 @@ import json
 import pathlib
 
 from highway_keras.files import write_json, write_rows
+from highway_keras.training.recipes import deciding
+
+DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
 
 
 class RunFolder:
@@ -61,10 +64,10 @@ class RunFolder:
                 f"`out` already holds a run. Received: out={self.path}. Continue it with --resume "
                 "(resume=True), or name another folder."
             )
-        before = self.read_json()
-        differing = [key for key in settings if before.get(key) != settings[key]]
+        before, now = _deciding(self.read_json()), _deciding(settings)
+        differing = [key for key in before | now if before.get(key) != now.get(key)]
         if differing:
-            listed = "; ".join(f"{k}: {before.get(k)!r} -> {settings[k]!r}" for k in differing)
+            listed = "; ".join(f"{k}: {before.get(k)!r} -> {now.get(k)!r}" for k in differing)
             raise ValueError(f"A run resumes with the settings it was started with. {listed}.")
 
     def read_json(self):
@@ -110,3 +113,9 @@ class RunFolder:
             return []
         with self.history.open(newline="") as file:
             return list(csv.DictReader(file))
+
+
+def _deciding(settings):
+    """Return the settings that decide the training, those of the recipe beside the others."""
+    kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
+    return kept | deciding(kept.pop("recipe", {}))

@@ -7,10 +7,18 @@ import keras
 import numpy as np
 
 from highway_keras import data
+from highway_keras.files import replacing
+from highway_keras.pictures import optional_picture
 from highway_keras.training.batches import plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve, all_finite
 from highway_keras.training.curves import plot_curves
-from highway_keras.training.evaluation import EVALUATION_BATCH, compile_classifier, evaluate
+from highway_keras.training.evaluation import (
+    EVALUATION_BATCH,
+    NotProbabilities,
+    check_classifier,
+    compile_classifier,
+    evaluate,
+)
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
 
@@ -52,19 +60,36 @@ class Run:
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
         engine: The `Engine` in whose scope the network was built.
+        saved: The same network in float32, which is saved with the weights of `network`; `None` if
+            `network` itself computes in float32.
+        test_curve: Whether to record the test images' loss and accuracy after every epoch, too.
     """
 
-    def __init__(self, network, images, recipe, folder, seed, verbose, engine):
+    def __init__(
+        self,
+        network,
+        images,
+        recipe,
+        folder,
+        seed,
+        verbose,
+        engine,
+        saved=None,
+        test_curve=False,
+    ):
+        self.test_curve = test_curve
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
-        _scale_dropout(network, recipe.dropout)
+        self.network, self.saved = network, saved or network
+        for model in {network, self.saved}:
+            _scale_dropout(model, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
         steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
         self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, network], name=network.name),
-            steps_per_execution=steps_per_execution,
+            keras.Sequential([self.preprocess, self.saved], name=network.name)
         )
         with engine.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
@@ -86,10 +111,11 @@ class Run:
             self._fit(first)
         seconds = time.perf_counter() - started
         rows = self.folder.read_history()
-        if not rows or not np.isfinite(rows[-1]["loss"]):
+        if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
             raise TrainingDiverged(
                 f"The training loss is no longer finite after epoch {len(rows)}. A lower "
-                f"`learning_rate` helps. Received: learning_rate={self.recipe.learning_rate}."
+                f"`learning_rate` helps, or a lower `l2`. Received: "
+                f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}."
             )
         return self._finish(rows, seconds)
 
@@ -137,16 +163,19 @@ class Run:
         return [
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
+            *([TestCurve(self._as_saved, self.images)] if self.test_curve else []),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
-            *_tensorboard(self.folder),
-            Checkpoint(self.folder, self.complete, monitor, best),
+            *self.engine.stepping.callbacks(self.folder, self.seed),
+            Checkpoint(self.folder, self._save, monitor, best),
         ]
 
     def _finish(self, rows, seconds):
-        chosen = keras.models.load_model(self.folder.best)
-        loss, accuracy = evaluate(chosen, self.images)
-        self.complete.save(self.folder.final)
-        self._draw(rows)
+        chosen = keras.models.load_model(self.folder.best, compile=False)
+        try:
+            loss, accuracy = evaluate(chosen, self.images)
+        except NotProbabilities as error:  # NaN, from weights near the largest float
+            raise TrainingDiverged(f"{error} A lower `learning_rate` helps.") from error
+        self._save(self.folder.final)
         best_epoch = len(rows)
         if len(self.images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
@@ -154,7 +183,19 @@ class Run:
         measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
         results = {name: getattr(result, name) for name in measured}
         self.folder.write_json({**self.folder.read_json(), "results": results})
+        with optional_picture(self.folder.curves):
+            self._draw(rows)
         return result
+
+    def _save(self, path):
+        with replacing(path) as temporary:
+            self._as_saved().save(temporary)
+
+    def _as_saved(self):
+        """Return the network with its preprocessing, which computes in float32."""
+        if self.saved is not self.network:
+            self.saved.set_weights(self.network.get_weights())
+        return self.complete
 
     def _draw(self, rows):
         curves = {"training": [row["loss"] for row in rows]}
@@ -168,10 +209,3 @@ def _scale_dropout(network, factor):
     for layer in network.layers:
         if isinstance(layer, keras.layers.Dropout):
             layer.rate *= factor
-
-
-def _tensorboard(folder):
-    """Keras writes TensorBoard's files through TensorFlow, which other backends do without."""
-    if keras.backend.backend() != "tensorflow":
-        return []
-    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]

@@ -66,7 +66,8 @@ def _load(path):
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:
-        model = keras.models.load_model(path)
+        # Not compiled: Keras's torch backend refuses several steps a call, which others save.
+        model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}") from error

@@ -2,6 +2,6 @@
 
 `engine.py` says where a run is built and trained. The module named as the backend has the same
 functions in each: `batches` feeds `model.fit`, `steps_per_execution` says how many steps a call
-takes, `take_over` replaces Keras's own step functions where they do not serve, `data_parallel`
-finds the devices.
+takes, `take_over` replaces Keras's own step functions where they do not serve, `callbacks` adds to
+those of every run. TensorFlow and JAX also have `data_parallel`, which finds the devices.
 """

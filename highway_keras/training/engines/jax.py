@@ -13,7 +13,14 @@ import numpy as np
 from highway_keras.training.batches import array_batches as batches
 from highway_keras.training.batches import orders
 
-__all__ = ["batches", "compiled_epoch", "data_parallel", "steps_per_execution", "take_over"]
+__all__ = [
+    "batches",
+    "callbacks",
+    "compiled_epoch",
+    "data_parallel",
+    "steps_per_execution",
+    "take_over",
+]
 
 
 def steps_per_execution(steps, planned):
@@ -24,6 +31,11 @@ def steps_per_execution(steps, planned):
 def take_over(model, x, y, plan, replicas):
     """Give `model` a train function that runs an epoch a call."""
     model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
+
+
+def callbacks(folder, seed):
+    """Return the callbacks that this backend needs besides those of every run."""
+    return []
 
 
 def data_parallel():

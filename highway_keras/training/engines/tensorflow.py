@@ -7,6 +7,7 @@ Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 
 import os
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -39,6 +40,12 @@ def take_over(model, x, y, plan, replicas):
     """Give `model` step functions of its own on several devices; on one, Keras's serve."""
     if replicas > 1:
         model.train_function, model.test_function = replica_steps(model)
+
+
+def callbacks(folder, seed):
+    """Return the callbacks that this backend needs besides those of every run."""
+    # Keras writes TensorBoard's files through TensorFlow.
+    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
 
 
 def data_parallel():

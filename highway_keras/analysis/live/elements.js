@@ -1,0 +1,19 @@
+"use strict";
+// Parts of the document.
+
+const byId = (id) => document.getElementById(id);
+
+function element(tag, className, text = "") {
+  return Object.assign(document.createElement(tag), { className, textContent: text });
+}
+
+/** The 2D context of a canvas of that size in CSS pixels, sharp on any screen, empty. */
+function fitted(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  return context;
+}

@@ -1,0 +1,63 @@
+"""The images that come with a page, and what they tell of where to draw and how to colour."""
+
+import base64
+
+import numpy as np
+
+MOST = 20
+
+
+def choose(labels, most=MOST):
+    """Indices of the first image of each class, then of the second of each, and so on."""
+    labels = np.asarray(labels)
+    order = np.argsort(labels, kind="stable")
+    _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
+    turn = np.arange(len(labels)) - np.repeat(starts, counts)  # how many of its class lie before
+    return order[np.lexsort((labels[order], turn))][:most]
+
+
+def encode(images, labels):
+    """Return images, grey levels 0 to 255, and class numbers as JSON can hold them."""
+    pixels = np.clip(np.rint(images), 0, 255).astype("uint8")
+    return {"labels": labels.tolist(), "images": base64.b64encode(pixels.tobytes()).decode()}
+
+
+def drawn_box(images):
+    """Return `[top, left, bottom, right]` of where images of one channel are drawn, in pixels.
+
+    `None` if that is most of the image, or there is colour.
+    """
+    if images.shape[-1] != 1:
+        return None
+    ink = np.mean(images, axis=(0, 3))
+    box = []
+    for axis in (1, 0):
+        sums = ink.sum(axis)
+        (used,) = np.nonzero(sums > 0.1 * sums.max())
+        box.append((int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(sums)))
+    (top, bottom), (left, right) = box
+    share = (bottom - top) * (right - left) / ink.size
+    return [top, left, bottom, right] if share < 0.8 else None
+
+
+def scale(blocks, reach=None):
+    """Return the colour scale for numbers such as these: its end, and a power.
+
+    The end is a round number that hardly any of them exceeds. The power brings the middle one,
+    zeros left out, to a quarter of the scale: most gates of a deep network are nearer to 0 than the
+    eye could tell.
+    """
+    sizes = np.abs(np.concatenate([block.ravel() for block in blocks]))
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return {"reach": 1, "power": 1}
+    reach = reach or _round_up(float(np.quantile(sizes, 0.998)))
+    middle = np.clip(np.median(sizes) / reach, 1e-6, 1 - 1e-6)
+    power = np.clip(np.log(0.25) / np.log(middle), 0.2, 1)
+    return {"reach": reach, "power": round(float(power), 2)}
+
+
+def _round_up(number):
+    """The next of ..., 0.5, 1, 2, 5, 10, ..."""
+    power = 10.0 ** np.floor(np.log10(number))
+    return float(f"{next(n for n in (1, 2, 5, 10) if n * power >= number) * power:g}")

@@ -1,0 +1,164 @@
+"use strict";
+// The pad: an image of the network's own size, drawn on with mouse, finger or pen.
+
+class Pad {
+  /** `shape` is [height, width, channels]; `changed` is called after every stroke's step. */
+  constructor(canvas, shape, guide, changed) {
+    [this.height, this.width, this.channels] = shape;
+    this.canvas = canvas;
+    this.guide = guide;
+    this.changed = changed;
+    this.pixels = new Uint8ClampedArray(this.height * this.width * this.channels);
+    this.ink = Array(this.channels).fill(255);
+    this.erasing = false;
+    this.radius = Math.max(0.6, 0.04 * this.width);
+    this.small = Object.assign(document.createElement("canvas"), {
+      width: this.width,
+      height: this.height,
+    });
+    canvas.addEventListener("pointerdown", (event) => this.begin(event));
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    for (const end of ["pointerup", "pointercancel"])
+      canvas.addEventListener(end, () => (this.last = null));
+  }
+
+  show(pixels) {
+    this.pixels.set(pixels);
+    this.draw();
+  }
+
+  clear() {
+    this.show(new Uint8ClampedArray(this.pixels.length));
+  }
+
+  /** Moves the drawing so that its centre of mass is the middle, as the digits of MNIST lie. */
+  centre() {
+    const ink = (row, column) => this.pixels[(row * this.width + column) * this.channels];
+    let [mass, down, across] = [0, 0, 0];
+    for (let row = 0; row < this.height; row++) {
+      for (let column = 0; column < this.width; column++) {
+        mass += ink(row, column);
+        down += ink(row, column) * (row + 0.5);
+        across += ink(row, column) * (column + 0.5);
+      }
+    }
+    if (mass)
+      this.shift(
+        Math.round(this.height / 2 - down / mass),
+        Math.round(this.width / 2 - across / mass),
+      );
+  }
+
+  shift(down, across) {
+    const moved = new Uint8ClampedArray(this.pixels.length);
+    for (let row = 0; row < this.height; row++) {
+      for (let column = 0; column < this.width; column++) {
+        const [y, x] = [row - down, column - across];
+        if (y < 0 || y >= this.height || x < 0 || x >= this.width) continue;
+        for (let c = 0; c < this.channels; c++) {
+          moved[(row * this.width + column) * this.channels + c] =
+            this.pixels[(y * this.width + x) * this.channels + c];
+        }
+      }
+    }
+    this.show(moved);
+  }
+
+  get isEmpty() {
+    return this.pixels.every((value) => value === 0);
+  }
+
+  begin(event) {
+    if (event.button > 0) return;
+    event.preventDefault();
+    this.canvas.focus({ preventScroll: true });
+    this.canvas.setPointerCapture(event.pointerId);
+    this.changed("begin");
+    // A stroke is its ink over what was there, however often it crosses itself.
+    this.under = this.pixels.slice();
+    this.cover = new Float32Array(this.height * this.width);
+    this.last = this.place(event);
+    this.line(this.last, this.last);
+  }
+
+  move(event) {
+    if (!this.last) return;
+    const events = event.getCoalescedEvents ? event.getCoalescedEvents() : [];
+    for (const step of events.length ? events : [event]) {
+      const place = this.place(step);
+      this.line(this.last, place);
+      this.last = place;
+    }
+  }
+
+  /** Where an event is, in pixels of the image. */
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [
+      ((event.clientX - box.left) / box.width) * this.width,
+      ((event.clientY - box.top) / box.height) * this.height,
+    ];
+  }
+
+  line(from, to) {
+    const radius = this.erasing ? 1.6 * this.radius : this.radius;
+    for (let row = 0, at = 0; row < this.height; row++) {
+      for (let column = 0; column < this.width; column++, at++) {
+        const distance = distanceToLine([column + 0.5, row + 0.5], from, to);
+        const cover = Math.min(Math.max(radius + 0.5 - distance, 0), 1);
+        if (cover > this.cover[at]) this.paint(at, cover);
+      }
+    }
+    this.draw();
+    this.changed("stroke");
+  }
+
+  paint(at, cover) {
+    this.cover[at] = cover;
+    for (let c = 0; c < this.channels; c++) {
+      const under = this.under[at * this.channels + c];
+      const ink = this.erasing ? 0 : this.ink[c];
+      this.pixels[at * this.channels + c] = under + cover * (ink - under);
+    }
+  }
+
+  draw() {
+    const image = new ImageData(this.width, this.height);
+    for (let at = 0; at < this.height * this.width; at++) {
+      for (let c = 0; c < 3; c++) {
+        image.data[4 * at + c] = this.pixels[at * this.channels + (this.channels === 3 ? c : 0)];
+      }
+      image.data[4 * at + 3] = 255;
+    }
+    this.small.getContext("2d").putImageData(image, 0, 0);
+    const context = fitted(
+      this.canvas,
+      this.canvas.clientWidth,
+      (this.canvas.clientWidth * this.height) / this.width,
+    );
+    context.imageSmoothingEnabled = false;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    context.drawImage(this.small, 0, 0, width, height);
+    if (this.guide) this.drawGuide(context, width / this.width, height / this.height);
+  }
+
+  /** The box that the digits of the data set lie in. */
+  drawGuide(context, scaleX, scaleY) {
+    const [top, left, bottom, right] = this.guide;
+    context.setLineDash([3, 4]);
+    context.strokeStyle = "rgb(255 255 255 / 35%)";
+    context.strokeRect(
+      left * scaleX,
+      top * scaleY,
+      (right - left) * scaleX,
+      (bottom - top) * scaleY,
+    );
+  }
+}
+
+function distanceToLine([x, y], [x0, y0], [x1, y1]) {
+  const [dx, dy] = [x1 - x0, y1 - y0];
+  const length = dx * dx + dy * dy;
+  const share = length ? Math.min(Math.max(((x - x0) * dx + (y - y0) * dy) / length, 0), 1) : 0;
+  return Math.hypot(x - x0 - share * dx, y - y0 - share * dy);
+}

@@ -1,0 +1,57 @@
+"""HDF5 files of others: opened and read, with their errors turned into one line."""
+
+import contextlib
+import os
+
+import h5py
+
+
+def is_path(value):
+    return isinstance(value, str | os.PathLike)
+
+
+@contextlib.contextmanager
+def opened(argument, path):
+    """Open the HDF5 file at `path`, which errors call `argument`.
+
+    Do nothing in this context but read: every error in it is taken for the file's fault.
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except (PermissionError, BlockingIOError):
+        raise  # the file may be fine: this process is not let in, or another one holds it
+    except Exception as error:  # h5py raises errors of many kinds on damaged bytes
+        raise ValueError(
+            f"`{argument}` must be a whole HDF5 file. Received: {os.fspath(path)!r}, which is of "
+            "another format, damaged or cut short. Copy or save it again."
+        ) from error
+
+
+def get_group(parent, name):
+    """The group of that name in `parent`."""
+    return _get(parent, name, h5py.Group)
+
+
+def read_array(parent, name):
+    """The array of that name in `parent`."""
+    item = _get(parent, name, h5py.Dataset)
+    if item.size and not item.id.get_storage_size():
+        raise KeyError(name)  # declared but never written: it would read as zeros
+    return item[()]
+
+
+def _get(parent, name, kind):
+    item = parent[name]
+    if not isinstance(item, kind):
+        raise KeyError(name)
+    return item
+
+
+def text(value):
+    """The string in an attribute, which old files hold as bytes, damaged ones as no UTF-8."""
+    if not isinstance(value, bytes):
+        value = str(value).encode("utf-8", "surrogateescape")
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,136 @@
+"""What depth does to gradients before the first step: their norms by layer."""
+
+import itertools
+import math
+import pathlib
+
+import numpy as np
+
+from highway_keras import data
+from highway_keras.files import write_figure, write_rows
+from highway_keras.paper import provenance
+from highway_keras.pictures import optional_picture
+from highway_keras.training.curves import COLOURS
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.weights import draw
+
+KINDS = ("highway", "plain", "residual")
+DEPTHS = (10, 20, 50, 100)
+SCALES = (0.5, 1.0, 2.0)
+LINES = {"tanh": "-", "relu": "--"}
+COLUMNS = ("kind", "depth", "scale", "activation", "transform_bias", "images", "n", "seeds")
+COLUMNS += ("first", "last", "by_layer", *provenance.COLUMNS)
+
+
+def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
+    """Norms of the gradient of the loss at the start, for the kernel of H in each hidden layer.
+
+    The networks are those of Figure 1 as they start, a highway network with a transform bias of
+    `-log(depth)`. Of the hidden layers the first is left out: its kernel has another size.
+
+    Args:
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        depth: Number of hidden layers, at least 2.
+        x: Images, an array `(n, ...)`, scaled as the network is to see them.
+        y: Class numbers, an array `(n,)`.
+        scale: Factor on the normalized start of all kernels of H; gates keep theirs.
+        seeds: Number of networks of each activation, with the seeds from 0 on.
+
+    Returns:
+        A dictionary of `"tanh"` and `"relu"` to arrays `(seeds, depth - 1)`, the layer nearest to
+        the images first.
+    """
+    hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
+    # Without momentum and with a rate of 1, the velocity of the first step is minus the gradient.
+    values = {"learning_rate": 1.0, "one_minus_momentum": 1.0, "decay": 1.0}
+    values |= {"transform_bias": -math.log(depth)}
+    trials = [({**values, "activation": a}, seed) for a in LINES for seed in range(seeds)]
+    weights = [draw(hypermodel, own, [seed]) for own, seed in trials]
+    for start in weights:
+        start["first_kernel"] *= scale
+        start["kernel"][..., : hypermodel.units] *= scale
+    population = Population(kind, [own for own, _ in trials], weights)
+    population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
+    gradients = np.asarray(population.state["velocity"]["kernel"], "float64")
+    norms = np.linalg.norm(gradients[..., : hypermodel.units], axis=(-2, -1)).T
+    return dict(zip(LINES, np.split(norms, len(LINES)), strict=True))
+
+
+def reproduce_gradients(
+    kinds=KINDS,
+    depths=DEPTHS,
+    scales=SCALES,
+    seeds=5,
+    limit=500,
+    out="runs/gradients",
+    data_dir=None,
+):
+    """Measures the norms on training images of MNIST.
+
+    Args:
+        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        depths: Numbers of hidden layers.
+        scales: Factors on the normalized start.
+        seeds: Number of networks of each kind, depth, scale and activation.
+        limit: Number of training images.
+        out: Folder for `gradient-norms.csv`, a row for each of those with geometric means over the
+            seeds, and `gradient-norms.png`.
+        data_dir: Where TFDS keeps its data.
+
+    Returns:
+        The rows, dictionaries.
+    """
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
+    x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
+    made, rows, out = provenance.provenance("reproduce gradients"), [], pathlib.Path(out)
+    for kind, depth, scale in itertools.product(kinds, depths, scales):
+        bias = f"{-math.log(depth):.3f}" if kind == "highway" else ""
+        measured = gradient_norms(kind, depth, x, images.y_train, scale, seeds)
+        for activation, found in measured.items():
+            norms = [f"{norm:.2e}" for norm in _geometric_mean(found)]
+            values = (kind, depth, scale, activation, bias, len(x), seeds, f"0-{seeds - 1}")
+            values += (norms[0], norms[-1], " ".join(norms), *made.values())
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+    out.mkdir(parents=True, exist_ok=True)
+    write_rows(out / "gradient-norms.csv", rows, COLUMNS)
+    with optional_picture(out / "gradient-norms.png"):
+        plot_gradient_norms(rows, out / "gradient-norms.png")
+    return rows
+
+
+def _geometric_mean(norms):
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0, inf and NaN stay what they are
+        return np.exp(np.log(norms).mean(axis=0))
+
+
+def plot_gradient_norms(rows, path):
+    """Draws the rows of `reproduce_gradients`: a column a kind, a row a scale, a line a network.
+
+    Args:
+        rows: Dictionaries, as they are or as a CSV file holds them.
+        path: Where to put the PNG, a `pathlib.Path`.
+    """
+    from matplotlib.figure import Figure
+
+    kinds, scales, depths = (
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("kind", "scale", "depth")
+    )
+    figure = Figure(figsize=(9.6, 2.4 * len(scales)), layout="constrained")
+    panels = figure.subplots(len(scales), len(kinds), sharex=True, sharey=True, squeeze=False)
+    for row in rows:
+        axes = panels[scales.index(row["scale"]), kinds.index(row["kind"])]
+        norms = [float(norm) for norm in row["by_layer"].split()]
+        style = {"ls": LINES[row["activation"]], "lw": 1}
+        style["color"] = COLOURS[depths.index(row["depth"]) % len(COLOURS)]
+        label = f"{row['depth']} layers, {row['activation']}"
+        axes.semilogy(range(2, len(norms) + 2), norms, label=label, **style)
+        axes.set_title(f"{row['kind']}, start x {float(row['scale']):g}", fontsize="medium")
+        axes.grid(alpha=0.25)
+    for axes in panels[-1]:
+        axes.set_xlabel("hidden layer")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("norm of the gradient")
+    curves = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*curves, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    write_figure(path, figure)

@@ -1,0 +1,138 @@
+"""Section 2.2: with closed gates a deep network trains from whichever zero-mean start H has."""
+
+import itertools
+import math
+import pathlib
+
+import numpy as np
+
+from highway_keras import data
+from highway_keras.files import write_rows
+from highway_keras.paper import provenance
+from highway_keras.tuning.cohorts import Cohorts
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.memory import cores
+from highway_keras.tuning.population import Images
+from highway_keras.tuning.weights import draw
+
+STARTS = ("uniform", "normal", "orthogonal")
+SCALES = (0.5, 1.0, 2.0)  # times the normalized deviation: sqrt(gain / fan-in), He's and Glorot's
+GAINS = {"relu": 2.0, "tanh": 1.0}
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+BIASES = (-4.0, -10.0)  # of the gates; the paper searches -1 to -10
+COLUMNS = ("kind", "depth", "activation", "start", "scale", "transform_bias", "learning_rate")
+COLUMNS += ("loss", "images", "epochs", "n", "seed", *provenance.COLUMNS)
+
+
+def draw_start(start, scale, shape, rng):
+    """Draws kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
+
+    Args:
+        start: `"uniform"`, `"normal"` or `"orthogonal"`; the last is orthogonal in each kernel.
+        scale: Factor on the deviation that keeps the size of a signal without activation.
+        shape: `(..., fan_in, fan_out)`, with `fan_out` at most `fan_in`.
+        rng: A `numpy.random.Generator`.
+
+    Returns:
+        A float32 array.
+    """
+    deviation = scale / math.sqrt(shape[-2])
+    if start == "uniform":
+        kernels = rng.uniform(-1, 1, shape) * deviation * math.sqrt(3)
+    elif start == "normal":
+        kernels = rng.standard_normal(shape) * deviation
+    else:
+        q, r = np.linalg.qr(rng.standard_normal(shape))
+        signs = np.sign(np.diagonal(r, axis1=-2, axis2=-1))  # else not uniform over rotations
+        kernels = scale * q * signs[..., None, :]
+    return kernels.astype("float32")
+
+
+def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
+    """Trains a thin network from every start and activation, each with every learning rate.
+
+    All kernels of H start so, at three scales around the normalized one; the kernels of the gates
+    start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
+
+    Args:
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        depth: Number of hidden layers.
+        x: Images, an array `(n, ...)`, scaled as the network is to see them.
+        y: Class numbers, an array `(n,)`.
+        epochs: Epochs of each training.
+        batch_size: Images a step.
+        seed: Decides weights and order of images.
+        rates: Learning rates to try.
+
+    Returns:
+        A list of (activation, start, scale, transform bias, learning rate, loss), of a highway
+        network for each bias of `BIASES`, each with the rate that ends with the lowest training
+        loss (nats, mean over the last epoch). Where every training diverged, the rate is empty and
+        the loss `inf`.
+    """
+    hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
+    biases = BIASES if kind == "highway" else ("",)
+    cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
+    values, weights = [], []
+    for (activation, start, scale, bias), rate in itertools.product(cases, rates):
+        own = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
+        values.append({**own, "one_minus_momentum": 0.1, "decay": 0.9})
+        weights.append(_weights(hypermodel, own, start, scale, seed))
+    population, images = Cohorts(kind, values, weights, cores()), Images(x, y, batch_size)
+    for epoch in range(epochs):
+        order = np.random.default_rng([seed, epoch]).permutation(len(x))
+        losses, _ = population.train(images, epoch, order)
+    losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(rates))
+    return [(*case, *_best(row, rates)) for case, row in zip(cases, losses, strict=True)]
+
+
+def _best(losses, rates):
+    best = int(np.argmin(losses))
+    return rates[best] if np.isfinite(losses[best]) else "", float(losses[best])
+
+
+def _weights(hypermodel, values, start, scale, seed):
+    weights = draw(hypermodel, values, [seed])
+    rng = np.random.default_rng([seed, 1])
+    units, blocks = hypermodel.units, hypermodel.depth - 1
+    scale *= math.sqrt(GAINS[values["activation"]])
+    weights["first_kernel"] = draw_start(start, scale, (hypermodel.inputs, units), rng)
+    weights["kernel"][..., :units] = draw_start(start, scale, (blocks, units, units), rng)
+    return weights
+
+
+def reproduce_starts(
+    kinds=("highway", "plain"),
+    depth=50,
+    epochs=5,
+    limit=5000,
+    seed=0,
+    out="runs/starts",
+    data_dir=None,
+):
+    """Trains from all starts on images of MNIST, and writes a row a start to `OUT/starts.csv`.
+
+    Args:
+        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        depth: Number of hidden layers.
+        epochs: Epochs of each training.
+        limit: Number of training images.
+        seed: Decides weights and order of images.
+        out: Folder.
+        data_dir: Where TFDS keeps its data.
+
+    Returns:
+        The rows, dictionaries.
+    """
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
+    x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
+    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
+    out = pathlib.Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
+            *start, loss = case
+            values = (kind, depth, *start, f"{loss:.4g}", len(x), epochs, 1, seed, *made.values())
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        write_rows(out / "starts.csv", rows, COLUMNS)
+    return rows

@@ -1,0 +1,499 @@
+"""The live page: its numbers beside Keras's, what its controls do, and what it refuses."""
+
+import base64
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+from browser import CHROMIUM, Browser
+
+from highway_keras import (
+    ConvHighway2D,
+    Highway,
+    HighwayStack,
+    analysis,
+    cli,
+    data,
+    models,
+    training,
+)
+from highway_keras.analysis.live import examples
+from highway_keras.analysis.live.weights import Weights
+
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page")
+
+
+def shipped(name):
+    return training.SavedNetwork(models.get(name).weights_file("mnist")).model
+
+
+def behind(steps, network, images):
+    """A network of the zoo with random weights behind its preprocessing, as `fit` saves it."""
+    inputs = keras.Input(images.shape[1:])
+    preprocessed = data.preprocessor(steps, images)(inputs)
+    return keras.Model(inputs, network(preprocessed), name=network.name)
+
+
+def shaken(model):
+    """`model` with biases and gates that are not all alike."""
+    random = np.random.default_rng(1)
+    for weight in model.weights:
+        if "bias" in weight.path and "scale" not in weight.path:
+            weight.assign(weight.numpy() + random.normal(0, 0.5, weight.shape))
+    return model
+
+
+def every_option():
+    """Every kind of layer and option that the page knows and the zoo does not use."""
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input((15, 13, 3)),
+            layers.Rescaling(1 / 128, offset=-1.0),
+            layers.Conv2D(6, (3, 5), strides=2, padding="same", activation="sigmoid"),
+            ConvHighway2D(
+                6, (3, 1), carry="learned", transform_kernel_size=(1, 3), activation="tanh"
+            ),
+            ConvHighway2D(6, 3, dilation_rate=2, use_bias=False),
+            layers.AveragePooling2D(3, 2, padding="same"),
+            layers.Conv2D(5, 2, dilation_rate=2, use_bias=False),
+            layers.Activation("relu"),
+            ConvHighway2D(5, 1, activation="linear"),
+            layers.GlobalMaxPooling2D(keepdims=True),
+            layers.GlobalAveragePooling2D(),
+            Highway(activation="tanh", carry="learned"),
+            HighwayStack(3, use_bias=False),
+            layers.Dense(4),
+            layers.Activation("softmax"),
+        ]
+    )
+
+
+def pictures(shape, count=24, classes=4):
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (count, *shape)).astype("uint8")
+    return images, random.integers(0, classes, count)
+
+
+def digits():
+    """Images like those of MNIST: strokes in the middle of a dark square."""
+    images, labels = pictures((28, 28, 1), classes=10)
+    images[:, :4] = images[:, 24:] = images[:, :, :5] = images[:, :, 22:] = 0
+    return images, labels
+
+
+def colour(name, steps=("gcn", "mean"), **options):
+    images, _ = pictures((32, 32, 3))
+    return shaken(behind(steps, models.create(name, **options), images))
+
+
+NETWORKS = {
+    "thin-highway-50": (lambda: shipped("thin-highway-50"), digits),
+    "thin-highway-100": (lambda: shipped("thin-highway-100"), digits),
+    "mnist-highway-16": (lambda: shipped("mnist-highway-16"), digits),
+    "mnist-highway-32": (lambda: shipped("mnist-highway-32"), digits),
+    "highway-a": (lambda: colour("highway-a"), lambda: pictures((32, 32, 3))),
+    "every option": (lambda: shaken(every_option()), lambda: pictures((15, 13, 3))),
+}
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def opened(request, tmp_path_factory):
+    """A network, images, and its page in a browser."""
+    keras.utils.set_random_seed(0)
+    make_network, make_images = NETWORKS[request.param]
+    network, (images, labels) = make_network(), make_images()
+    folder = tmp_path_factory.mktemp("live")
+    analysis.live_page(network, images, labels, folder / "live.html")
+    with Browser(folder / "profile") as browser:
+        browser.open(folder / "live.html")
+        yield network, images[examples.choose(labels)], browser
+
+
+def in_page(browser, index, closed=()):
+    """What the page's network finds for one of its images: probabilities, gates, outputs."""
+    run = f"page.network.run(page.examples[{index}].pixels, new Set({list(closed)}))"
+    blocks = "f.blocks.map(b => [[...b.gate.values], [...b.output.values]])"
+    found = browser.evaluate(f"(f => [[...f.probabilities], {blocks}])({run})")
+    gates, outputs = zip(*found[1], strict=True)
+    return np.array(found[0]), gates, outputs
+
+
+@in_chromium
+def test_values_are_keras_s(opened):
+    network, images, browser = opened
+    some = images[:3]
+    probabilities = network.predict(some, verbose=0)
+    gates = list(analysis.gates(network, some, per_position=True).values())
+    outputs = list(analysis.block_outputs(network, some, per_position=True).values())
+    for index in range(3):
+        found = in_page(browser, index)
+        np.testing.assert_allclose(found[0], probabilities[index], atol=1e-4, rtol=0)
+        for ours, keras_s in zip(found[1:], (gates, outputs), strict=True):
+            for block, expected in zip(ours, keras_s, strict=True):
+                np.testing.assert_allclose(block, expected[index].ravel(), atol=1e-4, rtol=0)
+    assert browser.errors == []
+
+
+@in_chromium
+def test_closed_layers_are_layers_whose_gate_is_0(opened):
+    network, images, browser = opened
+    biases = [call.transform_bias for call in gated_layers(network)]
+    depth = browser.evaluate("page.network.depth")
+    closed = {0, depth - 2, depth - 1}
+    before = [bias.numpy() for bias in biases]
+    first = 0
+    for bias, values in zip(biases, before, strict=True):
+        rows = values.reshape(-1, values.shape[-1]).copy()  # a stack has a row a block
+        rows[[n - first for n in closed if first <= n < first + len(rows)]] = -1e9
+        first += len(rows)
+        bias.assign(rows.reshape(values.shape))
+    expected = network(images[:1]).numpy()[0]
+    for bias, values in zip(biases, before, strict=True):
+        bias.assign(values)
+    probabilities, gates, _ = in_page(browser, 0, closed)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-4, rtol=0)
+    assert {n for n, gate in enumerate(gates) if not any(gate)} >= closed
+
+
+def gated_layers(model):
+    nested = (layer for part in model.layers for layer in getattr(part, "layers", [part]))
+    return [layer for layer in nested if hasattr(layer, "transform_bias")]
+
+
+# The page as one uses it
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    images, labels = digits()
+    analysis.live_page(shipped("thin-highway-10"), images, labels, folder / "live.html")
+    return folder / "live.html"
+
+
+@pytest.fixture
+def browser(page, tmp_path):
+    with Browser(tmp_path) as browser:
+        browser.open(page)
+        yield browser
+        assert browser.errors == []
+
+
+def text(browser, id):
+    return browser.evaluate(f"document.getElementById('{id}').textContent")
+
+
+@in_chromium
+def test_drawing(browser):
+    assert text(browser, "caption").startswith("Test image 1 of 20")
+    before = text(browser, "chart"), browser.evaluate("[...page.found.blocks[0].gate.values]")
+    browser.drag("#pad", [(0.3, 0.25), (0.7, 0.25), (0.5, 0.8)])
+    pixels = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
+    assert pixels[7, 9:19].min() > 200 and pixels[:4].max() == pixels[26:].max() == 0
+    assert text(browser, "caption") == "Your drawing."
+    assert text(browser, "chart") != before[0]
+    assert browser.evaluate("[...page.found.blocks[0].gate.values]") != before[1]
+
+
+@in_chromium
+def test_erasing_and_moving_to_the_middle(browser):
+    browser.click("#clear")
+    assert text(browser, "caption") == "Draw here."
+    browser.drag("#pad", [(0.1, 0.2), (0.3, 0.2)])
+    drawn = browser.evaluate("[...page.pad.pixels]")
+    browser.click("#centre")
+    moved = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
+    assert moved.sum() == sum(drawn)
+    np.testing.assert_allclose(np.argwhere(moved > 200).mean(0) + 0.5, 14, atol=1)
+    browser.press("e")
+    browser.drag("#pad", [(0.3, 0.47), (0.7, 0.47), (0.7, 0.53), (0.3, 0.53)])
+    assert browser.evaluate("page.pad.isEmpty")
+
+
+@in_chromium
+def test_a_finger_draws(browser):
+    browser.touch("#pad", [(0.4, 0.5), (0.6, 0.5)])
+    assert text(browser, "caption") == "Your drawing."
+    assert 2 <= browser.evaluate("page.pad.pixels.filter(v => v > 200).length") < 60
+
+
+@in_chromium
+def test_keys(browser):
+    browser.press("ArrowRight")
+    assert text(browser, "caption").startswith("Test image 2 of 20")
+    browser.press("ArrowLeft")
+    browser.press("ArrowLeft")
+    assert text(browser, "caption").startswith("Test image 20 of 20")
+    browser.press("Delete")
+    assert browser.evaluate("page.pad.isEmpty")
+    browser.evaluate("document.getElementById('gates').focus()")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        browser.press(key)
+    assert browser.evaluate("[...page.closed]") == [2]
+    assert text(browser, "readout").startswith("Layer 3 (highway_2), closed")
+    browser.press("o")
+    assert browser.evaluate("page.closed.size") == 0
+
+
+@in_chromium
+def test_closing_layers(browser):
+    def slide(count):
+        event = "s.dispatchEvent(new Event('input'))"
+        browser.evaluate(
+            f"(s => {{s.value = {count}; {event}}})(document.getElementById('closing'))"
+        )
+        browser.frame()
+        return sorted(browser.evaluate("[...page.closed]"))
+
+    assert slide(3) == [6, 7, 8]
+    assert text(browser, "closed-count") == "3 of 9 closed"
+    assert text(browser, "summary").startswith("With 3 layers closed the network says")
+    row = browser.evaluate(
+        "(r => (r.top + r.height / 2) / page.maps[0].canvas.clientHeight)(page.maps[0].rows[1])"
+    )
+    browser.click("#outputs", y=row)
+    assert sorted(browser.evaluate("[...page.closed]")) == [1, 6, 7, 8]
+    assert slide(1) == [1, 8]
+    browser.click("#gates", y=row)
+    assert browser.evaluate("[...page.closed]") == [8]
+    browser.click("#open")
+    assert text(browser, "closed-count") == "0 of 9 closed"
+
+
+@in_chromium
+def test_what_is_under_the_mouse(browser):
+    browser.hover("#gates", 0.5, 0.5)
+    layer, unit = browser.evaluate("[page.selected.layer, page.selected.unit]")
+    gate = browser.evaluate(f"page.found.blocks[{layer}].gate.values[{unit}]")
+    expected = (
+        f"Layer {layer + 1} \\(highway_{layer}\\), mean gate .* Unit {unit + 1}: gate {gate:.2f}, "
+    )
+    assert re.match(expected, text(browser, "readout"))
+
+
+@in_chromium
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1200])
+def test_it_is_readable_anywhere(page, tmp_path, width, dark):
+    with Browser(tmp_path, width, 800, dark) as browser:
+        browser.open(page)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        colours = browser.evaluate(
+            "(s => [s.color, s.backgroundColor].map(c => c.match(/\\d+/g).map(Number)))"
+            "(getComputedStyle(document.body))"
+        )
+        light, shade = sorted((relative_luminance(colour) for colour in colours), reverse=True)
+        assert (light + 0.05) / (shade + 0.05) > 7  # WCAG's enhanced contrast
+        assert (np.mean(colours[1]) < 60) == dark
+        size = "e => parseFloat(getComputedStyle(e).fontSize)"
+        texts = "[...document.querySelectorAll('p, li, button, label')]"
+        assert min(browser.evaluate(f"{texts}.map({size})")) >= 12
+
+
+def relative_luminance(colour):
+    shares = np.array(colour[:3]) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
+
+
+# What is written
+
+
+def description(page):
+    found = re.search(r'id="description">(.*)</script>', page.read_text(encoding="utf-8"))
+    return json.loads(found[1])
+
+
+def test_the_page_loads_nothing(page):
+    content = page.read_text(encoding="utf-8")
+    assert not re.search(r"\b(src|href)=|url\(|@import|https?:", content)
+    assert "default-src 'none'" in content
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"class_names": "abc"}, "`class_names` must name the 10 classes. Received: 3 names."),
+        ({"y": np.array([3, 10])}, "`y` must be class numbers from 0 to 9. Received: 3 to 10."),
+        ({"x": np.zeros((2, 8, 8, 1))}, "`x` must be an array of samples"),
+    ],
+)
+def test_what_does_not_fit(tmp_path, changes, message):
+    arguments = {"x": np.zeros((2, 28, 28, 1)), "y": np.array([0, 1])}
+    network, path = models.create("thin-highway-10"), tmp_path / "live.html"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        analysis.live_page(network, **{**arguments, **changes}, path=path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    names = ["</script><b>"] + [f"class {i}" for i in range(1, 10)]
+    images, labels = digits()
+    file = tmp_path / "live.html"
+    analysis.live_page(shipped("thin-highway-10"), images, labels, file, names, "<title> & $co")
+    assert description(file)["classes"] == names
+    assert "&lt;title&gt; &amp; $co" in file.read_text(encoding="utf-8")
+
+
+def test_images_are_some_of_each_class():
+    labels = np.array([1, 1, 0, 1, 0, 2])
+    assert examples.choose(labels).tolist() == [2, 0, 5, 4, 1, 3]
+    assert examples.choose(labels, 4).tolist() == [2, 0, 5, 4]
+
+
+def test_the_box_of_the_digits(page):
+    assert description(page)["guide"] == [4, 5, 24, 22]
+    assert examples.drawn_box(np.full((2, 8, 8, 1), 200)) is None
+    assert examples.drawn_box(np.zeros((2, 8, 8, 1))) is None
+    assert examples.drawn_box(np.zeros((2, 8, 8, 3))) is None
+
+
+def test_scales():
+    gates = np.full(1000, 0.01)
+    assert examples.scale([gates], reach=1) == {"reach": 1, "power": 0.3}
+    assert 0.01**0.3 == pytest.approx(0.25, abs=0.01)
+    assert examples.scale([np.linspace(-3, 3, 1001)])["reach"] == 5
+    assert examples.scale([np.zeros(5)]) == {"reach": 1, "power": 1}
+
+
+@pytest.mark.parametrize("number, width", [(1.5, 2), (1.1, 4), (1e6, 4)])
+def test_weights_are_halved_where_that_loses_nothing(number, width):
+    weights = Weights()
+    assert weights.add(np.zeros((2, 3))) == {"at": 0, "shape": [2, 3]}
+    assert weights.add([number]) == {"at": 6, "shape": [1]}
+    name, encoded = weights.encode()
+    numbers = np.frombuffer(base64.b64decode(encoded), name)
+    np.testing.assert_array_equal(numbers, np.float32([0] * 6 + [number]))
+    assert weights.bytes == 7 * width
+
+
+# What is refused
+
+
+def classifier(*layers, shape=(8, 8, 1), classes=10):
+    top = [keras.layers.Flatten(), keras.layers.Dense(5), Highway()]
+    ends = [keras.layers.Dense(classes, activation="softmax")]
+    return keras.Sequential([keras.Input(shape), *layers, *top, *ends])
+
+
+def branched():
+    x = inputs = keras.Input((8, 8, 1))
+    x = keras.layers.Dense(5)(keras.layers.Flatten()(x))
+    x = keras.layers.Add(name="sum")([x, Highway()(x)])
+    return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(x))
+
+
+REFUSED = {
+    "layer": (
+        lambda: classifier(keras.layers.BatchNormalization(name="norm")),
+        r"cannot compute a layer of that type. Received: layer 'norm' \(BatchNormalization\).",
+    ),
+    "activation": (
+        lambda: classifier(keras.layers.Dense(2, activation="gelu", name="smooth")),
+        r"cannot compute activation 'gelu'. Received: layer 'smooth' \(Dense\).",
+    ),
+    "groups": (
+        lambda: classifier(
+            keras.layers.Conv2D(4, 1), keras.layers.Conv2D(4, 1, groups=2, name="g")
+        ),
+        r"cannot compute groups. Received: layer 'g' \(Conv2D\).",
+    ),
+    "channels": (
+        lambda: classifier(keras.layers.Flatten(data_format="channels_first", name="f")),
+        r"cannot compute data_format='channels_first'. Received: layer 'f' \(Flatten\).",
+    ),
+    "rescaling": (
+        lambda: classifier(keras.layers.Rescaling([0.5], name="r")),
+        r"cannot compute a scale or offset for each channel. Received: layer 'r' \(Rescaling\).",
+    ),
+    "branches": (
+        branched,
+        "draws chains of layers.*Received: layer 'sum', which is fed otherwise.",
+    ),
+    "no softmax": (
+        lambda: keras.Sequential(
+            [keras.Input((8, 8, 1)), keras.layers.Flatten(), Highway(name="h")]
+        ),
+        "end in a softmax over classes. Received: 'h' as the last layer.",
+    ),
+    "no image": (
+        lambda: models.thin_mlp(3, input_shape=(8,)),
+        r"networks of one image.*Received: inputs of shape \(None, 8\).",
+    ),
+    "no gates": (lambda: models.create("thin-plain-10"), "must contain gated layers"),
+    "large": (
+        lambda: models.create("highway-b"),
+        "up to 4 MiB of weights.*Received: 'highway-b' with 8.8 MiB.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(tmp_path, name):
+    make, message = REFUSED[name]
+    model = make()
+    images = np.zeros((2, *model.input_shape[1:]), "uint8")
+    with pytest.raises(ValueError, match=message) as caught:
+        analysis.live_page(model, images, np.array([0, 1]), tmp_path / "live.html")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_quantized_layers_are_refused(tmp_path):
+    model = classifier()
+    model.quantize("int8")
+    with pytest.raises(
+        ValueError, match=r"cannot compute quantized layers. Received: layer 'dense"
+    ):
+        analysis.live_page(model, np.zeros((1, 8, 8, 1)), np.array([0]), tmp_path / "live.html")
+
+
+# `analyze`
+
+
+def test_the_command_goes_on_without_the_page(tmp_path, capsys):
+    classifier(keras.layers.BatchNormalization(name="norm")).save(tmp_path / "other.keras")
+    arguments = [str(tmp_path / "other.keras"), "--dataset", "digits", "--limit", "60"]
+    assert cli.main(["analyze", *arguments, "--out", str(tmp_path / "look")]) == 0
+    printed = capsys.readouterr()
+    assert "no live page. The live page cannot compute a layer of that type" in printed.err
+    assert f"saved {tmp_path / 'look' / 'index.html'}" in printed.out
+
+
+def test_analyze_goes_on_without_the_page(tmp_path):
+    images, labels = pictures((8, 8, 1), classes=3)
+    model = classifier(keras.layers.BatchNormalization())
+    found = analysis.analyze(model, images, labels, tmp_path, verbose=0)
+    assert found.live is None and "BatchNormalization" in found.no_live
+    assert "\n" not in found.no_live
+    assert "No live page. The live page cannot compute" in found.page.read_text(encoding="utf-8")
+    assert not (tmp_path / "live.html").exists() and (tmp_path / "layers.csv").exists()
+
+
+def test_analyze_goes_on_whatever_happens(tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("highway_keras.analysis.report.live_page", fail)
+    found = analysis.analyze(classifier(), *pictures((8, 8, 1), classes=3), tmp_path, verbose=0)
+    assert (found.live, found.no_live) == (None, "MemoryError")
+    assert found.page.exists()
+
+
+def test_command(tmp_path, capsys):
+    behind(("scale",), models.thin_mlp(3, input_shape=(8, 8, 1)), pictures((8, 8, 1))[0]).save(
+        tmp_path / "thin.keras"
+    )
+    arguments = ["analyze", str(tmp_path / "thin.keras"), "--dataset", "digits", "--limit", "100"]
+    assert cli.main([*arguments, "--out", str(tmp_path / "look")]) == 0
+    page = tmp_path / "look" / "live.html"
+    assert f"saved {page}" in capsys.readouterr().out
+    assert 'href="live.html"' in page.with_name("index.html").read_text(encoding="utf-8")
+    shown, images = description(page)["examples"], data.load("digits")
+    some = np.frombuffer(base64.b64decode(shown["images"]), "uint8").reshape(-1, 8, 8, 1)
+    chosen = examples.choose(images.y_test)
+    np.testing.assert_array_equal(some, images.x_test[chosen])
+    assert shown["labels"] == images.y_test[chosen].tolist()

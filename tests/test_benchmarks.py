@@ -1,0 +1,220 @@
+"""The benchmarks: who takes turns when, what is said of peers that do not, and tiny cases whole."""
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import run
+from benchmarks.cases import CASES, Case
+from benchmarks.turns import ROOT, Worker, take_turns
+from highway_keras import training
+
+ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
+TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain"))
+NOTES = """
+import subprocess
+
+def note(name):
+    with open("{folder}/notes", "a") as file:
+        file.write(name)
+
+def work(turns, name):
+    print("libraries print")
+    subprocess.run(["echo", "and so do their processes"])
+    turns.wait()
+    turns.repeat(lambda: note(name))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "peer.py").write_text(NOTES.format(folder=tmp_path))
+    return tmp_path
+
+
+def worker(folder, name, module="peer", **options):
+    return Worker(name, module, name, library=folder, **options)
+
+
+def module(folder, code):
+    (folder / "other.py").write_text(f"import os, sys, time\ndef work(turns, name):\n    {code}\n")
+    return "other"
+
+
+# The protocol
+
+
+def test_workers_take_turns(folder):
+    said = []
+    present = take_turns([worker(folder, name) for name in "ab"], 2, said.append)
+    # The first turn is the work once, any other the work twice.
+    assert (folder / "notes").read_text() == "ab" + "aabb" * 2
+    assert [w.name for w in present] == ["a", "b"]
+    assert [len(w.turns) for w in present] == [3, 3]
+    assert present[0].turns[0].keys() == {"seconds", "cpu", "megabytes"}
+    assert said == ["a: first turn", "b: first turn", "turn 1 of 2", "turn 2 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("turns.wait(); sys.exit('out of order')", "out of order"),
+        ("os.kill(os.getpid(), 9)", "killed by signal 9"),
+        ("turns.wait()", "ended with code 0 and without an answer"),
+        ("turns.wait(); turns.end(); turns.wait(); sys.exit('tired')", "tired"),
+    ],
+)
+def test_a_peer_that_dies_is_named(folder, code, reason):
+    said = []
+    workers = [worker(folder, "a"), worker(folder, "dead", module(folder, code))]
+    assert take_turns(workers, 1, said.append) == workers[:1]
+    assert said[-1] == f"without dead: {reason}"
+    assert len(workers[0].turns) == 2
+
+
+def test_a_peer_that_takes_too_long_is_given_up(folder):
+    said = []
+    slow = worker(folder, "slow", module(folder, "turns.wait(); time.sleep(60)"), limit=1)
+    assert take_turns([slow], 1, said.append) == []
+    assert said[-1] == "without slow: no answer within 1 s"
+
+
+# What is asked for
+
+
+def test_a_case_is_chosen_by_its_network_or_its_name():
+    names = ["thin-highway-100 train", "thin-highway-100 predict"]
+    assert [case.name for case in run.select(["thin-highway-100"])] == names
+    assert [case.name for case in run.select([names[1]], ["plain"])] == names[1:]
+    assert run.select() == list(CASES.values())
+
+
+def test_every_peer_is_there():
+    peers = {peer for case in CASES.values() for peer in case.peers}
+    assert all((ROOT / "benchmarks" / "peers" / f"{peer}.py").is_file() for peer in peers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--case", "thin"], "`case` must be one of thin-highway-10, thin-highway-50, .*: thin."),
+        (["--peer", "theirs"], "`peer` must be one of ours, dense_chain, .*Received: theirs."),
+        (["--case", "highway-b", "--peer", "plain"], "`peer` must be one of ours, two_conv.*: pl"),
+        (["--turns", "0"], "--turns: must be a positive integer. Received: 0"),
+        (["--turns", "many"], "--turns: must be a positive integer. Received: many"),
+        (["--before", "nowhere"], "`before` must be a folder with the package highway_keras"),
+    ],
+)
+def test_mistakes(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == 2
+    assert re.search(message, " ".join(capsys.readouterr().err.split()))
+
+
+# Tiny cases, whole
+
+
+def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
+    """A peer of ours, one of others', and an older build that cannot be imported."""
+    library = tmp_path / "before" / "highway_keras"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("raise ImportError('an old build')")
+    monkeypatch.setitem(CASES, TINY.name, TINY)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--case", TINY.name, "--turns", "1", "--out", "table.csv", "--before", "before"]
+    command.main(arguments)
+    done = capsys.readouterr()
+    assert "thin-highway-3 train: without before: ImportError: an old build" in done.err
+    with open("table.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == run.COLUMNS
+    assert [(row["peer"], row["turns"]) for row in rows] == [("ours", "1"), ("plain", "1")]
+    ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:10]} for row in rows)
+    assert ours["ours_over_peer"] == 1
+    assert plain["ours_over_peer"] == pytest.approx(ours["ms_a_step"] / plain["ms_a_step"])
+    assert ours["first_step_s"] > ours["ms_a_step"] / 1000 > 0
+    assert [line.split()[:3] for line in done.out.splitlines()[1:]] == [
+        ["thin-highway-3", "train", "ours"],
+        ["thin-highway-3", "train", "plain"],
+    ]
+
+
+def test_without_ours_there_is_nothing_to_compare(monkeypatch, capsys):
+    case = Case("no-such-network", False, batch=2, steps=1, peers=("ours",))
+    monkeypatch.setitem(CASES, case.name, case)
+    with pytest.raises(SystemExit, match=r"predict: ours does not run\. .*Received"):
+        command.main(["--case", case.name, "--turns", "1"])
+
+
+@pytest.fixture
+def before(tmp_path):
+    """A folder as `pip install --target` fills it, of a build that says its name."""
+    for room, inside in {"highway_keras": "", **dict.fromkeys(ROOMS, "highway_keras")}.items():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / room, tmp_path / "site" / inside / room, ignore=ignored)
+    with (tmp_path / "site" / "highway_keras" / "models" / "thin.py").open("a") as file:
+        file.write(f"\nopen({str(tmp_path / 'imported')!r}, 'a').write('thin')\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_an_older_build_takes_turns(before):
+    case = Case("thin-highway-3", False, batch=8, steps=3, peers=("ours",))
+    rows = run.measure(case, 1, before=before / "site", say=print)
+    assert [row["peer"] for row in rows] == ["ours", "before"]
+    assert (before / "imported").read_text() == "thin"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_the_epoch_benchmark(backend):
+    sizes = "--model", "thin-highway-10", "--images", "300", "--turns", "1"
+    printed = call("epoch", *sizes, KERAS_BACKEND=backend)
+    assert f"{backend} on cpu:0" in printed.lower()
+    assert re.search(r"fit +\d.*\ntrainer +\d.*\nfit / trainer: \d.*\nfloor: \d", printed)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    options = {"epochs": 1, "limit": 64, "verbose": 0, "model_options": {"depth": 3}}
+    training.fit("thin-highway-10", "digits", out=out, **options)
+    return out / "best.keras"
+
+
+@pytest.mark.slow
+def test_the_serving_benchmark(saved):
+    printed = call("serving", str(saved), "--turns", "1")
+    assert re.search(r"\nkeras predict +\d", printed) and re.search(r"\nsaved_model +\d", printed)
+
+
+@pytest.mark.slow
+def test_the_lesions_benchmark(saved):
+    printed = call("lesions", str(saved), "--turns", "1", "--limit", "50")
+    assert "thin-highway-10: 2 lesions, 50 images, n=1" in printed
+    assert printed.count("all lesions / this one") == 2
+
+
+@pytest.mark.slow
+def test_the_search_benchmark():
+    if not os.environ.get("TFDS_DATA_DIR"):
+        pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
+    sizes = {"--depth": 3, "--trials": 2, "--stock-trials": 2, "--limit": 256}
+    printed = call("search", *(str(part) for size in sizes.items() for part in size))
+    assert re.search(r"trials an hour: \d", printed) and "projected to all images" in printed
+
+
+def call(name, *arguments, **environment):
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,986 @@
+"""Old weights: every source's own formula in NumPy, real files, and what must be refused."""
+
+import inspect
+import json
+import pathlib
+import re
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import Highway, HighwayStack, convert
+from highway_keras.convert import biases
+
+OLD = pathlib.Path(__file__).parent / "old_weights"
+WIDTH = 6
+EARLY = ("W", "b", "W_carry", "b_carry")
+LATE = ("W", "W_carry", "b", "b_carry")
+ORDERS = {"1.0": EARLY, "1.2": LATE, "2.0": LATE}
+ACTIVATIONS = {
+    "linear": lambda z: z,
+    "relu": lambda z: np.maximum(z, 0),
+    "tanh": np.tanh,
+    "elu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+}
+TOLERANCE = 2e-6
+VISIBLE = 0.1  # what a wrong convention must change the outputs by, at least
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+# Each source's formula, from its own source, in float64.
+
+
+def keras_highway(x, w, activation):
+    transform_weight = sigmoid(x @ w["W_carry"] + w.get("b_carry", 0))
+    act = ACTIVATIONS[activation](x @ w["W"] + w.get("b", 0))
+    return act * transform_weight + (1 - transform_weight) * x
+
+
+def allennlp_highway(x, state, activation):
+    for index in range(len(state) // 2):
+        projected = x @ state[f"_layers.{index}.weight"].T + state[f"_layers.{index}.bias"]
+        nonlinear_part, gate = np.split(projected, 2, axis=-1)
+        gate = sigmoid(gate)
+        x = gate * x + (1 - gate) * ACTIVATIONS[activation](nonlinear_part)
+    return x
+
+
+def elmo_highway(x, state, activation):
+    for index in range(len(state) // 4):
+        w = {name: state[f"CNN_high_{index}/{name}"] for name in ELMO}
+        carry_gate = sigmoid(x @ w["W_carry"] + w["b_carry"])
+        transform_gate = ACTIVATIONS[activation](x @ w["W_transform"] + w["b_transform"])
+        x = carry_gate * transform_gate + (1 - carry_gate) * x
+    return x
+
+
+def tensorflow_tacotron(x, state, activation):
+    for index in range(1, len(state) // 4 + 1):
+        w = {name: state[f"highway_{index}/{name}"] for name in TENSORFLOW}
+        h = ACTIVATIONS[activation](x @ w["H/kernel"] + w["H/bias"])
+        t = sigmoid(x @ w["T/kernel"] + w["T/bias"])
+        x = h * t + x * (1 - t)
+    return x
+
+
+def pytorch_tacotron(x, state, activation):
+    for index in range(len(state) // 4):
+        w = {name: state[f"highways.{index}.{name}"] for name in PYTORCH}
+        h = ACTIVATIONS[activation](x @ w["H.weight"].T + w["H.bias"])
+        t = sigmoid(x @ w["T.weight"].T + w["T.bias"])
+        x = h * t + x * (1 - t)
+    return x
+
+
+# Random weights under each source's names.
+
+ELMO = ("W_carry", "b_carry", "W_transform", "b_transform")
+TENSORFLOW = ("H/kernel", "H/bias", "T/kernel", "T/bias")
+PYTORCH = ("H.weight", "H.bias", "T.weight", "T.bias")
+
+
+def draw(*shape, seed=0):
+    """Normal numbers; matrices scaled so that a chain of layers stays of order 1."""
+    scale = shape[-1] ** -0.5 if len(shape) == 2 else 1.0
+    return scale * np.random.default_rng([seed, *shape]).normal(size=shape)
+
+
+def keras_weights(seed=0):
+    shapes = {"W": (WIDTH, WIDTH), "b": (WIDTH,)}
+    return {
+        name: draw(*shapes[name[0]], seed=seed + 10 * index) for index, name in enumerate(EARLY)
+    }
+
+
+def allennlp_state(layers=3):
+    shapes = {"weight": (2 * WIDTH, WIDTH), "bias": (2 * WIDTH,)}
+    return {
+        f"_layers.{index}.{name}": draw(*shape, seed=index)
+        for index in range(layers)
+        for name, shape in shapes.items()
+    }
+
+
+def square_state(pattern, names, numbers):
+    """Square matrices, and vectors for the names that speak of a bias."""
+    return {
+        pattern.format(number) + name: draw(
+            *(WIDTH,) * (1 if name.startswith("b_") or name.endswith("bias") else 2),
+            seed=10 * number + index,
+        )
+        for number in numbers
+        for index, name in enumerate(names)
+    }
+
+
+def elmo_state():
+    return square_state("CNN_high_{}/", ELMO, range(2))
+
+
+def tensorflow_state():
+    return square_state("highway_{}/", TENSORFLOW, range(1, 5))
+
+
+def pytorch_state():
+    return square_state("highways.{}.", PYTORCH, range(4))
+
+
+CHAINS = {
+    "allennlp": (convert.from_allennlp, allennlp_state, allennlp_highway),
+    "elmo": (convert.from_elmo, elmo_state, elmo_highway),
+    "tacotron, TensorFlow": (convert.from_tacotron, tensorflow_state, tensorflow_tacotron),
+    "tacotron, PyTorch": (convert.from_tacotron, pytorch_state, pytorch_tacotron),
+}
+
+
+def run(layers, x):
+    for layer in layers:
+        x = layer(x)
+    return keras.ops.convert_to_numpy(x)
+
+
+def inputs():
+    return np.random.default_rng(99).normal(size=(40, WIDTH))
+
+
+def difference(layers, expected):
+    return np.abs(run(layers, inputs().astype("float32")) - expected).max()
+
+
+def in_order(weights, version):
+    return [weights[name] for name in ORDERS[version] if name in weights]
+
+
+# Outputs are those of the source's formula.
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("version", ORDERS)
+def test_keras_formula(version, activation):
+    weights = keras_weights()
+    layer = convert.from_keras1(in_order(weights, version), activation, version)
+    assert type(layer) is Highway and layer.built
+    expected = keras_highway(inputs(), weights, activation)
+    assert difference([layer], expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("version", ORDERS)
+def test_keras_formula_without_biases(version):
+    weights = {name: w for name, w in keras_weights().items() if name in ("W", "W_carry")}
+    layer = convert.from_keras1(in_order(weights, version), "tanh", version)
+    assert not layer.use_bias
+    assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("source", CHAINS)
+def test_formula_of_a_chain(source, activation):
+    function, make_state, formula = CHAINS[source]
+    state = make_state()
+    layers = function(state, activation)
+    expected = formula(inputs(), state, activation)
+    assert all(type(layer) is Highway and layer.built for layer in layers)
+    assert difference(layers, expected) < TOLERANCE * len(layers)
+    assert difference([HighwayStack.from_layers(layers)], expected) < TOLERANCE * len(layers)
+
+
+def test_keras_layers_make_a_stack():
+    weights = [keras_weights(seed) for seed in range(3)]
+    layers = [convert.from_keras1(in_order(w, "1.2"), "relu", "1.2") for w in weights]
+    expected = inputs()
+    for w in weights:
+        expected = keras_highway(expected, w, "relu")
+    assert difference([HighwayStack.from_layers(layers)], expected) < 3 * TOLERANCE
+
+
+def test_numbers_decide_the_order_of_layers():
+    """Ten comes after nine, and the order in the dictionary does not count."""
+    state = dict(reversed(allennlp_state(layers=11).items()))
+    layers = convert.from_allennlp(state, "tanh")
+    assert difference(layers, allennlp_highway(inputs(), state, "tanh")) < 11 * TOLERANCE
+
+
+@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
+def test_of_any_float(dtype):
+    weights = {name: w.astype(dtype) for name, w in keras_weights().items()}
+    layer = convert.from_keras1(in_order(weights, "1.0"), "tanh", "1.0")
+    weights = {name: w.astype("float64") for name, w in weights.items()}
+    assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
+
+
+def test_of_integers_and_lists():
+    weights = [np.eye(2, dtype="int64"), [0, 0], np.zeros((2, 2), "float64"), [-2.0, 1.0]]
+    layer = convert.from_keras1(weights, "linear", "1.0")
+    x = np.array([[1.0, -2.0]], "float32")
+    np.testing.assert_allclose(run([layer], x), x, atol=TOLERANCE)
+    assert {weight.dtype for weight in layer.weights} == {"float32"}
+
+
+def test_fairseq_and_tensorflow_variables_have_other_names():
+    state = allennlp_state()
+    renamed = {name.removeprefix("_"): array for name, array in state.items()}
+    expected = allennlp_highway(inputs(), state, "relu")
+    assert difference(convert.from_allennlp(renamed, "relu"), expected) < 3 * TOLERANCE
+    state = tensorflow_state()
+    renamed = {f"{name}:0": array for name, array in state.items()}
+    expected = tensorflow_tacotron(inputs(), state, "relu")
+    assert difference(convert.from_tacotron(renamed, "relu"), expected) < 4 * TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "source, prefix",
+    [
+        ("allennlp", "_token_embedder._highways."),
+        ("elmo", "lm/"),
+        ("tacotron, TensorFlow", "model/inference/post_cbhg/"),
+        ("tacotron, PyTorch", "encoder.cbhg."),
+    ],
+)
+def test_prefix_in_a_larger_model(source, prefix):
+    function, make_state, formula = CHAINS[source]
+    state = make_state()
+    other = {f"other.{name}": np.zeros(3) for name in state}
+    whole = {**{prefix + name: w for name, w in state.items()}, **other, f"{prefix}rnn": "no array"}
+    layers = function(whole, "relu", prefix=prefix)
+    assert difference(layers, formula(inputs(), state, "relu")) < TOLERANCE * len(layers)
+    with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r}")):
+        function(whole, "relu")
+
+
+def test_a_converted_layer_trains_and_is_saved(tmp_path):
+    layer = convert.from_keras1(in_order(keras_weights(), "1.0"), "tanh", "1.0")
+    model = keras.Sequential([keras.Input((WIDTH,)), layer])
+    before = run([model], inputs().astype("float32"))
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(run([again], inputs().astype("float32")), before)
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(inputs(), -inputs(), verbose=0)
+    assert np.abs(run([model], inputs().astype("float32")) - before).max() > 1e-4
+
+
+# A wrong order, sign or transposition shows in the outputs.
+
+
+@pytest.mark.parametrize("version", ORDERS)
+@pytest.mark.parametrize("wrong", ["H and gate swapped", "transposed", "negated", "matrices only"])
+def test_wrong_keras_convention_shows(version, wrong):
+    right = keras_weights()
+    other = {
+        name: right[name.removesuffix("_carry") + "_carry" * ("_" not in name)] for name in right
+    }
+    used = {
+        "H and gate swapped": other,
+        "transposed": {name: w.T for name, w in right.items()},
+        "negated": {name: -w if "_" in name else w for name, w in right.items()},
+        "matrices only": {**right, "W": right["W_carry"], "W_carry": right["W"]},
+    }[wrong]
+    layer = convert.from_keras1(in_order(used, version), "tanh", version)
+    assert difference([layer], keras_highway(inputs(), right, "tanh")) > VISIBLE
+
+
+def changed(state, change):
+    return {name: change(name, array) for name, array in state.items()}
+
+
+def halves_swapped(name, array):
+    return np.concatenate(np.split(array, 2)[::-1])
+
+
+def gate_negated(name, array):
+    h, gate = np.split(array, 2)
+    return np.concatenate([h, -gate])
+
+
+def transposed(name, array):
+    return array.T
+
+
+@pytest.mark.parametrize("wrong", [halves_swapped, gate_negated])
+def test_wrong_allennlp_convention_shows(wrong):
+    state = allennlp_state()
+    layers = convert.from_allennlp(changed(state, wrong), "tanh")
+    assert difference(layers, allennlp_highway(inputs(), state, "tanh")) > VISIBLE
+
+
+def test_wrong_allennlp_transposition_is_refused():
+    with pytest.raises(ValueError, match="must have shape"):
+        convert.from_allennlp(changed(allennlp_state(), transposed), "tanh")
+
+
+@pytest.mark.parametrize("source", ["elmo", "tacotron, TensorFlow", "tacotron, PyTorch"])
+@pytest.mark.parametrize("wrong", ["H and gate swapped", "transposed", "negated"])
+def test_wrong_convention_of_a_square_source_shows(source, wrong):
+    function, make_state, formula = CHAINS[source]
+    state = make_state()
+    swaps = {"H/": "T/", "H.": "T.", "_carry": "_transform"}
+
+    def swap(name):
+        for one, other in swaps.items():
+            for a, b in ((one, other), (other, one)):
+                if a in name:
+                    return name.replace(a, b)
+
+    def negate(name, array):
+        return -array if any(gate in name for gate in ("T/", "T.", "_carry")) else array
+
+    used = {
+        "H and gate swapped": {name: state[swap(name)] for name in state},
+        "transposed": changed(state, transposed),
+        "negated": changed(state, negate),
+    }[wrong]
+    assert difference(function(used, "tanh"), formula(inputs(), state, "tanh")) > VISIBLE
+
+
+# Outputs are those that the libraries themselves computed.
+
+WRITERS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
+ACTIVATIONS_IN_FILE = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
+
+
+@pytest.mark.parametrize("written", WRITERS)
+def test_file_of_the_real_keras(written):
+    outputs = np.load(OLD / f"keras-{written}.npz")
+    x = outputs["dense_1"]
+    for name, activation in ACTIVATIONS_IN_FILE.items():
+        layer = convert.from_keras1(
+            OLD / f"keras-{written}.h5", activation, WRITERS[written], layer=name
+        )
+        assert np.abs(run([layer], x) - outputs[name]).max() < TOLERANCE
+        x = outputs[name]
+
+
+@pytest.mark.parametrize(
+    "file, function, arguments",
+    [
+        ("allennlp-2.10.1", convert.from_allennlp, ["tanh"]),
+        ("tacotron-pytorch", convert.from_tacotron, ["relu", "encoder.cbhg."]),
+        ("tacotron-tensorflow", convert.from_tacotron, ["relu", "model/inference/encoder_cbhg/"]),
+    ],
+)
+def test_state_of_the_real_library(file, function, arguments):
+    arrays = {name.replace("|", "/"): array for name, array in np.load(OLD / f"{file}.npz").items()}
+    x, y = arrays.pop("x"), arrays.pop("y")
+    assert np.abs(run(function(arrays, *arguments), x) - y).max() < TOLERANCE
+
+
+def test_file_of_elmo():
+    outputs = np.load(OLD / "bilm-tf.npz")
+    layers = convert.from_elmo(OLD / "bilm-tf.hdf5", "relu")
+    assert np.abs(run(layers, outputs["x"]) - outputs["y"]).max() < TOLERANCE
+
+
+# Files in the layouts of Keras.
+
+
+def write_keras(
+    path, version="1.2", names="{layer}_{weight}", order=None, whole=None, weights=None
+):
+    """Writes one layer `gate` as Keras does; `whole`: attributes of the file of a whole model."""
+    weights = weights or keras_weights()
+    order = order or ORDERS[version]
+    with h5py.File(path, "w") as file:
+        root = file if whole is None else file.create_group("model_weights")
+        for attribute, value in (whole or {}).items():
+            file.attrs[attribute] = value.encode()
+        if version == "2.0":
+            root.attrs["keras_version"] = b"2.1.6"
+            root.attrs["backend"] = b"theano"
+        root.attrs["layer_names"] = np.array([b"dense_1", b"gate"])
+        stored = [names.format(layer="gate", weight=w, index=i) for i, w in enumerate(order)]
+        dense = root.create_group("dense_1")
+        dense.attrs["weight_names"] = np.array([b"dense_1_W", b"dense_1_b"])
+        dense["dense_1_W"], dense["dense_1_b"] = np.ones((4, WIDTH)), np.ones(WIDTH)
+        root.create_group("dropout_1").attrs["weight_names"] = []
+        group = root.create_group("gate")
+        group.attrs["weight_names"] = np.array([name.encode() for name in stored])
+        for name, weight in zip(stored, order, strict=True):
+            group[name] = weights[weight].astype("float32")
+    return path
+
+
+def noted(activation, name="gate", wrapper=None):
+    """The `model_config` of Keras 1, of a model with this layer and another one."""
+    highway = {"class_name": "Highway", "config": {"name": name, "activation": activation}}
+    if wrapper:
+        config = {"name": wrapper, "layer": highway}
+        highway = {"class_name": "TimeDistributed", "config": config}
+    dense = {"class_name": "Dense", "config": {"name": "dense_1", "activation": "softmax"}}
+    other = {"class_name": "Highway", "config": {"name": "other", "activation": "sigmoid"}}
+    return json.dumps({"class_name": "Sequential", "config": [dense, highway, other]})
+
+
+NAMES = {
+    "Theano": "{layer}_{weight}",
+    "TensorFlow": "{layer}_{weight}:0",
+    "a session with the name taken": "{layer}_{weight}_1:0",
+    "Keras 2 on Theano": "{layer}/{weight}",
+    "Keras 2 on TensorFlow": "{layer}_1/{weight}:0",
+    "a layer called W_carry": "W_carry_{weight}",
+    "no names": "param_{index}",
+}
+
+
+@pytest.mark.parametrize("whole", [None, {"model_config": noted("tanh")}])
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("version", ORDERS)
+def test_keras_file(tmp_path, version, names, whole):
+    path = write_keras(tmp_path / "old.h5", version, NAMES[names], whole=whole)
+    layer = convert.from_keras1(str(path), "tanh", version, layer="gate")
+    expected = keras_highway(inputs(), keras_weights(), "tanh")
+    assert difference([layer], expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("names", [name for name in NAMES if name != "no names"])
+@pytest.mark.parametrize("version", ORDERS)
+def test_wrong_version_of_a_file_is_refused(tmp_path, version, names):
+    path = write_keras(tmp_path / "old.h5", version, NAMES[names])
+    for wrong, order in ORDERS.items():
+        if order != ORDERS[version]:
+            with pytest.raises(ValueError, match=re.escape(f"Received: version={wrong!r}")):
+                convert.from_keras1(path, "tanh", wrong, layer="gate")
+
+
+@pytest.mark.parametrize(
+    "written, right", [("1.0.8", "1.0"), ("1.1.2", "1.0"), ("1.2.0", "1.2"), ("2.2.4-tf", "2.0")]
+)
+def test_wrong_version_of_a_whole_model_is_refused(tmp_path, written, right):
+    path = write_keras(tmp_path / "old.h5", right, whole={"keras_version": written})
+    if right == "2.0":
+        written = "2.1.6"  # what the weights themselves say
+    for wrong in set(ORDERS) - {right}:
+        with pytest.raises(ValueError, match=re.escape(f"`version` must be {right!r} for")):
+            convert.from_keras1(path, "tanh", wrong, layer="gate")
+    convert.from_keras1(path, "tanh", right, layer="gate")
+
+
+def test_version_tells_nothing_without_biases(tmp_path):
+    """Both orders are one there, so only the version that the file notes can be contradicted."""
+    path = write_keras(tmp_path / "old.h5", order=("W", "W_carry"))
+    weights = {name: keras_weights()[name] for name in ("W", "W_carry")}
+    for version in ORDERS:
+        layer = convert.from_keras1(path, "tanh", version, layer="gate")
+        assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
+
+
+def test_names_outrank_the_biases(tmp_path):
+    """Biases that look swapped are no reason to doubt a file that names them."""
+    weights = {**keras_weights(), "b": np.full(WIDTH, -2.0), "b_carry": np.zeros(WIDTH)}
+    path = write_keras(tmp_path / "named.h5", "1.0", weights=weights)
+    layer = convert.from_keras1(path, "tanh", "1.0", layer="gate")
+    assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
+    path = write_keras(tmp_path / "unnamed.h5", "1.0", "param_{index}", weights=weights)
+    with pytest.raises(ValueError, match="must not have H and gate swapped"):
+        convert.from_keras1(path, "tanh", "1.0", layer="gate")
+
+
+@pytest.mark.parametrize("wrapper", [None, "gate"])
+def test_noted_activation(tmp_path, wrapper):
+    config = noted("tanh", "inner" if wrapper else "gate", wrapper)
+    path = write_keras(tmp_path / "old.h5", whole={"model_config": config})
+    for activation in ("tanh", keras.activations.tanh, lambda z: z):  # its own is never doubted
+        convert.from_keras1(path, activation, "1.2", layer="gate")
+    for activation in ("relu", keras.activations.relu):
+        with pytest.raises(ValueError, match="`activation` must be 'tanh', which the file notes"):
+            convert.from_keras1(path, activation, "1.2", layer="gate")
+
+
+def test_noted_function_of_ones_own(tmp_path):
+    """Only a name can be compared with what the caller says."""
+    config = noted({"class_name": "function", "config": "wave"})
+    path = write_keras(tmp_path / "old.h5", whole={"model_config": config})
+    layer = convert.from_keras1(path, "tanh", "1.2", layer="gate")
+    assert difference([layer], keras_highway(inputs(), keras_weights(), "tanh")) < TOLERANCE
+
+
+def test_hard_sigmoid_of_keras_1():
+    """Keras 3 gives the name to a function of another slope."""
+    weights = keras_weights()
+    with pytest.raises(ValueError, match=r"returns keras\.ops\.clip\(0\.2 \* z \+ 0\.5, 0, 1\)"):
+        convert.from_keras1(in_order(weights, "1.0"), "hard_sigmoid", "1.0")
+    layer = convert.from_keras1(
+        in_order(weights, "1.0"), lambda z: keras.ops.clip(0.2 * z + 0.5, 0, 1), "1.0"
+    )
+    t = sigmoid(inputs() @ weights["W_carry"] + weights["b_carry"])
+    h = np.clip(0.2 * (inputs() @ weights["W"] + weights["b"]) + 0.5, 0, 1)
+    assert difference([layer], t * h + (1 - t) * inputs()) < TOLERANCE
+
+
+# Biases as a hint.
+
+
+def started(weights, bias, gate_bias):
+    noise = 0.1 * draw(2 * WIDTH)
+    return {**weights, "b": bias + noise[:WIDTH], "b_carry": gate_bias + noise[WIDTH:]}
+
+
+@pytest.mark.parametrize(
+    "version, start", [("1.0", -2.0), ("1.0", -3.0), ("1.2", 1.0), ("2.0", 1.0)]
+)
+def test_biases_of_swapped_keras_weights(version, start):
+    right = in_order(started(keras_weights(), 0.0, start), version)
+    wrong = in_order(started(keras_weights(), start, 0.0), version)
+    convert.from_keras1(right, "tanh", version)
+    with pytest.raises(ValueError, match="`weights` must not have H and gate swapped"):
+        convert.from_keras1(wrong, "tanh", version)
+    convert.from_keras1(wrong, "tanh", version, check_biases=False)
+
+
+def test_biases_that_tell_nothing():
+    both = in_order(started(keras_weights(), -2.0, -2.0), "1.0")
+    convert.from_keras1(both, "tanh", "1.0")
+    few = [np.eye(3), np.full(3, -2.0), np.eye(3), np.zeros(3)]
+    convert.from_keras1(few, "tanh", "1.0")
+
+
+@pytest.mark.parametrize(
+    "halves, text", [((1, 0), "H and gate swapped"), ((0, -1), "a mean of -1.")]
+)
+def test_biases_of_wrong_allennlp_weights(halves, text):
+    state = allennlp_state(1)
+    noise = 0.1 * draw(2 * WIDTH)
+    convert.from_allennlp({**state, "_layers.0.bias": np.repeat([0, 1], WIDTH) + noise}, "relu")
+    state["_layers.0.bias"] = np.repeat(halves, WIDTH) + noise
+    with pytest.raises(ValueError, match=text):
+        convert.from_allennlp(state, "relu")
+    convert.from_allennlp(state, "relu", check_biases=False)
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("start", [-2.0, 1.0])
+def test_biases_at_random_raise_no_doubt(start, scale):
+    for bias, gate_bias in scale * np.random.default_rng(0).normal(size=(2000, 2, 16)):
+        biases.check_order("weights", bias, gate_bias, start)
+        biases.check_sign("weights", gate_bias, start)
+        biases.check_order("weights", bias, start + gate_bias / 4, start)
+
+
+# What a user may pass wrongly.
+
+
+def keras_list(version="1.0", **changes):
+    return in_order({**keras_weights(), **changes}, version)
+
+
+def from_list(weights, version="1.0", activation="relu", **options):
+    return lambda path: convert.from_keras1(weights, activation, version, **options)
+
+
+def from_file(layer="gate", **layout):
+    def mistake(path):
+        return convert.from_keras1(write_keras(path, **layout), "relu", "1.2", layer=layer)
+
+    return mistake
+
+
+def from_bytes(content, function=convert.from_keras1):
+    def mistake(path):
+        path.write_bytes(content)
+        if function is convert.from_keras1:
+            return function(path, "relu", "1.2", layer="gate")
+        return function(path, "relu")
+
+    return mistake
+
+
+def damaged(change):
+    """A file of Keras, changed by a function of its `h5py.File`."""
+
+    def mistake(path):
+        with h5py.File(write_keras(path, whole={}), "a") as file:
+            change(file)
+        return convert.from_keras1(path, "relu", "1.2", layer="gate")
+
+    return mistake
+
+
+def cut_short(path):
+    path.write_bytes(write_keras(path).read_bytes()[:-2000])
+    return convert.from_keras1(path, "relu", "1.2", layer="gate")
+
+
+def drop_an_array(file):
+    del file["model_weights/gate/gate_b"]
+
+
+def array_becomes_group(file):
+    drop_an_array(file)
+    file.create_group("model_weights/gate/gate_b")
+
+
+def array_never_written(file):
+    drop_an_array(file)
+    file.create_dataset("model_weights/gate/gate_b", (WIDTH,), dtype="float32")
+
+
+def drop_the_names(file):
+    del file["model_weights/gate"].attrs["weight_names"]
+
+
+def config_cut_short(file):
+    file.attrs["model_config"] = noted("relu")[:-5].encode()
+
+
+def from_allennlp(change, **options):
+    def mistake(path):
+        state = allennlp_state(2)
+        change(state)
+        return convert.from_allennlp(state, "relu", **options)
+
+    return mistake
+
+
+def from_elmo(groups):
+    def mistake(path):
+        with h5py.File(path, "w") as file:
+            for name, value in groups.items():
+                file[name] = value
+        return convert.from_elmo(path, "relu")
+
+    return mistake
+
+
+class OnAnotherDevice:
+    """Stands for a PyTorch tensor on a GPU."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.\nUse Tensor.cpu()")
+
+
+NAN = np.where(np.eye(WIDTH), np.nan, 0.0)
+SAY = "`activation` must be the one the layer was trained with"
+NOT_HDF5 = "`weights` must be a whole HDF5 file. Received: '"
+MISTAKES = {
+    # activation and version
+    "no activation": (from_list(keras_list(), activation=None), ValueError, SAY),
+    "no activation, allennlp": (
+        lambda path: convert.from_allennlp(allennlp_state(), None),
+        ValueError,
+        SAY,
+    ),
+    "no activation, ELMo": (lambda path: convert.from_elmo(elmo_state(), None), ValueError, SAY),
+    "no activation, Tacotron": (
+        lambda path: convert.from_tacotron(pytorch_state(), None),
+        ValueError,
+        SAY,
+    ),
+    "activation unknown": (
+        from_list(keras_list(), activation="reluu"),
+        ValueError,
+        "Could not interpret activation function identifier: reluu",
+    ),
+    "activation of another meaning": (
+        lambda path: convert.from_allennlp(allennlp_state(), "leaky_relu"),
+        ValueError,
+        "Keras 3 computes 'leaky_relu' differently. Received: activation='leaky_relu'. Pass one "
+        "that returns keras.ops.leaky_relu(z, 0.01) of its argument z.",
+    ),
+    "version unknown": (
+        from_list(keras_list(), version="1.1"),
+        ValueError,
+        "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
+        "Received: version='1.1'.",
+    ),
+    "version a number": (from_list(keras_list(), version=1.0), ValueError, "version=1.0."),
+    "version a list": (from_list(keras_list(), version=["1.0"]), ValueError, "version=['1.0']."),
+    # lists of Keras
+    "late order as early": (
+        from_list(keras_list("1.2"), version="1.0"),
+        ValueError,
+        "`version` must be '1.2' for weights in the order W, W_carry, b, b_carry. "
+        "Received: version='1.0', whose order is W, b, W_carry, b_carry.",
+    ),
+    "early order as late": (
+        from_list(keras_list("1.0"), version="2.0"),
+        ValueError,
+        "`version` must be '1.0' for weights in the order W, b, W_carry, b_carry. "
+        "Received: version='2.0', whose order is W, W_carry, b, b_carry.",
+    ),
+    "three arrays": (
+        from_list(keras_list()[:3]),
+        ValueError,
+        "`weights` must be the four arrays W, b, W_carry, b_carry, or W and W_carry of a layer "
+        "without biases. Received: 3 arrays.",
+    ),
+    "no array": (from_list([]), ValueError, "Received: 0 arrays."),
+    "a dense layer": (
+        from_list(keras_list()[:2]),
+        ValueError,
+        "`weights[1]` must have shape (6, 6) in a highway layer of width 6, the last axis of "
+        "`weights[0]`. Received: shape=(6,).",
+    ),
+    "one array": (
+        from_list(np.zeros((2, 2))),
+        TypeError,
+        "`weights` must be a list of arrays or the path of an HDF5 file. Received: a ndarray.",
+    ),
+    "a dictionary": (from_list(keras_weights()), TypeError, "Received: a dict."),
+    "another width": (
+        from_list(keras_list(b_carry=np.zeros(5))),
+        ValueError,
+        "`weights[3]` must have shape (6,) in a highway layer of width 6",
+    ),
+    "not square": (
+        from_list(keras_list(W=np.zeros((4, 6)))),
+        ValueError,
+        "`weights[0]` must have shape (6, 6)",
+    ),
+    "empty": (
+        from_list([np.zeros((0, 0)), np.zeros(0)] * 2),
+        ValueError,
+        "`weights[0]` must be the matrix of a highway layer. Received: shape=(0, 0).",
+    ),
+    "NaN": (
+        from_list(keras_list(W_carry=NAN)),
+        ValueError,
+        "`weights[2]` must be finite in float32. Received: 6 of 36 numbers NaN or infinite.",
+    ),
+    "beyond float32": (
+        from_list(keras_list(b=np.full(WIDTH, 1e39))),
+        ValueError,
+        "`weights[1]` must be finite in float32. Received: 6 of 6 numbers NaN or infinite.",
+    ),
+    "text": (
+        from_list(keras_list(b=np.array(["a"] * WIDTH))),
+        TypeError,
+        "`weights[1]` must be an array of real numbers. Received: dtype=<U1.",
+    ),
+    "ragged": (
+        from_list([[[1, 2], [3]], [0, 0], np.eye(2), [0, 0]]),
+        TypeError,
+        "`weights[0]` must be an array. Received: a list that NumPy cannot read.",
+    ),
+    "a layer of a list": (
+        from_list(keras_list(), layer="gate"),
+        ValueError,
+        "`layer` must be None for a list of arrays, which are those of one layer. "
+        "Received: layer='gate'.",
+    ),
+    # files of Keras
+    "no file": (
+        lambda path: convert.from_keras1(path, "relu", "1.2", layer="gate"),
+        FileNotFoundError,
+        "There is no file '",
+    ),
+    "a folder": (
+        lambda path: convert.from_keras1(path.parent, "relu", "1.2", layer="gate"),
+        FileNotFoundError,
+        "There is no file '",
+    ),
+    "not HDF5": (from_bytes(b"PK\x03\x04 a zip"), ValueError, NOT_HDF5),
+    "an empty file": (from_bytes(b""), ValueError, NOT_HDF5),
+    "cut short": (cut_short, ValueError, NOT_HDF5),
+    "an array gone": (damaged(drop_an_array), ValueError, NOT_HDF5),
+    "a group for an array": (damaged(array_becomes_group), ValueError, NOT_HDF5),
+    "an array never written": (damaged(array_never_written), ValueError, NOT_HDF5),
+    "a configuration cut short": (damaged(config_cut_short), ValueError, NOT_HDF5),
+    "names gone": (
+        damaged(drop_the_names),
+        ValueError,
+        "which has none. Received: layer='gate'.",
+    ),
+    "layer unknown": (
+        from_file(layer="gata"),
+        ValueError,
+        "old.h5', which has 'gate'. Received: layer='gata'.",
+    ),
+    "layer not said": (
+        from_file(layer=None),
+        ValueError,
+        "old.h5', which has 'gate'. Received: layer=None.",
+    ),
+    "layer without weights": (from_file(layer="dropout_1"), ValueError, "layer='dropout_1'."),
+    "layer of another kind": (
+        from_file(layer="dense_1"),
+        ValueError,
+        "`layer` must be one Highway layer with the weights W, W_carry, b, b_carry. Received: "
+        "layer='dense_1' with 'dense_1_W', 'dense_1_b'.",
+    ),
+    "a name unknown": (
+        from_file(names="{layer}_{weight}_kernel"),
+        ValueError,
+        "Received: layer='gate' with 'gate_W_kernel', 'gate_W_carry_kernel'",
+    ),
+    "gate first": (
+        from_file(order=("W_carry", "W", "b_carry", "b")),
+        ValueError,
+        "Received: layer='gate' with 'gate_W_carry', 'gate_W', 'gate_b_carry', 'gate_b'.",
+    ),
+    "NaN in a file": (
+        from_file(weights={**keras_weights(), "W": NAN}),
+        ValueError,
+        "`weights['gate_W']` must be finite in float32.",
+    ),
+    # states of allennlp
+    "state a list": (
+        lambda path: convert.from_allennlp([np.ones((6, 3))], "relu"),
+        TypeError,
+        "`state` must be a dictionary from names to arrays. Received: a list.",
+    ),
+    "state a path": (
+        lambda path: convert.from_allennlp("weights.th", "relu"),
+        TypeError,
+        "Received: a str.",
+    ),
+    "state numbered": (
+        lambda path: convert.from_allennlp({0: np.ones((6, 3))}, "relu"),
+        TypeError,
+        "`state` must be a dictionary from names to arrays. Received: a dict.",
+    ),
+    "state empty": (
+        from_allennlp(dict.clear),
+        ValueError,
+        "`state` must hold the weights of highway layers, such as '_layers.0.weight' and nothing "
+        "else. Received: nothing.",
+    ),
+    "a name too many": (
+        from_allennlp(lambda state: state.update(bias=np.zeros(3))),
+        ValueError,
+        "'_layers.0.weight' and nothing else. Received: 'bias'.",
+    ),
+    "a weight unknown": (
+        from_allennlp(lambda state: state.update({"_layers.0.gate": np.zeros(3)})),
+        ValueError,
+        "`state['_layers.0.gate']` must be one of a layer's weights, 'weight', 'bias'. "
+        "Received: 'gate'.",
+    ),
+    "a weight missing": (
+        from_allennlp(lambda state: state.pop("_layers.1.bias")),
+        ValueError,
+        "`state` must hold 'weight', 'bias' of each layer. Received: layer 1 without 'bias'.",
+    ),
+    "a weight twice": (
+        from_allennlp(lambda state: state.update({"layers.1.bias": np.zeros(2 * WIDTH)})),
+        ValueError,
+        "`state` must name each weight once. Received: 'bias' of layer 1 again, as "
+        "'layers.1.bias'.",
+    ),
+    "a layer missing": (
+        from_allennlp(lambda state: [state.pop(f"_layers.0.{w}") for w in ("weight", "bias")]),
+        ValueError,
+        "`state` must number its layers 0, 1, … without a gap. Received: 1.",
+    ),
+    "a number too large": (
+        from_allennlp(lambda state: state.update({f"_layers.{'9' * 5000}.bias": np.zeros(12)})),
+        ValueError,
+        "and nothing else. Received: '_layers.9999",
+    ),
+    "prefix not a string": (
+        from_allennlp(lambda state: None, prefix=None),
+        TypeError,
+        "`prefix` must be a string. Received: prefix=None.",
+    ),
+    "prefix unknown": (
+        from_allennlp(lambda state: None, prefix="encoder."),
+        ValueError,
+        "such as 'encoder._layers.0.weight'.",
+    ),
+    "three parts": (
+        from_allennlp(lambda state: state.update({"_layers.0.weight": np.ones((18, 6))})),
+        ValueError,
+        "`state['_layers.0.weight']` must have shape (12, 6) in a highway layer of width 6",
+    ),
+    "layers of two widths": (
+        from_allennlp(
+            lambda state: state.update(
+                {"_layers.1.weight": np.ones((8, 4)), "_layers.1.bias": np.ones(8)}
+            )
+        ),
+        ValueError,
+        "`state['_layers.1.weight']` must have shape (12, 6)",
+    ),
+    "infinity": (
+        from_allennlp(lambda state: state.update({"_layers.1.bias": np.full(12, np.inf)})),
+        ValueError,
+        "`state['_layers.1.bias']` must be finite in float32. Received: 12 of 12 numbers",
+    ),
+    "a tensor on a GPU": (
+        from_allennlp(lambda state: state.update({"_layers.1.bias": OnAnotherDevice()})),
+        TypeError,
+        "`state['_layers.1.bias']` must be an array. Received: a OnAnotherDevice that NumPy cannot "
+        "read. Pass it as a NumPy array in main memory.",
+    ),
+    # ELMo
+    "no ELMo file": (
+        lambda path: convert.from_elmo(path, "relu"),
+        FileNotFoundError,
+        "There is no file '",
+    ),
+    "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), ValueError, NOT_HDF5),
+    "ELMo without highway layers": (
+        from_elmo({"CNN/W_cnn_0": np.zeros(3), "char_embed": np.zeros(3)}),
+        ValueError,
+        "`weights` must be an ELMo file with highway layers, such as 'CNN_high_0/W_carry'. "
+        "Received: '",
+    ),
+    "an ELMo array for a group": (from_elmo({"CNN_high_0": np.zeros(3)}), ValueError, NOT_HDF5),
+    "ELMo incomplete": (
+        from_elmo({"CNN_high_0/W_carry": np.eye(3), "CNN_high_0/b_carry": np.zeros(3)}),
+        ValueError,
+        "Received: layer 0 without 'W_transform', 'b_transform'.",
+    ),
+    "ELMo a list": (
+        lambda path: convert.from_elmo(list(elmo_state().values()), "relu"),
+        TypeError,
+        "`weights` must be a dictionary from names to arrays. Received: a list.",
+    ),
+    "ELMo of other names": (
+        lambda path: convert.from_elmo({**elmo_state(), "char_embed": np.zeros((3, 2))}, "relu"),
+        ValueError,
+        "'CNN_high_0/W_carry' and nothing else. Received: 'char_embed'.",
+    ),
+    # Tacotron
+    "two frameworks": (
+        lambda path: convert.from_tacotron({**tensorflow_state(), **pytorch_state()}, "relu"),
+        ValueError,
+        "`state` must be of one framework. Received: names of TensorFlow, such as "
+        "'highway_1/H/kernel', and of PyTorch, such as 'highways.0.H.weight'.",
+    ),
+    "layers from 0 in TensorFlow": (
+        lambda path: convert.from_tacotron(
+            square_state("highway_{}/", TENSORFLOW, range(2, 4)), "relu"
+        ),
+        ValueError,
+        "`state` must number its layers 1, 2, … without a gap. Received: 2, 3.",
+    ),
+    "an optimizer's slot": (
+        lambda path: convert.from_tacotron(
+            {**tensorflow_state(), "highway_1/H/kernel/Adam": np.eye(WIDTH)}, "relu"
+        ),
+        ValueError,
+        "`state['highway_1/H/kernel/Adam']` must be one of a layer's weights, 'H/kernel', ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name, tmp_path):
+    mistake, error, text = MISTAKES[name]
+    with pytest.raises(error, match=re.escape(text)) as caught:
+        mistake(tmp_path / "old.h5")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_out_of_reach_is_not_called_damaged(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError(13, "Permission denied")
+
+    path = write_keras(tmp_path / "old.h5")
+    monkeypatch.setattr(h5py, "File", refuse)
+    with pytest.raises(PermissionError):
+        convert.from_keras1(path, "relu", "1.2", layer="gate")
+
+
+@pytest.mark.parametrize("name", convert.__all__)
+def test_docstring_is_complete(name):
+    function = getattr(convert, name)
+    text = inspect.getdoc(function)
+    for part in ("Args:", "Returns:", "Raises:", "Example:", ">>>", "Reference:"):
+        assert part in text
+    for argument in inspect.signature(function).parameters:
+        assert f"    {argument}: " in text

@@ -1,0 +1,61 @@
+"""Figure 1 at the paper's length, in small: candidates, the choice among them, and the final."""
+
+import json
+
+import keras
+import pytest
+
+from highway_keras import paper, tuning
+from highway_keras.cli.command import main
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
+)
+SMALL = {"candidates": 2, "candidate_epochs": 2, "epochs": 3, "limit": 256, "verbose": 0}
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    out = tmp_path_factory.mktemp("searches")
+    tuning.run_searches(
+        [10], ["highway", "plain"], trials=4, epochs=1, dataset="digits", out=out, verbose=0
+    )
+    return out
+
+
+def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path):
+    rows = paper.run_finals(searches, tmp_path, **SMALL)
+    assert [(row["kind"], row["epoch"]) for row in rows] == [
+        (kind, epoch) for kind in ("highway", "plain") for epoch in (1, 2, 3)
+    ]
+    for kind in ("highway", "plain"):
+        folder = tmp_path / f"thin-{kind}-10"
+        chosen = json.loads((folder / "chosen.json").read_text())
+        losses = {}
+        for path in folder.glob("trial-*"):
+            losses[path.name.removeprefix("trial-")] = min(
+                float(line.split(",")[2]) for line in (path / "history.csv").read_text().split()[1:]
+            )
+        assert len(losses) == 2 and chosen == min(losses, key=losses.get)
+        final = json.loads((folder / "final" / "run.json").read_text())
+        trial = json.loads((searches / folder.name / f"trial_{chosen}" / "trial.json").read_text())
+        values = trial["hyperparameters"]["values"]
+        assert final["recipe"]["learning_rate"] == values["learning_rate"]
+        assert final["recipe"]["validation"] == 0.0
+        assert final["model_options"]["activation"] == values["activation"]
+    again = paper.run_finals(searches, tmp_path, **SMALL)
+    assert again == rows
+    assert (tmp_path / "figure1-finals.png").stat().st_size > 0
+
+
+def test_finals_need_searches(tmp_path, capsys):
+    assert main(["reproduce", "figure1", "--preset", "finals", "--out", str(tmp_path / "x")]) == 2
+    assert "--preset finals needs --search FOLDER" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_every_trial_has_a_row(searches, tmp_path):
+    paper.draw_figure1(searches, tmp_path)
+    lines = (tmp_path / "figure1-trials.csv").read_text().splitlines()
+    assert lines[0].startswith("kind,depth,trial,learning_rate,one_minus_momentum,decay,activation")
+    assert len(lines) == 1 + 2 * 4

@@ -1,0 +1,149 @@
+"""The paper's statements on depth, gradients and starts, measured on small networks."""
+
+import csv
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import data, models
+from highway_keras.cli import command as cli
+from highway_keras.paper import gradient_norms, provenance, zero_mean_starts
+from highway_keras.tuning import HighwayHyperModel
+from highway_keras.tuning.weights import assign, draw
+
+
+@pytest.fixture
+def noise(monkeypatch):
+    """Ten kinds of noise in place of MNIST."""
+
+    def load(name, data_dir=None, validation=0.1, limit=None):
+        assert (name, validation) == ("mnist", 0.0)
+        y = np.arange(limit) % 10
+        x = np.random.default_rng(0).integers(0, 100, (limit, 28, 28, 1)).astype("uint8")
+        return data.Dataset("mnist", x, y, x[:0], y[:0], x[:0], y[:0], tuple("0123456789"))
+
+    monkeypatch.setattr(data, "load", load)
+
+
+def small_images(n=60):
+    rng = np.random.default_rng(1)
+    return rng.random((n, 8, 8, 1), "float32"), np.arange(n) % 10
+
+
+@pytest.mark.parametrize("kind", gradient_norms.KINDS)
+@pytest.mark.parametrize("activation", gradient_norms.LINES)
+def test_gradient_norms_are_those_of_the_keras_network(kind, activation):
+    x, y = small_images()
+    found = gradient_norms.gradient_norms(kind, 4, x, y, scale=1.5, seeds=2)[activation]
+    hypermodel = HighwayHyperModel(4, kind, (8, 8, 1))
+    bias = -math.log(4)
+    for seed, norms in enumerate(found):
+        weights = draw(hypermodel, {"activation": activation, "transform_bias": bias}, [seed])
+        for key in ("first_kernel", "kernel"):
+            weights[key][..., : hypermodel.units] *= 1.5
+        model = models.thin_mlp(
+            4, kind, activation=activation, input_shape=(8, 8, 1), implementation="layers"
+        )
+        assign_chain(model, weights)
+        layers = [layer for layer in model.layers if layer.weights][1:-1]
+        before = [np.asarray(layer.kernel) for layer in layers]
+        model.compile(keras.optimizers.SGD(1.0), "sparse_categorical_crossentropy")
+        model.train_on_batch(x, y)
+        expected = [
+            np.linalg.norm(kernel - np.asarray(layer.kernel))
+            for kernel, layer in zip(before, layers, strict=True)
+        ]
+        np.testing.assert_allclose(norms, expected, rtol=1e-3)
+
+
+def assign_chain(model, weights):
+    """As `assign`, which wants a stack of highway layers, for a chain of them."""
+    layers = [layer for layer in model.layers if layer.weights]
+    if not hasattr(layers[1], "transform_kernel"):
+        assign(model, weights)
+        return
+    layers[0].set_weights([weights["first_kernel"], weights["first_bias"][0]])
+    layers[-1].set_weights([weights["top_kernel"][0], weights["top_bias"][0]])
+    for layer, kernel, bias in zip(layers[1:-1], weights["kernel"], weights["bias"], strict=True):
+        layer.kernel.assign(kernel[:, :50])
+        layer.transform_kernel.assign(kernel[:, 50:])
+        layer.bias.assign(bias[:50])
+        layer.transform_bias.assign(bias[50:])
+
+
+def test_a_highway_networks_gradient_depends_little_on_the_start_of_h():
+    x, y = small_images()
+    spread = {}
+    for kind in ("highway", "plain"):
+        found = [
+            gradient_norms.gradient_norms(kind, 30, x, y, scale, 2)["tanh"] for scale in (0.5, 1, 2)
+        ]
+        assert np.shape(found) == (3, 2, 29)
+        spread[kind] = np.max(found) / np.min(found)
+    assert spread["highway"] < 10 and spread["plain"] > 1e6
+
+
+@pytest.mark.parametrize("start", zero_mean_starts.STARTS)
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_starts_have_mean_zero_and_the_deviation_asked_for(start, scale):
+    kernels = zero_mean_starts.draw_start(start, scale, (3, 80, 50), np.random.default_rng(0))
+    assert kernels.shape == (3, 80, 50) and kernels.dtype == "float32"
+    assert abs(kernels.mean()) < 0.03 * kernels.std()
+    assert kernels.std() == pytest.approx(scale / np.sqrt(80), rel=0.02)
+    spread = np.abs(kernels).max() / kernels.std()
+    assert (spread <= np.sqrt(3) * 1.02) == (start == "uniform")
+    products = np.swapaxes(kernels, 1, 2) @ kernels / scale**2
+    assert np.allclose(products, np.eye(50), atol=1e-5) == (start == "orthogonal")
+    assert len({kernel.tobytes() for kernel in kernels}) == 3
+
+
+def test_the_best_rate_of_each_start_is_reported():
+    x, y = small_images()
+    x += 0.1 * y[:, None, None, None]
+    one, three = (
+        zero_mean_starts.train_from_starts("highway", 5, x, y, 2, 20, rates=rates)
+        for rates in ((0.01,), (1e-6, 0.01, 1e9))
+    )
+    assert len(one) == len({case[:4] for case in one}) == 2 * 3 * 3 * 2
+    assert {case[4] for case in three} == {0.01}
+    for alone, best in zip(one, three, strict=True):
+        assert alone[:4] == best[:4] and best[5] == pytest.approx(alone[5], rel=1e-4)
+
+
+def test_a_start_from_which_every_training_diverges_has_no_rate():
+    x, y = small_images()
+    x = np.concatenate([x, x], axis=-1)  # a plain network of 71 units wants as many inputs
+    found = zero_mean_starts.train_from_starts("plain", 3, x, y, 2, 20, rates=(1e30,))
+    assert {case[3:] for case in found if case[0] == "relu"} == {("", "", math.inf)}
+
+
+@pytest.mark.parametrize(("activation", "gain"), [("tanh", 1), ("relu", 2)])
+def test_starts_reach_the_kernels_of_h_alone(activation, gain):
+    hypermodel = HighwayHyperModel(5, "highway", (8, 8, 1))
+    values = {"activation": activation, "transform_bias": -2.0}
+    weights = zero_mean_starts._weights(hypermodel, values, "normal", 2.0, 3)
+    normalized = draw(hypermodel, values, [3])
+    changed = {key for key in weights if not np.array_equal(weights[key], normalized[key])}
+    assert changed == {"first_kernel", "kernel"}
+    np.testing.assert_array_equal(weights["kernel"][..., 50:], normalized["kernel"][..., 50:])
+    assert weights["kernel"][..., :50].std() == pytest.approx(2 * np.sqrt(gain / 50), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "rows"),
+    [
+        ("gradients --limit 40", "gradient-norms.csv", 3 * 4 * 3 * 2),
+        ("starts --depth 3 --limit 40 --epochs 1", "starts.csv", 36 + 18),
+    ],
+)
+def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):
+    assert cli.main(["reproduce", *command.split(), "--out", str(tmp_path)]) == 0
+    with (tmp_path / file).open() as lines:
+        found = list(csv.DictReader(lines))
+    assert len(found) == rows
+    for row in found:
+        assert row["images"] == "40" and all(row[key] for key in provenance.COLUMNS[:2])
+        assert f"reproduce {command}".startswith(row["command"])
+    assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")

@@ -1,0 +1,227 @@
+"""A batch in shares against the same batch in one piece."""
+
+import keras
+import numpy as np
+import pytest
+from harness import array, standard_normal
+from keras import ops
+from test_depth_loop import KINDS, WIDTH, assert_equal, value_and_gradients, weighted, weights
+
+from highway_keras import HighwayStack
+from highway_keras.backends.current import shim
+from highway_keras.depth_loop import scan, shares
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="only TensorFlow runs loops side by side"
+)
+CORES = 3
+
+
+@pytest.fixture(autouse=True)
+def three_cores_and_small_shares(monkeypatch):
+    threads = "get_inter_op_parallelism_threads"
+    monkeypatch.setattr(f"tensorflow.config.threading.{threads}", lambda: CORES)
+    monkeypatch.setattr(shares, "ROWS", 2)
+
+
+def graph_of(f, *specs, **options):
+    import tensorflow as tf
+
+    specs = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s.shape, s.dtype) for s in specs]
+    return tf.function(f, autograph=False, **options).get_concrete_function(*specs)
+
+
+def loops_in(function):
+    """The names of the compiled loops that a graph calls."""
+    nodes = function.graph.as_graph_def().node
+    return [n.attr["f"].func.name for n in nodes if n.op.endswith("PartitionedCall")]
+
+
+def in_a_graph(unknown=()):
+    """For `value_and_gradients`: traces what it runs, with those sizes of the input unknown."""
+
+    def wrap(run):
+        def call(x, *others):
+            import tensorflow as tf
+
+            shape = [None if axis in unknown else n for axis, n in enumerate(x.shape)]
+            return graph_of(run, tf.TensorSpec(shape, x.dtype), *others)(x, *others)
+
+        return call
+
+    return wrap
+
+
+def check_exact(loss, arrays, monkeypatch, tolerance=1e-6, unknown=()):
+    """In shares as in one piece."""
+    found = value_and_gradients(loss, arrays, in_a_graph(unknown))
+    with monkeypatch.context() as patch:
+        patch.setattr(shim, "side_by_side", lambda: 1)
+        expected = value_and_gradients(loss, arrays, in_a_graph(unknown))
+    assert_equal(found, expected, tolerance)
+
+
+TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
+BATCHES = {"even": (9,), "two": (5,), "one": (3,), "sequences": (5, 3), "no axis": ()}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_does_not_divide(kind, dtype, monkeypatch):
+    def loss(*a):
+        return weighted(scan(*a, **KINDS[kind]))
+
+    arrays = weights(4, kind, batch=(11,), dtype=dtype)
+    check_exact(loss, arrays, monkeypatch, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_other_batches(batch, monkeypatch):
+    def loss(*a):
+        return weighted(scan(*a))
+
+    arrays = weights(4, "coupled", batch=batch, dtype="float64")
+    check_exact(loss, arrays, monkeypatch, TOLERANCE["float64"])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8])
+def test_a_batch_of_unknown_size(rows, monkeypatch):
+    def loss(*a):
+        y = scan(*a)
+        return ops.sum(ops.sin(y) * y)
+
+    arrays = weights(4, "coupled", batch=(rows,))
+    check_exact(loss, arrays, monkeypatch, unknown=[0])
+
+
+def test_an_empty_batch():
+    arrays = weights(4, "coupled", batch=(0,))
+    found = value_and_gradients(lambda *a: ops.sum(scan(*a)), arrays, in_a_graph([0]))
+    for value, shape_of in zip(found, (np.zeros(()), *arrays), strict=True):
+        np.testing.assert_array_equal(value, np.zeros_like(shape_of))
+
+
+@pytest.mark.parametrize("unknown", [[], [0], [0, 1]])
+@pytest.mark.parametrize("rematerialize", [False, True])
+def test_sequence_and_gates(rematerialize, unknown, monkeypatch):
+    options = {"return_sequence": True, "return_gate": True, "rematerialize": rematerialize}
+
+    def loss(*a):
+        outputs, gates = scan(*a, activation="tanh", carry="learned", **options)
+        return ops.sum(ops.sin(outputs) * outputs) + ops.sum(gates * gates)
+
+    check_exact(loss, weights(4, "learned", batch=(5, 3)), monkeypatch, unknown=unknown)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_mixed_precision(dtype, monkeypatch):
+    def loss(x, kernel, bias):
+        y = scan(ops.cast(x, dtype), kernel, bias, activation="tanh")
+        assert keras.backend.standardize_dtype(y.dtype) == dtype
+        return weighted(ops.cast(y, "float32"))
+
+    # A gradient is the sum of three, each rounded to the dtype.
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    check_exact(loss, weights(4, "coupled", batch=(11,)), monkeypatch, tolerance)
+
+
+def test_the_rows_that_fill_a_share_leave_no_trace(monkeypatch):
+    """Rows of zeros would: with this activation and these biases their gradients are NaN."""
+
+    def normalized(z):
+        return z / ops.norm(z, axis=-1, keepdims=True)
+
+    x, kernel, bias = weights(4, "plain", batch=(11,))
+    options = {"kind": "plain", "activation": normalized}
+    check_exact(lambda *a: weighted(scan(*a, **options)), [x, kernel, 0 * bias], monkeypatch)
+
+
+SHAPES = {
+    (9, WIDTH): 3,
+    (11, WIDTH): 3,
+    (5, WIDTH): 2,
+    (3, WIDTH): 1,
+    (WIDTH,): 1,
+    (5, 3, WIDTH): 3,
+    (None, WIDTH): 3,
+    (None, 3, WIDTH): 3,
+}
+
+
+@pytest.mark.parametrize("shape, count", SHAPES.items(), ids=map(str, SHAPES))
+def test_a_loop_for_each_share_and_one_program_for_all(shape, count):
+    import tensorflow as tf
+
+    _, kernel, bias = weights(4, "coupled")
+
+    def run(*tensors):
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            y = scan(*tensors)
+        return y, *tape.gradient(y, tensors)
+
+    function = graph_of(run, tf.TensorSpec(shape, "float32"), kernel, bias)
+    assert function.structured_outputs[0].shape.as_list() == list(shape)
+    names = loops_in(function)
+    assert len(names) == 2 * count
+    assert len(set(names)) == 2  # forward and backward, each compiled for one shape
+
+
+def test_one_share_where_loops_do_not_run_side_by_side(monkeypatch):
+    import tensorflow as tf
+
+    arrays = weights(4, "coupled", batch=(9,))
+    trials = weights(4, "coupled", lead=(2,), batch=(9,))
+    assert len(loops_in(graph_of(scan, *arrays))) == CORES
+    assert len(loops_in(graph_of(scan, *trials))) == 1  # cohorts run side by side already
+    assert len(loops_in(graph_of(scan, *arrays, jit_compile=True))) == 1
+    assert shim.side_by_side() == 1  # eagerly
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU
+
+
+def test_as_many_as_tensorflow_has_threads(monkeypatch):
+    import tensorflow as tf
+
+    def count():
+        found = []
+        graph_of(lambda x: found.append(shim.side_by_side()) or x, tf.TensorSpec([]))
+        return found[0]
+
+    assert count() == CORES
+    monkeypatch.setattr(tf.config.threading, "get_inter_op_parallelism_threads", lambda: 0)
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "5")
+    assert count() == 5
+    monkeypatch.delenv("TF_NUM_INTEROP_THREADS")
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 3}, raising=False)
+    assert count() == 2
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_fit(jit_compile, monkeypatch):
+    """Whole batches and a smaller last one, masked sequences, gates as an output."""
+    x = standard_normal((21, 4, 6))
+    x[::3, 2:] = 0
+
+    def fit():
+        keras.utils.set_random_seed(0)
+        inputs = keras.Input((None, 6))
+        masked = keras.layers.Masking()(inputs)
+        outputs, gates = HighwayStack(5, activation="tanh")(masked, return_gate=True)
+        model = keras.Model(inputs, [outputs, ops.mean(gates, axis=0)])
+        model.compile(keras.optimizers.SGD(0.1, 0.9), ["mse", "mse"], jit_compile=jit_compile)
+        losses = model.fit(x, [-x, x], 9, epochs=2, shuffle=False, verbose=0).history["loss"]
+        return losses, *model.get_weights(), *model.predict(x, 9, verbose=0)
+
+    found = fit()
+    monkeypatch.setattr(shim, "side_by_side", lambda: 1)
+    for one, other in zip(found, fit(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_eager_calls():
+    stack, x = HighwayStack(5, activation="tanh"), standard_normal((11, 6))
+    eager = array(stack(x))
+    function = graph_of(stack, x)
+    assert len(loops_in(function)) == CORES
+    np.testing.assert_allclose(array(function(x)), eager, atol=1e-6)

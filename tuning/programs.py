@@ -1,0 +1,104 @@
+"""The compiled programs of a population: an epoch of training, one of measuring, keeping the best.
+
+A tensor of weights has the trial axis K second, after depth (or after the inputs of the first
+layer, whose product for all trials is then one matrix product).
+"""
+
+import functools
+
+from keras import ops
+
+from highway_keras.backends.current import shim
+from highway_keras.depth_loop import scan
+
+
+@functools.cache
+def programs(kind):
+    """Return the programs of a kind of network, made once: new functions would compile anew."""
+    train, measure = functools.partial(_train, kind), functools.partial(_measure, kind)
+    made = {"train": train, "measure": measure, "keep": _keep}
+    return {name: shim.compiled(program) for name, program in made.items()}
+
+
+def _train(kind, state, settings, x, y, indices, counted):
+    """Return the state after an epoch, and the sums of `_batch_sums` over it."""
+
+    def step(carry, index, counted):
+        state, sums = carry
+        batch = ops.take(x, index, axis=0), ops.take(y, index, axis=0), counted
+
+        def total_loss(weights):  # of all trials: its gradients are those of each trial's loss
+            found = _batch_sums(kind, weights, settings, *batch)
+            return ops.sum(found[0]) / ops.sum(counted), found
+
+        found, gradients = shim.gradients(total_loss, state["weights"])
+        state = _descend(state, gradients, found[0], settings)
+        return state, _added(sums, found)
+
+    zeros = ops.zeros_like(state["alive"])
+    return shim.fold(step, (state, (zeros, zeros)), (indices, counted))
+
+
+def _measure(kind, weights, settings, x, y, indices, counted):
+    """Return the sums of `_batch_sums` over all images."""
+
+    def step(sums, index, counted):
+        batch = ops.take(x, index, axis=0), ops.take(y, index, axis=0), counted
+        return _added(sums, _batch_sums(kind, weights, settings, *batch))
+
+    zeros = ops.zeros_like(settings["relu"])
+    return shim.fold(step, (zeros, zeros), (indices, counted))
+
+
+def _keep(best, weights, improved):
+    """Return the best weights, those of the trials in the mask `improved` replaced."""
+    return {
+        key: ops.where(_by_trial(improved, best[key]) > 0, weights[key], best[key]) for key in best
+    }
+
+
+def _batch_sums(kind, weights, settings, x, y, counted):
+    """Return cross-entropy and number of hits of every trial, summed over a batch."""
+    scores = _logits(kind, weights, settings, x)
+    labels = ops.one_hot(y, scores.shape[-1])
+    losses = -ops.sum(labels * ops.log_softmax(scores), axis=-1)
+    hits = ops.cast(ops.argmax(scores, axis=-1), "int32") == y
+    return (
+        ops.sum(losses * counted, axis=-1),
+        ops.sum(ops.cast(hits, "float32") * counted, axis=-1),
+    )
+
+
+def _logits(kind, weights, settings, x):
+    """Return the class scores `(K, batch, classes)` of one batch `(batch, inputs)`."""
+    relu = settings["relu"][:, None, None]
+    kernel = weights["first_kernel"]
+    z = ops.matmul(x, ops.reshape(kernel, (kernel.shape[0], -1)))
+    z = ops.reshape(z, (-1, *kernel.shape[1:])) + weights["first_bias"]
+    z = ops.transpose(z, (1, 0, 2))
+    h = ops.where(relu > 0, ops.relu(z), ops.tanh(z))
+    h = scan(h, weights["kernel"], weights["bias"], activation=relu, kind=kind)
+    return ops.matmul(h, weights["top_kernel"][0]) + weights["top_bias"][0][:, None]
+
+
+def _descend(state, gradients, losses, settings):
+    """Take one step of SGD with momentum: v = momentum * v - rate * gradient; w = w + v."""
+    alive = state["alive"] * ops.cast(ops.isfinite(losses), "float32")
+    weights, velocity = {}, {}
+    for key, weight in state["weights"].items():
+        momentum, rate, lives = (
+            _by_trial(v, weight) for v in (settings["momentum"], settings["rate"], alive)
+        )
+        velocity[key] = momentum * state["velocity"][key] - rate * gradients[key]
+        # The velocity of a trial that has stopped may be infinite or NaN, so choose, not multiply.
+        weights[key] = weight + ops.where(lives > 0, velocity[key], 0)
+    return {"weights": weights, "velocity": velocity, "alive": alive}
+
+
+def _added(sums, found):
+    return tuple(a + b for a, b in zip(sums, found, strict=True))
+
+
+def _by_trial(values, weight):
+    """Return values `(K,)` in a shape that acts along the trial axis of a weight."""
+    return ops.reshape(values, (1, -1) + (1,) * (len(weight.shape) - 2))
