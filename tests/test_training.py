@@ -459,7 +459,7 @@ def test_everything_at_once_without_held_out_images(tmp_path):
 def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
     for resume in (False, True):
         with pytest.raises(
-            training.TrainingDiverged, match=r"A lower `learning_rate` helps. Received: .*=1e\+30"
+            training.TrainingDiverged, match=r"A lower `learning_rate` helps.* Received: .*=1e\+30"
         ):
             small_fit(
                 tmp_path / "run",

@@ -28,6 +28,7 @@ def write_search(folder, kind, depth, trials):
     for number, (losses, bias) in enumerate(trials):
         points = [{"value": [loss], "step": step} for step, loss in enumerate(losses or [])]
         state = {
+            "trial_id": f"{number:03}",
             "status": "COMPLETED" if losses else "FAILED",
             "score": min(losses) if losses else None,
             "hyperparameters": {"values": {"transform_bias": bias}},
