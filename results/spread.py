@@ -4,13 +4,13 @@ import statistics
 
 
 def summarize(rows):
-    """Puts together the runs of a network by one recipe, epochs and number of images.
+    """Put together the runs of a network that share recipe, epochs and number of images.
 
     Args:
         rows: A row a run, with those keys and `test_accuracy`.
 
     Returns:
-        A dictionary for each, with `n`, and `best`, `mean` and `std` in percent; the standard
+        A dictionary for each group, with `n`, and `best`, `mean` and `std` in percent; the standard
         deviation of a single run is 0.
     """
     groups = {}
@@ -27,7 +27,7 @@ def summarize(rows):
 
 
 def spread(percent):
-    """`n`, `best`, `mean` and `std` of several runs; the last is 0 for a single one."""
+    """Return `n`, `best`, `mean` and `std` of several runs; `std` of a single one is 0."""
     return {
         "n": len(percent),
         "best": max(percent),
@@ -37,7 +37,7 @@ def spread(percent):
 
 
 def text(row):
-    """A row with `n`, `best`, `mean` and `std` as the paper writes it: "best (mean ± std)"."""
+    """Return a row of `n`, `best`, `mean` and `std` as in the paper: "best (mean ± std)"."""
     if int(row["n"]) == 1:
         return f"{float(row['best']):.2f}"
     return f"{float(row['best']):.2f} ({float(row['mean']):.2f} ± {float(row['std']):.2f})"

@@ -6,8 +6,8 @@ import warnings
 
 
 def import_backend():
-    """Imports Keras without the lines that TensorFlow's libraries print while they load."""
-    warnings.simplefilter("ignore")  # meant for who writes Python
+    """Import Keras without the lines that TensorFlow's libraries print while they load."""
+    warnings.simplefilter("ignore")  # meant for those who write Python
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with silent_libraries():
         import highway_keras
@@ -18,7 +18,7 @@ def import_backend():
 
 @contextlib.contextmanager
 def silent_libraries():
-    """Drops what native libraries write to the descriptor of stderr."""
+    """Drop what native libraries write to the descriptor of stderr."""
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

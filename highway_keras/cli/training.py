@@ -11,6 +11,7 @@ from highway_keras.cli.shared import (
     add_limit,
     add_seed,
 )
+from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
 def add_commands(commands):
@@ -28,16 +29,16 @@ def add_commands(commands):
     )
     add_limit(command)
     add_seed(command)
-    command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    command.add_argument(
+        "--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"
+    )
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
 
 
 def _add_recipe(command):
-    from highway_keras.training.recipes import RECIPES
-
-    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: its own)")
+    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: the network's own)")
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
@@ -62,17 +63,15 @@ def _pair(text):
 
 
 def _fit(options):
+    recipe = _recipe(options)  # first: a mistake in it needs no backend
     import_backend()
     from highway_keras import training
 
-    recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate")
-    overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,
         options.runs,
         dataset=options.dataset,
-        recipe=recipe.override(**{**dict(options.set), **overrides}),
+        recipe=recipe,
         out=options.out,
         resume=options.resume,
         seed=options.seed,
@@ -87,3 +86,10 @@ def _fit(options):
     if len(runs) > 1:
         accuracies = training.summary([result.test_accuracy for result in runs])
         print(f"{len(runs)} runs, best (mean ± std): {accuracies} %")
+
+
+def _recipe(options):
+    recipe = choose_recipe(options.recipe, options.model, options.dataset)
+    named = ("epochs", "batch_size", "learning_rate")
+    flags = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
+    return recipe.override(**{**dict(options.set), **flags})
