@@ -11,7 +11,7 @@ CLASSIFIER = "predictions"
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class CaffeSGD(keras.optimizers.SGD):
-    """SGD with momentum, an L2 penalty in the gradient, and its own pace for biases.
+    """SGD with momentum, an L2 penalty in the gradient, and another learning rate for biases.
 
     ```
     gradient *= min(1, clip_norm / norm)   of all gradients together, where it is given
@@ -64,7 +64,7 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def build(self, variables):
         super().build(variables)
-        self._paces = [self._pace(variable.path) for variable in variables]
+        self._factors = [self._rate_and_l2(variable.path) for variable in variables]
 
     def apply(self, grads, trainable_variables=None):
         if self.clip_norm is not None:
@@ -72,13 +72,13 @@ class CaffeSGD(keras.optimizers.SGD):
         return super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        rate, l2 = self._paces[self._get_variable_index(variable)]
+        rate, l2 = self._factors[self._get_variable_index(variable)]
         if l2:
             gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
         super().update_step(gradient, variable, learning_rate * rate)
 
-    def _pace(self, path):
-        """The factor on the learning rate and the penalty for the weight of that path."""
+    def _rate_and_l2(self, path):
+        """Return the factor on the learning rate, and the penalty, of the weight at `path`."""
         *_, layer, weight = ("", *path.split("/"))
         if weight.endswith("bias"):
             return self.bias_rate, 0.0
@@ -86,8 +86,7 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def get_config(self):
         names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
-        own = {name: getattr(self, name) for name in names}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def _clipped(gradients, most):

@@ -1,13 +1,13 @@
 """Training curves as a picture."""
 
-from highway_keras.files import replacing
+from highway_keras.files import write_figure
 
-# Okabe and Ito's colours, told apart by colour-blind eyes too.
+# Okabe and Ito's colours, which colour-blind eyes tell apart, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def plot_curves(curves, path, title, label="training loss (nats)"):
-    """Draws losses by epoch on a logarithmic axis.
+    """Draw losses by epoch on a logarithmic axis.
 
     Args:
         curves: Dictionary of names to sequences of losses, one an epoch.
@@ -25,5 +25,4 @@ def plot_curves(curves, path, title, label="training loss (nats)"):
     axes.grid(which="both", alpha=0.25)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)

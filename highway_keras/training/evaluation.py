@@ -20,13 +20,13 @@ def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
 
 
 def evaluate(model, images):
-    """Cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`."""
+    """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`."""
     if not model.compiled:
         compile_classifier(model)
-    results = model.evaluate(images.x_test, images.y_test, EVALUATION_BATCH, verbose=0)
-    return tuple(float(value) for value in results)
+    measured = model.evaluate(images.x_test, images.y_test, EVALUATION_BATCH, verbose=0)
+    return tuple(float(value) for value in measured)
 
 
 def summary(accuracies):
-    """The paper's way to state several runs, in percent: "best (mean ± std)"."""
+    """Return the accuracies of several runs as the paper states them: "best (mean ± std)" in %."""
     return results.text(results.spread([100 * accuracy for accuracy in accuracies]))

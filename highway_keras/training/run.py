@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from highway_keras import data
+from highway_keras.files import replacing
 from highway_keras.training.batches import plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve
 from highway_keras.training.curves import plot_curves
@@ -16,7 +17,7 @@ from highway_keras.training.optimizer import from_recipe
 
 
 class TrainingDiverged(RuntimeError):
-    """The training loss left the finite numbers."""
+    """A training loss that is no longer finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Result:
     Attributes:
         folder: Its `RunFolder`.
         history: Metrics by epoch, a list of dictionaries.
-        test_accuracy: Share of test images that `best.keras` classifies rightly.
+        test_accuracy: Share of the test images that `best.keras` classifies correctly.
         test_loss: Its cross-entropy on the test images, in nats.
-        best_epoch: The epoch (from 1) that `best.keras` is of: the one with the highest accuracy
-            on held-out images, or the last one if none were held out.
+        best_epoch: The epoch (from 1) of `best.keras`: the one with the highest accuracy on
+            held-out images, or the last one if none were held out.
         seconds: Duration of the training since it was started or resumed.
     """
 
@@ -52,34 +53,38 @@ class Run:
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
         engine: The `Engine` in whose scope the network was built.
-        test_curve: Whether to record the test images' loss and accuracy after every epoch, too.
+        test_curve: Whether to record loss and accuracy on the test images after every epoch.
     """
 
     def __init__(self, network, images, recipe, folder, seed, verbose, engine, test_curve=False):
-        self.test_curve = test_curve
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
-        _scale_dropout(network, recipe.dropout)
-        self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        self.test_curve = test_curve
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
-        steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
-        self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, network], name=network.name)
-        )
-        with engine.scope():
-            augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-        # A model of its own even without augmentation: see `replica_steps`.
-        self.trainee = (
+        _scale_dropout(network, recipe.dropout)
+        self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        # What is saved: the network behind its preprocessing, sharing the weights that are trained.
+        complete = keras.Sequential([self.preprocess, network], name=network.name)
+        self.complete = compile_classifier(complete)
+        per_call = engine.stepping.steps_per_execution(self.steps, planned)
+        self.trainee = self._build_trainee(network, per_call)
+
+    def _build_trainee(self, network, steps_per_execution):
+        with self.engine.scope():
+            augment = data.augmenter(self.recipe.augmentation, self.images.input_shape, self.seed)
+        # Never `network` itself, which was built within the scope: see `replica_steps`.
+        trainee = (
             keras.Sequential([augment, network])
             if augment
             else keras.Model(network.inputs, network.outputs)
         )
-        with engine.scope():
-            optimizer = from_recipe(recipe, self.steps)
-            compile_classifier(self.trainee, optimizer, steps_per_execution)
+        with self.engine.scope():
+            optimizer = from_recipe(self.recipe, self.steps)
+            return compile_classifier(trainee, optimizer, steps_per_execution)
 
     def train(self):
+        """Train from the first or the last saved epoch to the last; return a `Result`."""
         with self.engine.scope():
             first = self._restore()
         started = time.perf_counter()
@@ -95,7 +100,7 @@ class Run:
         return self._finish(rows, seconds)
 
     def _restore(self):
-        """Loads the saved state if there is one; returns the epoch to go on from."""
+        """Load the saved state if there is one; return the epoch to continue with."""
         self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
             self.folder.keep_history(0)
@@ -112,17 +117,14 @@ class Run:
         return epoch
 
     def _fit(self, first):
-        images, engine = self.images, self.engine
-        x = self.preprocess.predict(images.x_train, batch_size=EVALUATION_BATCH, verbose=0)
-        held_out = None
-        if len(images.x_val):
-            x_val = self.preprocess.predict(images.x_val, verbose=0)
-            held_out = engine.equal_shares(x_val, images.y_val)
+        engine, labels = self.engine, self.images.y_train
+        x = self.preprocess.predict(self.images.x_train, EVALUATION_BATCH, verbose=0)
+        held_out = self._held_out()
         plan = self.steps, self.batch_size, self.seed, first
         with engine.scope():
-            engine.stepping.take_over(self.trainee, x, images.y_train, plan, engine.replicas)
+            engine.stepping.take_over(self.trainee, x, labels, plan, engine.replicas)
             self.trainee.fit(
-                engine.stepping.batches(x, images.y_train, *plan),
+                engine.stepping.batches(x, labels, *plan),
                 steps_per_epoch=self.steps,
                 shuffle=False,
                 epochs=self.recipe.epochs,
@@ -132,6 +134,13 @@ class Run:
                 verbose=self.verbose,
                 callbacks=self._callbacks("val_accuracy" if held_out else None),
             )
+
+    def _held_out(self):
+        """Return the preprocessed images that are held out, and their labels; or `None`."""
+        if not len(self.images.x_val):
+            return None
+        x = self.preprocess.predict(self.images.x_val, verbose=0)
+        return self.engine.equal_shares(x, self.images.y_val)
 
     def _callbacks(self, monitor):
         best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
@@ -145,10 +154,12 @@ class Run:
         ]
 
     def _finish(self, rows, seconds):
-        # Compiled anew: a run may have begun with a backend that takes many steps a call.
+        # Not compiled as it was saved: the run may have begun with another backend, which takes
+        # more steps a call than this one can.
         chosen = keras.models.load_model(self.folder.best, compile=False)
         loss, accuracy = evaluate(chosen, self.images)
-        self.complete.save(self.folder.final)
+        with replacing(self.folder.final) as temporary:
+            self.complete.save(temporary)
         self._draw(rows)
         best_epoch = len(rows)
         if len(self.images.x_val):
