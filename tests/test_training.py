@@ -474,7 +474,7 @@ def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
 
 def test_a_run_is_not_overwritten(run):
     before = run.folder.settings.read_bytes()
-    with pytest.raises(ValueError, match=r"`out` already holds a run.*--resume .* another folder"):
+    with pytest.raises(ValueError, match=r"`out` already holds a run.* Pass resume=True"):
         small_fit(run.folder.path)
     assert run.folder.settings.read_bytes() == before
 

@@ -96,7 +96,7 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
 
 
 def test_a_folder_without_searches_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="`search` must be a folder that `highway-keras search"):
+    with pytest.raises(ValueError, match="`searches` must be a folder that `run_searches` left"):
         paper.draw_figure1(tmp_path, tmp_path / "drawn")
 
 

@@ -13,6 +13,7 @@ from highway_keras.cli.shared import (
     add_limit,
     add_seed,
 )
+from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
 def add_commands(commands):
@@ -30,7 +31,9 @@ def add_commands(commands):
     )
     add_limit(command)
     add_seed(command)
-    command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    command.add_argument(
+        "--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"
+    )
     add_jobs(command)
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
@@ -38,9 +41,7 @@ def add_commands(commands):
 
 
 def _add_recipe(command):
-    from highway_keras.training.recipes import RECIPES
-
-    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: its own)")
+    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: the network's own)")
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
@@ -66,18 +67,16 @@ def _pair(text):
 
 
 def _fit(options):
+    recipe = _recipe(options)  # first: a mistake in it needs no backend
     import_backend()
     from highway_keras import training
 
-    recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
-    overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,
         options.runs,
         jobs=options.jobs,
         dataset=options.dataset,
-        recipe=recipe.override(**{**dict(options.set), **overrides}),
+        recipe=recipe,
         out=options.out,
         resume=options.resume,
         seed=options.seed,
@@ -92,3 +91,10 @@ def _fit(options):
     if len(runs) > 1:
         accuracies = training.summary([result.test_accuracy for result in runs])
         print(f"{len(runs)} runs, best (mean ± std): {accuracies} %")
+
+
+def _recipe(options):
+    recipe = choose_recipe(options.recipe, options.model, options.dataset)
+    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
+    flags = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
+    return recipe.override(**{**dict(options.set), **flags})

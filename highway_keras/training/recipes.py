@@ -21,7 +21,7 @@ class Recipe:
     """Everything that decides how a network is trained, apart from its data and its seed.
 
     Attributes:
-        name: Name in `RECIPES`.
+        name: Its name in `RECIPES`.
         source: Where the numbers come from.
         epochs: Passes over the training slice.
         batch_size: Images a step.
@@ -291,11 +291,11 @@ def choose_recipe(recipe, model, dataset=None):
 
 
 def deciding(stored):
-    """Return what of a recipe decides the training, as it reads in `run.json`.
+    """Return the attributes of a recipe that decide the training, as they read in `run.json`.
 
     Args:
-        stored: A recipe from `run.json`. An attribute that came later has its default; an empty
-            dictionary stands for no recipe.
+        stored: A recipe from `run.json`. What it lacks, since recipes did not have it yet, takes
+            its default; an empty dictionary is no recipe.
     """
     if not stored:
         return {}

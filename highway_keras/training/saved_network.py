@@ -1,4 +1,4 @@
-"""A network that `fit` saved or the zoo has: loading it safely, measuring it, and asking it."""
+"""A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
 import pathlib
 
@@ -15,7 +15,7 @@ from highway_keras.training.folder import RunFolder
 class SavedNetwork:
     """A `.keras` file and, where its training is known, its data set and classes.
 
-    It is known where the run's settings lie beside the file, and for weights of the zoo.
+    They are known if the run's settings lie beside the file, and for weights of the zoo.
 
     Args:
         path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
@@ -34,15 +34,19 @@ class SavedNetwork:
 
     @property
     def dataset(self):
-        """The data set it was trained on."""
+        """Name of the data set it was trained on, or path of its `.npz`."""
         if "dataset" not in self.settings:
             raise ValueError(
-                f"There is no run.json beside {self.path} to tell its data set. Pass --dataset."
+                f"There is no run.json beside {self.path} to tell its data set: pass `dataset`."
             )
         return self.settings["dataset"]
 
     def evaluate(self, images):
-        """Cross-entropy (nats) and accuracy on the test images of a `data.Dataset`."""
+        """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
         wanted = self.model.input_shape[1:], self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
@@ -52,7 +56,7 @@ class SavedNetwork:
         return evaluate(self.model, images)
 
     def classify(self, paths):
-        """Yields (path, class name, probability) for picture files."""
+        """Yield (path, class name, probability) for picture files."""
         shape = self.model.input_shape[1:]
         pictures = np.stack([read_image(path, shape) for path in paths])
         names = self.settings.get("class_names") or range(self.model.output_shape[-1])
@@ -66,7 +70,7 @@ def _load(path):
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:
-        # Not compiled: Keras's torch backend refuses several steps a call, which others save.
+        # Not compiled as it was saved: PyTorch refuses the several steps a call of other backends.
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -80,7 +84,7 @@ def _load(path):
 
 
 def _classifies_images(model):
-    takes, gives = getattr(model, "input_shape", None), getattr(model, "output_shape", None)
-    if not isinstance(takes, tuple) or not isinstance(gives, tuple):  # several, or not built
+    inputs, outputs = (getattr(model, f"{end}_shape", None) for end in ("input", "output"))
+    if not isinstance(inputs, tuple) or not isinstance(outputs, tuple):  # several, or not built
         return False
-    return len(takes) == 4 and len(gives) == 2 and None not in (*takes[1:], gives[1])
+    return len(inputs) == 4 and len(outputs) == 2 and None not in (*inputs[1:], outputs[1])
