@@ -103,7 +103,7 @@ def test_depth_loop_backward(loop):
 def test_lesioned_chain():
     stack = HighwayStack(DEPTH)
     stack.build((None, WIDTH))
-    lesions = LesionedChain([stack], before=1)
+    lesions = LesionedChain([stack], copies=1)
     assert lower(lesions, np.ones((ROWS, WIDTH), "float32")).count("stablehlo.while") == 2
 
 

@@ -13,6 +13,7 @@ from highway_keras.analysis import plots
 from highway_keras.cli import command as cli
 from highway_keras.paper import figure1, tables
 from highway_keras.pictures import PictureWarning, optional_picture
+from highway_keras.training import jobs
 from highway_keras.training import run as training_run
 
 QUICK = {"epochs": 1, "limit": 40, "verbose": 0}
