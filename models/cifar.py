@@ -2,8 +2,10 @@
 
 import keras
 
+from highway_keras import checks
 from highway_keras.layers import ConvHighway2D, Maxout
 from highway_keras.models.cards import name_of
+from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
     check_image_shape,
@@ -124,6 +126,7 @@ def cifar_network(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
+    dropout_rate = checks.number("dropout_rate", dropout_rate, least=0, below=1)
     inputs = keras.Input(check_image_shape(input_shape, least=32), name="images")
     kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, dropout_rate, "input_dropout")
@@ -197,6 +200,7 @@ def maxout_stages(widths):
 def dense_head(units):
     def head(x, kernel):
         x = _flat_pool(x)
+        check_memory(x.shape[-1] * units, features=x.shape[-1])
         return keras.layers.Dense(units, activation="relu", kernel_initializer=kernel, name="head")(
             x
         )

@@ -10,8 +10,8 @@ import pytest
 from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data, training
-from highway_keras.data.images import read_image
 from highway_keras.data.headers import exif_orientation
+from highway_keras.data.images import read_image
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from highway_keras.data.images import JPEG
 from highway_keras.data.headers import exif_orientation, png_is_transparent
+from highway_keras.data.images import JPEG
 
 # Grey level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)

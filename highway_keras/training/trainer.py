@@ -7,6 +7,7 @@ import sys
 import keras
 
 from highway_keras import checks, data, models
+from highway_keras.models.memory import check_memory
 from highway_keras.training.engines.engine import Engine, data_parallel
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import recorded
@@ -76,7 +77,7 @@ def fit(
     """
     engine = data_parallel() if distribute else Engine()  # first, as TensorFlow and JAX want it
     card = models.get(model)
-    dataset = dataset or card.dataset
+    dataset = card.dataset if dataset is None else dataset
     recipe = choose_recipe(recipe, model, dataset).override(**overrides)
     seed = checks.seed(seed)
     images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
@@ -90,14 +91,12 @@ def fit(
         "recipe": dataclasses.asdict(recipe),
     }
     keras.utils.set_random_seed(seed)
-    options = {"input_shape": images.input_shape, "classes": images.classes}
-    if recipe.kernel_initializer:
-        options["kernel_initializer"] = recipe.kernel_initializer
-    options |= model_options or {}
+    options = _factory_options(images, recipe, model_options)
     with engine.scope():
         with _computing_in(recipe.dtype_policy):
             network = card.build(**options)
         saved = None if recipe.dtype_policy == "float32" else card.build(**options)
+    check_memory(network.count_params(), copies=3, model=model, model_options=model_options)
     folder = RunFolder(out or f"runs/{model}-{images.name}")
     with engine.writable(folder) as own_folder:
         run = Run(network, images, recipe, own_folder, seed, _verbosity(verbose), engine, saved)
@@ -135,6 +134,21 @@ def _computing_in(dtype_policy):
         yield
     finally:
         keras.config.set_dtype_policy(before)
+
+
+def _factory_options(images, recipe, model_options):
+    """Return the arguments of a network's factory, those of the user last."""
+    options = {"input_shape": images.input_shape, "classes": images.classes}
+    given = {} if model_options is None else model_options
+    if not isinstance(given, dict) or options.keys() & given.keys():
+        raise ValueError(
+            "`model_options` must be a dictionary of arguments of the network's factory, without "
+            "`input_shape` and `classes`, which are those of the data set. "
+            f"Received: model_options={checks.shown(given)}."
+        )
+    if recipe.kernel_initializer:
+        options["kernel_initializer"] = recipe.kernel_initializer
+    return {**options, **given}
 
 
 def _verbosity(verbose):
