@@ -1,4 +1,4 @@
-"""Checks of what a user passes. Each returns the value as the code wants it, or raises one line.
+"""Checks of what a user passes. Each returns the value in the form that the code needs, or raises.
 
 NumPy's integers and floats pass wherever Python's do; `True` is neither.
 """
@@ -22,7 +22,7 @@ def is_positive(value):
 
 
 def is_number(value):
-    """Return whether `value` is a finite real number, NumPy's included; `True` is none."""
+    """Return whether `value` is a finite real number, NumPy's included; `True` is not one."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
     try:
@@ -40,7 +40,7 @@ def integer(name, value, least=None, most=None):
 
 
 def positive_integer(name, value, none=None):
-    """Return `value` as an `int` of at least 1, or `None` where `none` says what that means."""
+    """Return `value` as an `int` of at least 1, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
     if not is_positive(value) or value >= 2**63:
@@ -53,7 +53,7 @@ def positive_integer(name, value, none=None):
 
 
 def number(name, value, least=None, above=None, below=None, most=None, none=None):
-    """Return `value` if it is a number within the bounds, or `None` where `none` says its sense."""
+    """Return `value` if it is a number in bounds, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
     within = is_number(value) and _within(value, least, above, below, most)
@@ -107,7 +107,7 @@ def path(name, value):
 
 
 def existing_file(name, value):
-    """Return `value` as a `pathlib.Path` of a file that is there."""
+    """Return `value` as a `pathlib.Path` if it is that of a file."""
     file = path(name, value)
     if not os.path.isfile(file):  # unlike `Path.is_file`, it raises for no name
         found = ", a folder" if os.path.isdir(file) else ""

@@ -81,11 +81,12 @@ class Card:
     def weights_file(self, dataset):
         """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
 
-        It holds the network behind its preprocessing: `keras.models.load_model` makes it a model
-        that takes raw images.
+        It holds the network and its preprocessing: `keras.models.load_model` returns a model that
+        takes raw images.
 
         Raises:
             ValueError: If there are no such weights, or the file is damaged.
+            FileNotFoundError: If the file is missing.
         """
         return shipped.find_file(self.name, dataset)
 

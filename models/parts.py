@@ -1,8 +1,9 @@
-"""Parts that factories share: initializers, dropout, the classifier, and the check of the input."""
+"""Parts that factories share: initializers, layers, the end of a network, a check of the input."""
 
 import keras
 
 from highway_keras import checks
+from highway_keras.layers import ConvHighway2D
 from highway_keras.models.memory import check_memory
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
@@ -15,11 +16,12 @@ _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
 def normal(stddev):
+    """Return the configuration of a normal initializer."""
     return {"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": stddev}}
 
 
 def fresh(kernel_initializer):
-    """Return the configuration of an initializer: one object would give every kernel one draw."""
+    """Return the configuration of an initializer: one object would draw every kernel alike."""
     try:
         return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
@@ -41,7 +43,21 @@ def check_activation(name, activation):
     return activation
 
 
+def convolutional_highway(filters, size, kernel, transform_bias, name):
+    """Return a highway layer whose gate kernel is initialized like that of H."""
+    return ConvHighway2D(
+        filters,
+        size,
+        kernel_initializer=kernel,
+        transform_kernel_initializer=kernel,
+        transform_bias_initializer=transform_bias,
+        name=name,
+    )
+
+
 def dropout(x, rate, name):
+    """Return `x` after dropout, or `x` itself for a rate of 0."""
+    rate = checks.number("dropout_rate", rate, least=0, below=1)
     return keras.layers.Dropout(rate, name=name)(x) if rate else x
 
 

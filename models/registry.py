@@ -26,7 +26,7 @@ def get(name):
     """Return the card of a registered network.
 
     Raises:
-        ValueError: If there is no network of that name; the message lists near matches.
+        ValueError: If no network has that name; the message lists near matches.
 
     Example:
 
@@ -48,16 +48,15 @@ def create(name, weights=None, **overrides):
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
             with the package; or the path of a weights file, or of a `.keras` file that `fit`
-            saved. Those of the package and of `fit` were trained behind a preprocessing that the
-            network alone does not have, such as `x / 256`; the file itself has it.
+            saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
+            their files include the preprocessing, the network alone does not.
         **overrides: Arguments of the factory, such as `input_shape` or `classes`.
 
     Returns:
         An uncompiled `keras.Model`.
 
     Raises:
-        ValueError: If an argument is out of its range, or the weights are unknown, damaged, or do
-            not fit.
+        ValueError: If an argument is out of its range, or the weights are damaged or do not fit.
         FileNotFoundError: If `weights` is neither known nor a file.
 
     Example:

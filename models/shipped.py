@@ -54,14 +54,17 @@ def find_file(name, dataset):
 
     Raises:
         ValueError: If there are no such weights, or the file is not the one that was published.
+        FileNotFoundError: If the file is missing.
     """
     entry = find_entry(name, dataset)
     path = FOLDER / entry["file"]
-    found = sha256(path) if path.is_file() else "no file"
+    if not path.is_file():
+        raise FileNotFoundError(f"The weights {path} are missing: reinstall highway-keras.")
+    found = sha256(path)
     if found != entry["sha256"]:
         raise ValueError(
-            f"The weights {path} are damaged or missing: reinstall highway-keras. "
-            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}."
+            f"The weights {path} are damaged: reinstall highway-keras. "
+            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}..."
         )
     return path
 

@@ -1,15 +1,15 @@
-"""Reading measurements: CSV files, joined to the zoo's registry by model name."""
+"""Rows of the measurements: CSV files, joined to the zoo by the name of the model."""
 
 import csv
 from importlib import resources
 
 from highway_keras.results.spread import summarize, text
 
-TABLES = ("table1", "table2", "table3")  # a row a run, as `highway-keras reproduce` writes them
+TABLES = ("table1", "table2", "table3")  # a row for each run, by `highway-keras reproduce`
 
 
 def read(name):
-    """The rows of `results/NAME.csv` as dictionaries of strings; none if there is no such file."""
+    """Return the rows of `results/NAME.csv` as dictionaries of strings; none without the file."""
     file = resources.files("highway_keras.results").joinpath(f"{name}.csv")
     if not file.is_file():
         return []
@@ -17,7 +17,7 @@ def read(name):
 
 
 def authors_logs():
-    """The authors' logs: by model the rows of the epochs from 1 on; 0 is before the first step."""
+    """Return the rows of the authors' logs by model, from epoch 1 on: 0 is before training."""
     logs = {}
     for row in read("authors-logs"):
         if row["epoch"] != "0":
@@ -26,10 +26,10 @@ def authors_logs():
 
 
 def accuracies():
-    """Test accuracy by model: "best (mean ± std)" in percent, as text.
+    """Return test accuracies by model: "best (mean ± std)" in percent, as text.
 
-    Of several settings the one with the most runs and then the most epochs, not the one that did
-    best: that would be a choice by test images.
+    Of several settings, it is the one with the most runs and then the most epochs that counts.
+    Taking the best one would be a choice by test images.
     """
     runs = [row for table in TABLES for row in read(table) if row["images"] == "all"]
     rows = [*read("accuracy"), *summarize(runs)]

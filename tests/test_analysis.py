@@ -9,7 +9,7 @@ from numpy_highway import highway
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_layers import LesionedChain
-from highway_keras.analysis.lesioning import lesion_model
+from highway_keras.analysis.lesion_model import lesion_model
 
 SAMPLES, CLASSES = 23, 3
 

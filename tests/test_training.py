@@ -529,6 +529,7 @@ def test_resuming_an_ended_run_gives_its_result(run):
         ({"augmentation": "mirror"}, "`steps` must be a sequence of names from 'crop8'"),
         ({"model_options": {"depth": 0}}, "`depth` must be a positive integer"),
         ({"limit": 0}, "`limit` must be a positive integer"),
+        ({"distribute": True, "test_curve": True}, "`test_curve` is recorded on one device"),
     ],
 )
 def test_a_mistake_leaves_no_folder(tmp_path, arguments, message):

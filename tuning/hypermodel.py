@@ -80,7 +80,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
         self.units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
-        weights = count_weights(self.depth, kind, self.units, self.inputs)
+        weights = count_weights(self.depth, kind, self.units, self.input_shape)
         check_memory(weights, copies=3, units=self.units, depth=self.depth)
 
     @property

@@ -1,4 +1,4 @@
-"""Running a model over an array batch by batch, in bounded memory."""
+"""Running a model over arrays batch by batch, in bounded memory."""
 
 import sys
 
@@ -9,7 +9,7 @@ from highway_keras import checks
 
 
 def as_arrays(x, model_inputs):
-    """The arrays of `x`, one for each input of the model, all of one length."""
+    """Return the arrays of `x`, one for each input of the model, all of one length."""
     arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
     if len(arrays) != len(model_inputs):
         raise ValueError(
@@ -24,14 +24,14 @@ def as_arrays(x, model_inputs):
             )
     if len({len(a) for a in arrays}) != 1 or not len(arrays[0]):
         raise ValueError(
-            "`x` must hold one or more samples, in all arrays the same number. "
+            "`x` must hold one or more samples, the same number in all arrays. "
             f"Received: shapes {[a.shape for a in arrays]}."
         )
     return arrays
 
 
 def as_labels(y, count):
-    """The labels as integers `(count, ...)`."""
+    """Return the labels as integers `(count, ...)`."""
     labels = np.asarray(y)
     if labels.ndim > 1 and labels.shape[-1] == 1:
         labels = labels[..., 0]
@@ -52,10 +52,10 @@ def check_names(argument, names, classes):
 
 
 def run(model, arrays, batch_size, verbose, parts=1):
-    """Yields `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
+    """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
-    The last batch is filled up, so that the model is compiled for one size, and cut again. All
-    batches are a multiple of `parts`.
+    The last batch is filled up, so that the model is compiled for one size, and its outputs are
+    cut again. The size of all batches is a multiple of `parts`.
     """
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])

@@ -1,4 +1,4 @@
-"""What the analyses need to know of gated layers: axes, biases, carry gates, stacked weights."""
+"""What the analyses ask of gated layers: axes, biases, carry gates, stacked weights."""
 
 import numpy as np
 from keras import ops
@@ -9,7 +9,7 @@ _WEIGHTS = ("kernel", "bias")
 
 
 def channel_axis(layer):
-    """The axis of the units in inputs, outputs and gates of a gated layer."""
+    """Return the axis of the units in inputs, outputs and gates of a gated layer."""
     if isinstance(layer, HighwayWrapper):
         first = getattr(layer.transform_gate, "data_format", None) == "channels_first"
         return 1 if first else -1
@@ -17,7 +17,7 @@ def channel_axis(layer):
 
 
 def block_biases(graph):
-    """The biases of the transform gates, an array `(units,)` for each block."""
+    """Return the biases of the transform gates, an array `(units,)` for each block."""
     biases = []
     for call in graph.gated:
         bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
@@ -40,7 +40,7 @@ def block_starts(graph):
 
 
 def closed(layer, inputs):
-    """The output of a gated layer whose transform gate is 0: `x`, or `x * C(x)`."""
+    """Return what a gated layer returns with transform gates of 0: `x`, or `x * C(x)`."""
     return inputs if layer.carry == "coupled" else inputs * _carry_gate(layer, inputs)
 
 
@@ -54,9 +54,9 @@ def _carry_gate(layer, inputs):
 
 
 def stacked_weights(layers):
-    """The kernels `(depth, d, m * d)` and biases of a chain of `Highway`s and `HighwayStack`s.
+    """Return the kernels and biases of a chain of `Highway`s and `HighwayStack`s.
 
-    They are what `highway_keras.depth_loop.scan` takes.
+    They are what `highway_keras.depth_loop.scan` takes: `(depth, d, m * d)` and `(depth, m * d)`.
     """
     kernels, biases = [], []
     for layer in layers:

@@ -17,20 +17,19 @@ BATCH_SIZE = 500
 
 
 def gate_model(model):
-    """A model from the inputs of `model` to the transform gates T of all its gated blocks.
+    """Return a model from the inputs of `model` to the transform gates T of all its gated blocks.
 
-    It shares the weights of `model`, nested models included, so it follows its training.
+    It shares the weights of `model`, nested models included, so it follows the training of `model`.
 
     Args:
         model: A built functional or Sequential Keras model with gated layers.
 
     Returns:
         A `keras.Model` whose outputs are a list, one `(batch_size, ..., units)` for each block in
-        order, its output layers named as `Graph.blocks`; channels stand last whatever the layer's
-        `data_format`.
+        order; channels are the last axis whatever the layer's `data_format`.
 
     Raises:
-        TypeError: If `model` is a subclassed model, or none.
+        TypeError: If `model` is not a functional or Sequential model.
         ValueError: If `model` is not built or has no gated layers.
 
     Example:
@@ -44,13 +43,13 @@ def gate_model(model):
 
 
 def transform_biases(model):
-    """The biases of the transform gates, axes `layer` and `unit` (Figure 2, first column).
+    """Return the biases of the transform gates (Figure 2, first column).
 
     Args:
         model: As for `gate_model`.
 
     Returns:
-        A `NamedArray`.
+        A `NamedArray` with the axes `layer` and `unit`.
 
     Example:
 
@@ -63,7 +62,7 @@ def transform_biases(model):
 
 
 def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
-    """The transform gates of each sample (Figure 2, third column).
+    """Return the transform gates of each sample (Figure 2, third column).
 
     Args:
         model: As for `gate_model`.
@@ -92,7 +91,7 @@ def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
 
 
 def block_outputs(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
-    """The outputs of all gated blocks for each sample (Figure 2, fourth column).
+    """Return the outputs of all gated blocks for each sample (Figure 2, fourth column).
 
     Arguments and result are those of `gates`.
     """
@@ -116,10 +115,10 @@ class MeanGates:
 
 
 def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
-    """The mean transform gates over a data set, and by how much those of each class differ.
+    """Return the mean transform gates over a data set, and by how much those of each class differ.
 
-    One pass over the data, in the memory of one batch. Gates of convolutional layers are averaged
-    over space as well.
+    This takes one pass over the data, in the memory of one batch. Gates of convolutional layers are
+    averaged over space as well.
 
     Args:
         model: As for `gate_model`.
@@ -149,14 +148,11 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     labels = np.zeros(count, int) if y is None else as_labels(y, count)
     if labels.ndim != 1:
         raise ValueError(
-            f"`y` must be one class a sample. Received: labels of shape {labels.shape}."
+            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
         )
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    sums = [0.0] * len(graph.blocks)
-    for part, parts in run(observer(graph, "gates"), arrays, batch_size, verbose):
-        # Summed with one product a block, `(classes, batch) @ (batch, units)`.
-        membership = (numbers[part] == np.arange(len(classes))[:, None]).astype("float64")
-        sums = [s + membership @ gate for s, gate in zip(sums, parts, strict=True)]
+    batches = run(observer(graph, "gates"), arrays, batch_size, verbose)
+    sums = _sums_by_class(batches, numbers, len(classes))
     overall = by_layer([s.sum(0) / count for s in sums], graph.blocks)
     if y is None:
         return MeanGates(overall, None, count)
@@ -165,8 +161,25 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     return MeanGates(overall, by_class, count)
 
 
+def _sums_by_class(batches, numbers, classes):
+    """Return the gates summed over the samples of each class, `(classes, units)` for each block."""
+    sums = None
+    for part, gates in batches:
+        # One product for each block, `(classes, batch) @ (batch, units)`.
+        members = (numbers[part] == np.arange(classes)[:, None]).astype("float64")
+        products = [members @ gate for gate in gates]
+        sums = products if sums is None else list(map(np.add, sums, products))
+    return sums
+
+
 def observer(graph, what, per_position=False):
-    """A model from the inputs of `graph` to the `"gates"` or `"outputs"` of its blocks, a list."""
+    """Return a model from the inputs of `graph` to what its blocks do, a list of outputs.
+
+    Args:
+        graph: A `Graph`.
+        what: `"gates"` or `"outputs"`.
+        per_position: As for `gates`.
+    """
     seen = []
 
     def visit(call, *args, **kwargs):
@@ -181,7 +194,7 @@ def observer(graph, what, per_position=False):
 
 
 class Observed(keras.Layer):
-    """A gated layer that returns output and gate, and then what is to be seen of each block."""
+    """A gated layer that returns its output, its gate, and what is asked for of each block."""
 
     def __init__(self, layer, what, per_position):
         super().__init__(dtype=layer.dtype_policy)

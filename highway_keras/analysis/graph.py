@@ -41,7 +41,7 @@ class Graph:
             in a `HighwayStack`, and in brackets which one it is where a name occurs again.
 
     Raises:
-        TypeError: If the model is no Keras model, or one whose layer calls cannot be known.
+        TypeError: If the model is not a Keras model, or one whose layer calls cannot be known.
         ValueError: If it is not built or has no gated layers.
     """
 
@@ -54,19 +54,19 @@ class Graph:
         if not self.blocks:
             raise ValueError(
                 "`model` must contain gated layers: `Highway`, `ConvHighway1D` to `3D`, "
-                "`HighwayStack` or `HighwayWrapper`, as layers of its own or of the functional and "
-                f"Sequential models in it. Received: model={model.name!r} without any."
+                "`HighwayStack` or `HighwayWrapper`, itself or in the functional and Sequential "
+                f"models inside it. Received: model={model.name!r} without any."
             )
 
     @property
     def gated(self):
-        """The calls of gated layers."""
+        """Calls of gated layers."""
         return [call for call in self.calls if call.blocks]
 
     def repeat(self, visit):
-        """Runs the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
+        """Run the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
 
-        Returns what stands for the outputs then.
+        Return what then stands for the outputs.
         """
         tensors = {}
         for call in self.calls:
@@ -75,13 +75,13 @@ class Graph:
         return _replace(self.outputs, tensors)
 
     def model(self, outputs):
-        """A Keras model over the inputs of the graph, which takes what the analysed one takes."""
+        """Return a model over the inputs of the graph; it takes what the analysed one takes."""
         return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
 
     def _inline(self, model, inputs):
-        own_inputs, calls, outputs = _record(model)
+        recorded_inputs, calls, outputs = _record(model)
         tensors = {}
-        _note(own_inputs, inputs, tensors)
+        _note(recorded_inputs, inputs, tensors)
         for call in calls:
             args, kwargs = _replace((call.args, call.kwargs), tensors)
             if _has_graph(call.layer):
@@ -99,7 +99,7 @@ class Graph:
 
 
 def _record(model):
-    """The inputs, calls and outputs of a model on its own level."""
+    """Return the inputs, calls and outputs of a model, models inside it being one call."""
     calls = []
 
     def record(layer, *args, **kwargs):
@@ -126,7 +126,7 @@ def _replace(structure, tensors):
 
 
 def _has_graph(layer):
-    """Whether the layer is a built functional or Sequential model."""
+    """Return whether the layer is a built functional or Sequential model."""
     if not isinstance(layer, keras.Model):
         return False
     try:
@@ -159,10 +159,10 @@ def _check_model(model):
 def _block_names(calls):
     names, seen = [], {}
     for call in calls:
-        own = [call.layer.name]
+        of_call = [call.layer.name]
         if isinstance(call.layer, HighwayStack):
-            own = [f"{call.layer.name}_{i}" for i in range(call.layer.depth)]
-        for name in own:
+            of_call = [f"{call.layer.name}_{i}" for i in range(call.layer.depth)]
+        for name in of_call:
             seen[name] = seen.get(name, 0) + 1
             names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return tuple(names)

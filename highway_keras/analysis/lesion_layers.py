@@ -22,13 +22,14 @@ class Copies(keras.Layer):
     """Base of the layers that change the number of copies.
 
     Args:
-        before: Number of copies in the input.
-        after: Where each copy of the output's mask comes from: a number of a copy of the input.
+        copies: Number of copies in the input.
+        sources: For each copy of the output, the number of the input's copy that it stems from and
+            whose mask it has.
     """
 
-    def __init__(self, before, after, **kwargs):
+    def __init__(self, copies, sources, **kwargs):
         super().__init__(**kwargs)
-        self.before, self.after = before, tuple(after)
+        self.copies, self.sources = copies, tuple(sources)
         self.supports_masking = True
 
     def compute_output_spec(self, inputs):
@@ -38,27 +39,27 @@ class Copies(keras.Layer):
         return None if mask is None else self.pick(mask)
 
     def pick(self, x):
-        """The copies of `x` that `after` names."""
-        count = ops.shape(x)[0] // self.before
-        return ops.concatenate([x[i * count : (i + 1) * count] for i in self.after])
+        """Return the copies of `x` that `sources` names."""
+        count = ops.shape(x)[0] // self.copies
+        return ops.concatenate([x[i * count : (i + 1) * count] for i in self.sources])
 
 
 class Pick(Copies):
-    """Orders, repeats or drops copies."""
+    """The copies in another order, repeated or dropped."""
 
     def call(self, inputs):
         return self.pick(inputs)
 
 
 class LesionedBlock(Copies):
-    """Any gated layer on all copies, and one more copy: the intact one past the closed gates."""
+    """Any gated layer on all copies, and one more copy: the intact one past closed gates."""
 
-    def __init__(self, layer, before):
-        super().__init__(before, (*range(before), 0), dtype=layer.dtype_policy)
+    def __init__(self, layer, copies):
+        super().__init__(copies, (*range(copies), 0), dtype=layer.dtype_policy)
         self.layer = layer
 
     def call(self, inputs):
-        intact = inputs[: ops.shape(inputs)[0] // self.before]
+        intact = inputs[: ops.shape(inputs)[0] // self.copies]
         return ops.concatenate([self.layer(inputs), closed(self.layer, intact)])
 
     def compute_output_spec(self, inputs):
@@ -66,17 +67,18 @@ class LesionedBlock(Copies):
 
 
 class LesionedChain(Copies):
-    """A chain of dense gated layers on all copies, and a copy more for each block of it.
+    """A chain of dense gated layers on all copies, and one more copy for each of its blocks.
 
-    The same as a `LesionedBlock` for each, but as one compiled loop over stacked weights. There
-    the copies run one after the other, each only from its lesion on: a matrix of one batch stays
-    in the cache of a CPU, that of all copies does not. The samples must be a multiple of `PARTS`.
+    It computes what a `LesionedBlock` for each would, as one compiled loop over stacked weights.
+    There the copies run one after the other, each only from its lesion on: a matrix of one batch
+    stays in the cache of a CPU, that of all copies does not. The samples must be a multiple of
+    `PARTS`.
     """
 
-    def __init__(self, layers, before):
+    def __init__(self, layers, copies):
         self.depth = sum(getattr(layer, "depth", 1) for layer in layers)
-        after = (*range(before), *[0] * self.depth)
-        super().__init__(before, after, dtype=layers[0].dtype_policy)
+        sources = (*range(copies), *[0] * self.depth)
+        super().__init__(copies, sources, dtype=layers[0].dtype_policy)
         self.layers = list(layers)
 
     def call(self, inputs):
@@ -84,7 +86,7 @@ class LesionedChain(Copies):
         activations = (getattr(first, f"{prefix}activation") for prefix in first.transforms)
         block = Block("highway", tuple(_CHEAPER.get(f, f) for f in activations))
         kernel, bias = (ops.cast(w, inputs.dtype) for w in stacked_weights(self.layers))
-        rows = ops.reshape(inputs, (self.before, PARTS, -1, inputs.shape[-1]))
+        rows = ops.reshape(inputs, (self.copies, PARTS, -1, inputs.shape[-1]))
         run = _lesioned_chain(block)
         parts = [run(rows[:, part], kernel, bias[..., None]) for part in range(PARTS)]
         return ops.reshape(ops.concatenate(parts, axis=1), (-1, *ops.shape(inputs)[1:]))
@@ -99,7 +101,7 @@ _CHEAPER = {keras.activations.sigmoid: _sigmoid}  # measured on a CPU under XLA:
 
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
-    """The compiled chain of a block: copies `(k, n, d)` in, all of them and the lesioned out."""
+    """Return the compiled chain of a block: copies `(k, n, d)` in, these and the lesioned out."""
 
     def run(copies, kernel, bias):
         depth = kernel.shape[0]

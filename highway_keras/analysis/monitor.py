@@ -16,18 +16,18 @@ COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
 
 
 class GateMonitor(keras.callbacks.Callback):
-    """Logs, before training and after every epoch, what the gates of each layer do.
+    """A log of what the gates of each layer do, before training and after every epoch.
 
     - `mean_gate`: the mean transform gate over samples, positions and units;
     - `open_gates`: the share of gates above 0.5;
     - `mean_bias`: the mean bias of the transform gate.
 
-    They are written to `gates.csv`, a row an epoch and layer, epoch 0 being the start, and as
-    TensorBoard scalars `mean_gate/LAYER` and so on, for `tensorboard --logdir FOLDER`.
+    They are written to `gates.csv`, one row for each epoch and layer, epoch 0 being the start, and
+    as TensorBoard scalars `mean_gate/LAYER` and so on, for `tensorboard --logdir FOLDER`.
 
     Args:
         sample: Some samples as the trained model takes them, always the same; hundreds suffice.
-        folder: Where to write; it is made if it is not there.
+        folder: Where to write; it is created if it does not exist.
         append: Whether to add to what `folder` holds, for a training that continues.
 
     Raises:
@@ -73,10 +73,10 @@ class GateMonitor(keras.callbacks.Callback):
 
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "gates.csv"
-        begun = self.append and path.exists()
-        self._file = path.open("a" if begun else "w", newline="")
+        continues = self.append and path.exists()
+        self._file = path.open("a" if continues else "w", newline="", encoding="utf-8")
         self._rows = csv.DictWriter(self._file, COLUMNS)
-        if not begun:
+        if not continues:
             self._rows.writeheader()
         self._events = Writer(str(self.folder))
 
@@ -92,7 +92,7 @@ class GateMonitor(keras.callbacks.Callback):
         self._events.flush()
 
     def _measure(self):
-        """The mean gate and the share of open gates, an array `(layers,)` each."""
+        """Return the mean gate and the share of open gates of each layer, two lists."""
         sums = 0.0
         for _, gates in run(self._gates, self._arrays, BATCH_SIZE, verbose=0):
             means = [[g.mean(), (g > 0.5).mean()] for g in gates]

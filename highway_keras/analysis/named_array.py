@@ -1,12 +1,11 @@
 """Numbers with named axes: what the analyses return."""
 
-import csv
 import dataclasses
 import itertools
 
 import numpy as np
 
-from highway_keras.text import cell
+from highway_keras import files
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +34,7 @@ class NamedArray:
         return self.values.shape
 
     def at(self, **labels):
-        """The part at one label of an axis or more, such as `at(layer="highway_1")`."""
+        """Return the part at one label of each named axis, such as `at(layer="highway_1")`."""
         index = [slice(None)] * len(self.axes)
         for name, label in labels.items():
             if name not in self.axes or label not in self.axes[name]:
@@ -49,14 +48,11 @@ class NamedArray:
         return NamedArray(self.values[tuple(index)], left)
 
     def to_csv(self, path):
-        """Writes a row for each number, with its labels; what is NaN is left out."""
-        with open(path, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([*self.axes, "value"])
-            cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
-            writer.writerows(
-                [*map(cell, labels), float(v)] for labels, v in cells if not np.isnan(v)
-            )
+        """Write a row for each number, with its labels; NaN is left out."""
+        columns = [*self.axes, "value"]
+        cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
+        rows = ([*labels, float(v)] for labels, v in cells if not np.isnan(v))
+        files.write_rows(path, (dict(zip(columns, row, strict=True)) for row in rows), columns)
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
@@ -67,9 +63,15 @@ class NamedArray:
 
 
 def by_layer(arrays, names, **leading):
-    """Joins an array `(..., units)` a block to one of `(..., layer, unit)`.
+    """Join one array `(..., units)` for each block into one of `(..., layer, unit)`.
 
-    `leading` names the axes that the arrays have in front of their units.
+    Args:
+        arrays: The arrays.
+        names: Names of the blocks.
+        **leading: From the names of the axes before `layer` to the labels along them.
+
+    Returns:
+        A `NamedArray`.
     """
     widest = max(array.shape[-1] for array in arrays)
     values = np.full((*arrays[0].shape[:-1], len(arrays), widest), np.nan)

@@ -1,5 +1,6 @@
 """`search` and `reproduce`: the experiments of the paper."""
 
+from highway_keras import results
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.shared import (
     add_command,
@@ -7,6 +8,7 @@ from highway_keras.cli.shared import (
     add_dataset,
     add_distribute,
     add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
     print_table,
@@ -29,6 +31,7 @@ def add_commands(commands):
         _add_table(experiments, name, summary)
     _add_gradients(experiments)
     _add_starts(experiments)
+    _add_authors_log(experiments)
 
 
 def _add_search(commands):
@@ -146,8 +149,9 @@ def _gradients(options):
 
 
 def _add_starts(experiments):
-    summary = "MNIST: networks of 50 layers from several zero-mean starts (section 2.2)."
+    summary = "MNIST: deep networks from several zero-mean starts (section 2.2)."
     command = add_command(experiments, "starts", _starts, summary)
+    command.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
     command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
     add_seed(command)
     _add_measurement(command, "starts")
@@ -159,13 +163,15 @@ def _starts(options):
     from highway_keras import paper
 
     rows = paper.reproduce_starts(
+        depth=options.depth,
         epochs=options.epochs,
         limit=options.limit,
         seed=options.seed,
         out=options.out,
         data_dir=options.data_dir,
     )
-    _print_columns(rows, ("kind", "activation", "start", "scale", "learning_rate", "loss"))
+    keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
+    _print_columns(rows, keys)
     print(f"saved {options.out}")
 
 
@@ -188,6 +194,7 @@ def _add_table(experiments, name, summary):
         help="the authors' solver, or a fraction of its epochs (default: authors)",
     )
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
+    add_jobs(command)
     command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
     add_dtype_policy(command)
@@ -211,6 +218,7 @@ def _table(options):
             models=options.model,
             epochs=options.epochs,
             dtype_policy=options.dtype_policy,
+            jobs=options.jobs,
             limit=options.limit,
             seed=options.seed,
             out=options.out,
@@ -236,3 +244,40 @@ def _print_table(options):
         rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), paper))
     print_table(rows, right=(2, 3, 4))
     print(f"saved {options.out}")
+
+
+def _add_authors_log(experiments):
+    summary = "The authors' published logs: our training beside theirs, epoch by epoch."
+    command = add_command(experiments, "authors-log", _authors_log, summary)
+    command.add_argument(
+        "--model",
+        default="mnist-highway-32",
+        choices=results.authors_logs(),
+        help="a network with a log (default: mnist-highway-32)",
+    )
+    command.add_argument("--epochs", type=int, default=5, help="of a run (default: 5)")
+    command.add_argument(
+        "--seed", type=int, nargs="+", default=[0], help="of each run (default: 0)"
+    )
+    add_data_dir(command)
+    command.add_argument("--out", help="folder (default: runs/authors-log/MODEL)")
+    command.set_defaults(resume=True)  # an interrupted one continues
+
+
+def _authors_log(options):
+    import_backend()
+    from highway_keras import paper
+
+    found = paper.compare_with_authors(
+        options.model, options.epochs, options.seed, out=options.out, data_dir=options.data_dir
+    )
+    rows = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]
+    for row in found:
+        accuracies = (row["authors_accuracy"], row["ours_accuracy"])
+        losses = (row["authors_loss"], row["ours_loss"])
+        counts = (str(row["seed"]), str(row["epoch"]))
+        rows.append(
+            (*counts, *(f"{100 * a:.2f}" for a in accuracies), *(f"{x:.4f}" for x in losses))
+        )
+    print_table(rows, right=range(6))
+    print(f"saved {options.out or f'runs/authors-log/{options.model}'}")

@@ -36,6 +36,12 @@ def add_dtype_policy(command):
     )
 
 
+def add_jobs(command):
+    command.add_argument(
+        "--jobs", type=int, default=1, help="runs to train at once, a process each (default: 1)"
+    )
+
+
 def add_distribute(command):
     command.add_argument(
         "--distribute",

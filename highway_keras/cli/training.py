@@ -10,6 +10,7 @@ from highway_keras.cli.shared import (
     add_dataset,
     add_distribute,
     add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
 )
@@ -32,6 +33,7 @@ def add_commands(commands):
     add_limit(command)
     add_seed(command)
     command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    add_jobs(command)
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
@@ -109,6 +111,7 @@ def _fit(options):
     runs = training.fit_runs(
         options.model,
         options.runs,
+        jobs=options.jobs,
         dataset=options.dataset,
         recipe=recipe.override(**overrides),
         out=options.out,

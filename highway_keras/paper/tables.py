@@ -10,10 +10,10 @@ from highway_keras.paper.table_plot import plot_runs
 from highway_keras.pictures import optional_picture
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import RunFolder
+from highway_keras.training.jobs import train_all
 from highway_keras.training.machine import hardware_and_versions, minutes, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
-from highway_keras.training.trainer import fit
 
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
 RECIPES = {"authors": "{}", "modern": "modern-{}"}  # after the recipe on a network's card
@@ -28,6 +28,7 @@ def reproduce_table(
     models=None,
     epochs=None,
     dtype_policy=None,
+    jobs=1,
     limit=None,
     seed=0,
     out=None,
@@ -57,6 +58,7 @@ def reproduce_table(
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
         dtype_policy: What training computes in; default the recipe's.
+        jobs: Number of runs to train at once, each in a process of its own.
         limit: Number of training images; default all.
         seed: Seed of the first run.
         out: Folder; default `runs/TABLE`.
@@ -86,13 +88,10 @@ def reproduce_table(
     out = pathlib.Path(out or f"runs/{table}")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     changes = {name: value for name, value in changes.items() if value is not None}
-    how = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
-    diverged = []
+    common = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    tasks = []
     # A first run of every network comes before the second of any.
     for card, run_seed in [(card, s) for s in range(seed, seed + runs) for card in cards]:
-        if verbose and is_chief:
-            number = f"run {run_seed - seed + 1} of {runs}"
-            print(f"{card.name}, {recipe} recipe, {number}", flush=True)
         settings = {
             "model": card.name,
             "model_options": {},
@@ -102,19 +101,25 @@ def reproduce_table(
             "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
         }
         folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        try:
-            _train(folder, settings, how)
-        except TrainingDiverged as error:
-            diverged.append(f"{card.name} with seed {run_seed} ({error})")
-        if is_chief:
+        if folder.has_ended:
+            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
+        else:
+            tasks.append({**settings, "out": folder.path, "resume": True, **common})
+    diverged = []
+    for task, outcome in train_all(tasks, jobs):
+        if isinstance(outcome, TrainingDiverged):
+            diverged.append(f"{task['model']} with seed {task['seed']} ({outcome})")
+        elif is_chief:
             write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
-    if is_chief:
+    rows = read_table(table, out)
+    if is_chief and rows:
+        write_rows(out / f"{table}.csv", rows, COLUMNS)
         picture = out / f"{table}.png"
         with optional_picture(picture):
             plot_runs(_finished(table, out), picture, TABLES[table])
     if diverged:
         raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
-    return read_table(table, out)
+    return rows
 
 
 def read_table(table, out):
@@ -132,13 +137,6 @@ def _cards(table, names=None):
             f"{', '.join(card.name for card in known)}. Received: {', '.join(unknown)}."
         )
     return [card for card in known if not names or card.name in names]
-
-
-def _train(folder, settings, how):
-    if folder.has_ended:
-        folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
-        return
-    fit(**settings, out=folder.path, resume=True, **how)
 
 
 def _finished(table, out):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from highway_keras.files import replacing
+from highway_keras.training.evaluation import evaluate
 
 _DRAWS_AN_EPOCH = 2**20
 
@@ -24,6 +25,22 @@ class EpochSeeds(keras.callbacks.Callback):
         for index, state in enumerate(states):
             start = [self.seed * 1000 + index, epoch * _DRAWS_AN_EPOCH]
             state.assign(np.array(start, "uint64").astype("uint32"))
+
+
+class TestCurve(keras.callbacks.Callback):
+    """Loss and accuracy on the test images, in the history of every epoch. Nothing goes by them.
+
+    Args:
+        network: Function that returns the network with its preprocessing, as trained so far.
+        images: A `data.Dataset`.
+    """
+
+    def __init__(self, network, images):
+        super().__init__()
+        self.network, self.images = network, images
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["test_loss"], logs["test_accuracy"] = evaluate(self.network(), self.images)
 
 
 class Checkpoint(keras.callbacks.Callback):

@@ -8,6 +8,7 @@ import dataclasses
 import json
 
 from highway_keras import checks
+from highway_keras.models.registry import get
 
 PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
 
@@ -17,7 +18,7 @@ DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Everything that decides how a network is trained, besides its data and its seed.
+    """Everything that decides how a network is trained, apart from its data and its seed.
 
     Attributes:
         name: Name in `RECIPES`.
@@ -85,7 +86,7 @@ class Recipe:
         _check_texts(self)
 
     def override(self, /, **changes):
-        """A copy with other values; only existing attributes can be named."""
+        """Return a copy with other values; only existing attributes can be named."""
         known = {field.name for field in dataclasses.fields(self)}
         unknown = sorted(set(changes) - known)
         if unknown:
@@ -287,8 +288,23 @@ RECIPES |= {
 
 
 def get_recipe(name):
-    """The recipe of that name; an error lists those there are."""
+    """Return the recipe of that name; an unknown name is a `ValueError` that lists the others."""
     return RECIPES[checks.one_of("recipe", name, RECIPES)]
+
+
+def choose_recipe(recipe, model, dataset=None):
+    """Return the recipe to train a network by.
+
+    Args:
+        recipe: A `Recipe`, the name of one, or `None` for the one on the network's card; on the
+            embedded digits, too few for any other, for `digits`.
+        model: Registered name.
+        dataset: Name or `.npz` of the images.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    default = "digits" if dataset == "digits" else get(model).recipe
+    return get_recipe(default if recipe is None else recipe)
 
 
 def deciding(stored):

@@ -10,7 +10,7 @@ from highway_keras import data
 from highway_keras.files import replacing
 from highway_keras.pictures import optional_picture
 from highway_keras.training.batches import plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds, all_finite
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve, all_finite
 from highway_keras.training.curves import plot_curves
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
@@ -62,9 +62,22 @@ class Run:
         engine: The `Engine` in whose scope the network was built.
         saved: The same network in float32, which is saved with the weights of `network`; `None` if
             `network` itself computes in float32.
+        test_curve: Whether to record the test images' loss and accuracy after every epoch, too.
     """
 
-    def __init__(self, network, images, recipe, folder, seed, verbose, engine, saved=None):
+    def __init__(
+        self,
+        network,
+        images,
+        recipe,
+        folder,
+        seed,
+        verbose,
+        engine,
+        saved=None,
+        test_curve=False,
+    ):
+        self.test_curve = test_curve
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
         self.network, self.saved = network, saved or network
@@ -150,6 +163,7 @@ class Run:
         return [
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
+            *([TestCurve(self._as_saved, self.images)] if self.test_curve else []),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self._save, monitor, best),
@@ -174,11 +188,14 @@ class Run:
         return result
 
     def _save(self, path):
-        """Save the network with its preprocessing, which computes in float32."""
+        with replacing(path) as temporary:
+            self._as_saved().save(temporary)
+
+    def _as_saved(self):
+        """Return the network with its preprocessing, which computes in float32."""
         if self.saved is not self.network:
             self.saved.set_weights(self.network.get_weights())
-        with replacing(path) as temporary:
-            self.complete.save(temporary)
+        return self.complete
 
     def _draw(self, rows):
         curves = {"training": [row["loss"] for row in rows]}
