@@ -14,7 +14,9 @@ def add_commands(commands):
 
     command = add_command(commands, "predict", _predict, "Classify pictures with a network.")
     _add_network(command)
-    command.add_argument("images", metavar="IMAGE", nargs="+", help="PNG or JPEG files")
+    command.add_argument(
+        "images", metavar="IMAGE", nargs="+", help="PNG or JPEG files; what is transparent is white"
+    )
 
     command = add_command(commands, "analyze", _analyze, "Show what the layers of a network do.")
     _add_network(command)

@@ -83,6 +83,7 @@ class Recipe:
         checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
         checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
         _check_decay_epochs(self.decay_epochs)
+        _check_texts(self)
 
     def override(self, /, **changes):
         """Return a copy with other values; only existing attributes can be named."""
@@ -107,6 +108,22 @@ _BOUNDS = {
     "dropout": {"least": 0, "most": 1},
     "validation": {"least": 0, "below": 1},
 }
+
+
+def _check_texts(recipe):
+    for name in ("preprocessing", "augmentation"):
+        steps = getattr(recipe, name)
+        if not isinstance(steps, tuple | list) or not all(isinstance(s, str) for s in steps):
+            raise ValueError(
+                f"`{name}` must be a tuple of names of steps, such as ('gcn', 'mean'). "
+                f"Received: {name}={checks.shown(steps)}."
+            )
+    for name, kind in (("name", str), ("source", str), ("reasons", dict)):
+        if not isinstance(getattr(recipe, name), kind):
+            raise ValueError(
+                f"`{name}` of a recipe must be a {kind.__name__}. "
+                f"Received: {name}={checks.shown(getattr(recipe, name))}."
+            )
 
 
 def _check_decay_epochs(epochs):

@@ -1,6 +1,6 @@
 """A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
-import pathlib
+import zipfile
 
 import keras
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data import read_image
 from highway_keras.models.shipped import entry_of
-from highway_keras.training.evaluation import evaluate
+from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.folder import RunFolder
 
 
@@ -27,7 +27,7 @@ class SavedNetwork:
     """
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        self.path = checks.existing_file("path", path)
         self.model = _load(self.path)
         folder = RunFolder(self.path.parent)
         self.settings = folder.read_json() if folder.settings.exists() else entry_of(self.path)
@@ -39,7 +39,25 @@ class SavedNetwork:
             raise ValueError(
                 f"There is no run.json beside {self.path} to tell its data set: pass `dataset`."
             )
+        if not isinstance(self.settings["dataset"], str):
+            raise ValueError(
+                f"`dataset` in the run.json beside {self.path} must be a name. Received: "
+                f"dataset={checks.shown(self.settings['dataset'])}. Pass --dataset."
+            )
         return self.settings["dataset"]
+
+    @property
+    def class_names(self):
+        """The names of its classes; their numbers where the names are not known."""
+        count = self.model.output_shape[-1]
+        names = self.settings.get("class_names", list(range(count)))
+        if not isinstance(names, list) or len(names) != count:
+            raise ValueError(
+                f"`class_names` in the run.json beside {self.path} must be a list of the names of "
+                f"the {count} classes. Received: class_names={checks.shown(names)}. Correct it, or "
+                "move the network away from that file."
+            )
+        return list(map(str, names))
 
     def evaluate(self, images):
         """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
@@ -59,18 +77,22 @@ class SavedNetwork:
         """Yield (path, class name, probability) for picture files."""
         shape = self.model.input_shape[1:]
         pictures = np.stack([read_image(path, shape) for path in paths])
-        names = self.settings.get("class_names") or range(self.model.output_shape[-1])
-        for path, row in zip(paths, self.model.predict(pictures, verbose=0), strict=True):
+        for path, row in zip(paths, probabilities(self.model, pictures), strict=True):
             best = int(np.argmax(row))
-            yield str(path), str(names[best]), float(row[best])
+            yield str(path), self.class_names[best], float(row[best])
 
 
 def _load(path):
-    checks.existing_file("path", path)
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
+    if not zipfile.is_zipfile(path):  # Keras calls it "not found"
+        raise ValueError(
+            f"{path} cannot be loaded as a Keras model: it is damaged, cut short, or was not saved "
+            "as a .keras file."
+        )
     try:
-        # Not compiled as it was saved: PyTorch refuses the several steps a call of other backends.
+        # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
+        # several steps a call, which others save.
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
