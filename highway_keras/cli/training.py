@@ -129,10 +129,3 @@ def _fit(options):
     if len(runs) > 1:
         accuracies = training.summary([result.test_accuracy for result in runs])
         print(f"{len(runs)} runs, best (mean ± std): {accuracies} %")
-
-
-def _recipe(options):
-    recipe = choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
-    flags = {name: getattr(options, name) for name in named if getattr(options, name) is not None}
-    return recipe.override(**{**dict(options.set), **flags})
