@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 
-from highway_keras.cli import experiments, saved, training, zoo
+from highway_keras.cli import experiments, saved, search, training, zoo
 from highway_keras.text import printable
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
@@ -85,6 +85,6 @@ def _parser():
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for family in (zoo, training, saved, experiments):
+    for family in (zoo, training, saved, search, experiments):
         family.add_commands(commands)
     return parser

@@ -1,11 +1,11 @@
-"""`search` and `reproduce`: the experiments of the paper."""
+"""`reproduce`: the experiments of the paper."""
 
 from highway_keras import results
 from highway_keras.cli.backend import import_backend
+from highway_keras.cli.search import add_searches
 from highway_keras.cli.shared import (
     add_command,
     add_data_dir,
-    add_dataset,
     add_distribute,
     add_dtype_policy,
     add_jobs,
@@ -16,7 +16,6 @@ from highway_keras.cli.shared import (
 
 
 def add_commands(commands):
-    _add_search(commands)
     summary = "Repeat an experiment of the paper, and draw its figure."
     command = commands.add_parser("reproduce", help=summary, description=summary)
     experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
@@ -26,57 +25,6 @@ def add_commands(commands):
     _add_gradients(experiments)
     _add_starts(experiments)
     _add_authors_log(experiments)
-
-
-def _add_search(commands):
-    summary = "Search for hyperparameters of thin networks, as the paper did."
-    command = add_command(commands, "search", _search, summary)
-    _add_searches(command)
-    command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
-    command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
-    add_dataset(command, "mnist")
-    add_limit(command)
-    add_seed(command)
-    command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
-    command.add_argument("--resume", action="store_true", help="continue searches in that folder")
-
-
-def _add_searches(command):
-    command.add_argument(
-        "--depth", dest="depths", metavar="DEPTH", type=int, nargs="+", default=[10, 20, 50, 100]
-    )
-    command.add_argument(
-        "--kind",
-        dest="kinds",
-        nargs="+",
-        default=["highway", "plain"],
-        choices=["highway", "plain", "residual"],
-        help="(default: highway plain)",
-    )
-    command.add_argument(
-        "--population", type=int, help="trials to train at once (default: what memory allows)"
-    )
-
-
-def _search(options):
-    import_backend()
-    from highway_keras import tuning
-
-    folders = tuning.run_searches(
-        options.depths,
-        options.kinds,
-        trials=options.trials,
-        epochs=options.epochs,
-        dataset=options.dataset or "mnist",
-        out=options.out,
-        population=options.population,
-        resume=options.resume,
-        limit=options.limit,
-        seed=options.seed,
-        data_dir=options.data_dir,
-    )
-    for folder in folders:
-        print(f"saved {folder}")
 
 
 def _add_figure1(experiments):
@@ -95,7 +43,7 @@ def _add_figure1(experiments):
         metavar="FOLDER",
         help="take the searches that `highway-keras search` or an earlier call left there",
     )
-    _add_searches(command)
+    add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
     command.set_defaults(resume=True)  # an interrupted one continues

@@ -5,7 +5,7 @@ import json
 import pathlib
 
 from highway_keras.files import write_json, write_rows
-from highway_keras.training.recipes import deciding
+from highway_keras.training.recipe import deciding
 
 DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
 
