@@ -526,7 +526,7 @@ def test_resuming_an_ended_run_gives_its_result(run):
         ({"seed": -1}, "`seed` must be an integer from 0 to .* Received: seed=-1"),
         ({"seed": 0.5}, "`seed` must be an integer"),
         ({"preprocessing": ("wash",)}, "`steps` must be a sequence of names from 'scale'"),
-        ({"augmentation": "mirror"}, "`steps` must be a sequence of names from 'crop8'"),
+        ({"augmentation": "mirror"}, "`augmentation` must be a tuple of names of steps"),
         ({"model_options": {"depth": 0}}, "`depth` must be a positive integer"),
         ({"limit": 0}, "`limit` must be a positive integer"),
         ({"distribute": True, "test_curve": True}, "`test_curve` is recorded on one device"),
