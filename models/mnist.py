@@ -2,7 +2,9 @@
 
 import keras
 
+from highway_keras import checks
 from highway_keras.models.cards import name_of
+from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
     check_image_shape,
@@ -17,6 +19,7 @@ from highway_keras.models.weight_files import load_weights
 
 # Highway layers of a stage, size of the max-pooling after them, dropout after that.
 STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
+LAYERS = sum(layers for layers, *_ in STAGES)
 INPUT_DROPOUT = 0.2
 
 
@@ -62,6 +65,8 @@ def mnist_highway(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.2, and the authors'
         Caffe definition.
     """
+    width = checks.positive_integer("width", width)
+    check_memory(2 * LAYERS * 9 * width**2, width=width)
     inputs = keras.Input(check_image_shape(input_shape, least=12), name="images")
     kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, INPUT_DROPOUT, "input_dropout")

@@ -6,7 +6,10 @@ how it was trained and what it reaches. Importing this module does not import Ke
 
 import hashlib
 import json
+import os
 import pathlib
+
+from highway_keras import checks
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"
@@ -75,8 +78,11 @@ def resolve(name, weights):
     there = datasets(name)
     if weights in there:
         return find_file(name, weights)
-    if weights is None or pathlib.Path(weights).expanduser().is_file():
-        return weights
+    if weights is None:
+        return None
+    path = checks.path("weights", weights)
+    if os.path.isfile(path):
+        return path
     named = f", or one of the trained ones: {', '.join(there)}" if there else ""
     raise FileNotFoundError(
         f"`weights` must be None or an existing file{named}. Received: weights={weights}."

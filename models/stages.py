@@ -3,6 +3,7 @@
 import keras
 
 from highway_keras.layers import Maxout
+from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import convolutional_highway
 
 
@@ -63,20 +64,23 @@ def dense_head(units):
 
     def head(x, kernel):
         layer = keras.layers.Dense(units, "relu", kernel_initializer=kernel, name="head")
-        return layer(_flat_pool(x))
+        return layer(_flat_pool(x, units))
 
     return head
 
 
 def maxout_head(x, kernel):
     """Return the features after 8x8 max-pooling and one fully connected maxout layer."""
-    x = keras.layers.Dense(1000, kernel_initializer=kernel, name="head")(_flat_pool(x))
+    x = keras.layers.Dense(1000, kernel_initializer=kernel, name="head")(_flat_pool(x, 1000))
     return Maxout(2, name="head_maxout")(x)
 
 
-def _flat_pool(x):
+def _flat_pool(x, units):
+    """Return the input of a head of `units` units."""
     x = keras.layers.MaxPooling2D(8, name="head_pool")(x)
-    return keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Flatten(name="flatten")(x)
+    check_memory(x.shape[-1] * units, features=x.shape[-1])
+    return x
 
 
 def average_head(x, kernel):

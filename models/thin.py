@@ -7,7 +7,8 @@ import keras
 from highway_keras import checks
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.models.cards import name_of
-from highway_keras.models.parts import fresh, predictions
+from highway_keras.models.memory import check_memory
+from highway_keras.models.parts import check_activation, check_shape, fresh, predictions
 from highway_keras.models.weight_files import load_weights
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
@@ -73,10 +74,13 @@ def thin_mlp(
     """
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
+    units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+    input_shape = check_shape(input_shape)
+    check_memory(count_weights(depth, kind, units, input_shape), units=units, depth=depth)
     normalized = "he_uniform" if activation == "relu" else "glorot_uniform"
     layer = {
-        "units": checks.positive_integer("units", units, none="that of the kind") or UNITS[kind],
-        "activation": activation,
+        "units": units,
+        "activation": check_activation("activation", activation),
         "kernel_initializer": fresh(kernel_initializer or normalized),
     }
     gate = {
@@ -96,6 +100,11 @@ def thin_mlp(
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
     model = keras.Model(inputs, x, name=name or name_of("thin_mlp", kind=kind, depth=depth))
     return load_weights(model, weights)
+
+
+def count_weights(depth, kind, units, input_shape):
+    """Return the number of weights between the inputs and the classifier, without biases."""
+    return units * (math.prod(input_shape) + (depth - 1) * (2 if kind == "highway" else 1) * units)
 
 
 def _is_stack(implementation, kind, depth):

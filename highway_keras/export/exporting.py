@@ -114,7 +114,7 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
         images = _test_images(saved, dataset, data_dir)
         count = None if quantize else VERIFIED_IMAGES
         x, y = images.x_test[:count], images.y_test[:count]
-        names = list(map(str, saved.settings.get("class_names") or images.class_names))
+        names = _class_names(saved, images)
         expected = saved.model.predict(x, batch_size=500, verbose=0)
         card = model_card(saved, names, format, quantize)
         _write(saved, path, format, quantize, card, images.x_train[:CALIBRATION_IMAGES])
@@ -184,7 +184,7 @@ def _test_images(saved, dataset, data_dir):
                 "`dataset` must name the data set whose test images verify the export: no run.json "
                 "beside the model tells it. Received: dataset=None."
             )
-        dataset = data.load(dataset or saved.dataset, data_dir=data_dir)
+        dataset = data.load(saved.dataset if dataset is None else dataset, data_dir=data_dir)
     wanted = saved.model.input_shape[1:], saved.model.output_shape[-1]
     if wanted != (dataset.input_shape, dataset.classes):
         raise ValueError(
@@ -192,6 +192,10 @@ def _test_images(saved, dataset, data_dir):
             f"dataset={dataset.name!r} with shape {dataset.input_shape} in {dataset.classes}."
         )
     return dataset
+
+
+def _class_names(saved, images):
+    return saved.class_names if "class_names" in saved.settings else list(images.class_names)
 
 
 def _write(saved, path, format, quantize, card, calibration):

@@ -7,6 +7,7 @@ import sys
 import keras
 
 from highway_keras import checks, data, models
+from highway_keras.models.memory import check_memory
 from highway_keras.training.engines.engine import Engine, data_parallel
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import recorded
@@ -67,7 +68,7 @@ def fit(
     >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
     engine = _engine(distribute, test_curve)  # first, as TensorFlow and JAX want it
-    dataset = dataset or models.get(model).dataset
+    dataset = models.get(model).dataset if dataset is None else dataset
     recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
     images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
     settings = {"model": model, "model_options": model_options or {}, "dataset": str(dataset)}
@@ -76,6 +77,7 @@ def fit(
     if test_curve:
         settings["test_curve"] = True
     network, saved = _build(settings, images, recipe, engine)
+    check_memory(network.count_params(), copies=3, model=model, model_options=model_options)
     folder = RunFolder(out or f"runs/{model}-{images.name}")
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     with engine.writable(folder) as written:
@@ -96,14 +98,26 @@ def _engine(distribute, test_curve):
 def _build(settings, images, recipe, engine):
     """Return the network, and its twin in float32 if it computes in something else."""
     keras.utils.set_random_seed(settings["seed"])
-    options = {"input_shape": images.input_shape, "classes": images.classes}
-    if recipe.kernel_initializer:
-        options["kernel_initializer"] = recipe.kernel_initializer
-    card, options = models.get(settings["model"]), {**options, **settings["model_options"]}
+    options = _factory_options(images, recipe, settings["model_options"])
+    card = models.get(settings["model"])
     with engine.scope():
         with _computing_in(recipe.dtype_policy):
             network = card.build(**options)
         return network, None if recipe.dtype_policy == "float32" else card.build(**options)
+
+
+def _factory_options(images, recipe, model_options):
+    """Return the arguments of a network's factory, those of the user last."""
+    options = {"input_shape": images.input_shape, "classes": images.classes}
+    if not isinstance(model_options, dict) or options.keys() & model_options.keys():
+        raise ValueError(
+            "`model_options` must be a dictionary of arguments of the network's factory, without "
+            "`input_shape` and `classes`, which are those of the data set. "
+            f"Received: model_options={checks.shown(model_options)}."
+        )
+    if recipe.kernel_initializer:
+        options["kernel_initializer"] = recipe.kernel_initializer
+    return {**options, **model_options}
 
 
 @contextlib.contextmanager
