@@ -14,7 +14,7 @@ from PIL import Image
 
 from highway_keras import data, export, layers, models
 from highway_keras.cli import command as cli
-from highway_keras.export import FORMATS, ExportMismatch, runtimes, verification
+from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
@@ -93,7 +93,7 @@ def test_saved_model_signatures(run, saved_model, digits):
 
 
 @needs_tensorflow
-def test_saved_model_assets_and_graph(saved_model):
+def test_saved_model_assets_and_graph(run, saved_model):
     import tensorflow as tf
 
     path, _ = saved_model
@@ -107,7 +107,11 @@ def test_saved_model_assets_and_graph(saved_model):
     graph = loaded.signatures["serving_default"].graph.as_graph_def()
     functions = [node for f in graph.library.function for node in f.node_def]
     assert not {node.op for node in [*graph.node, *functions]} & {"While", "StatelessWhile"}
-    assert b"_XlaMustCompile" not in (path / "saved_model.pb").read_bytes()
+    file = (path / "saved_model.pb").read_bytes()
+    assert b"_XlaMustCompile" not in file
+    # The weights are constants, once for both signatures.
+    kernel = keras.models.load_model(run / "best.keras").layers[-1].kernel
+    assert file.count(keras.ops.convert_to_numpy(kernel).tobytes()) == 1
 
 
 @needs_tensorflow
@@ -147,7 +151,7 @@ def test_quantized_files_are_smaller(format, digits, tmp_path):
 
 @needs_tensorflow
 def test_exporting_leaves_the_model_alone(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "verify", lambda *arguments: (0, 1))  # seconds
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
     model = shallow(digits)
     before, config = model.predict(digits.x_test[:9], verbose=0), model.get_config()
     export.export(model, tmp_path / "out", dataset=digits)
@@ -169,16 +173,14 @@ def encode(array, kind, **options):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(20, 16), (41, 33), (10, 9)])
 def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path):
-    from highway_keras.export.graph import ServingGraph
+    from highway_keras.export.pictures import read_picture
 
     shape = (20, 16, channels)
-    model = keras.Sequential([keras.Input(shape), keras.layers.Flatten(), keras.layers.Dense(2)])
-    graph = ServingGraph(model, ["a", "b"])
     coarse = np.random.default_rng(0).integers(0, 256, (5, 4, 3), "uint8")
     picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
     file = tmp_path / "picture"
     file.write_bytes(encode(picture, kind))
-    ours = graph._decode(file.read_bytes()).numpy().astype(int)
+    ours = read_picture(file.read_bytes(), shape).numpy().astype(int)
     theirs = data.read_image(file, shape).astype(int)
     assert ours.shape == shape
     assert np.abs(ours - theirs).max() <= (0 if size == (20, 16) else 1)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import pathlib
 import tempfile
 
@@ -10,33 +9,13 @@ import keras
 
 from highway_keras import data
 from highway_keras.export.card import model_card
+from highway_keras.export.formats import check_request, check_weights, is_int8
 from highway_keras.export.keras_file import write_keras
 from highway_keras.export.verification import verify
 from highway_keras.training import SavedNetwork
 
 VERIFIED_IMAGES = 1000
-INT8_FORMATS = ("saved_model", "keras")  # that can take a network quantized by Keras
 CALIBRATION_IMAGES = 500
-
-
-@dataclasses.dataclass(frozen=True)
-class Format:
-    """What a format asks of the user. `formats.WRITERS` writes it."""
-
-    suffix: str
-    quantizations: tuple = ()
-    packages: tuple = ()
-    traced: bool = True  # by TensorFlow
-
-
-# The name of a format with packages is also the name of the extra that installs them.
-FORMATS = {
-    "saved_model": Format(""),
-    "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
-    "litert": Format(".tflite", ("float16", "int8"), ("ai_edge_litert",)),
-    "openvino": Format(".xml", ("float16",), ("openvino", "scipy")),
-    "keras": Format(".keras", ("int8",), traced=False),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +24,9 @@ class Exported:
 
     Attributes:
         path: The file; for a SavedModel its folder.
-        size: Bytes on disk, without the model card.
+        size: Bytes on disk, without what is beside the file.
         difference: Largest difference of a probability from Keras's.
-        accuracy: Share of the images that the export classifies rightly.
+        accuracy: Share of the images that the export classifies correctly.
         keras_accuracy: The same of the Keras model.
         images: Number of test images that were compared.
     """
@@ -61,29 +40,17 @@ class Exported:
 
 
 def export(model_or_file, path, format="saved_model", quantize=None, dataset=None, data_dir=None):
-    """Writes a classifier for another runtime, and verifies what it wrote.
+    """Write a classifier for another runtime, and verify what was written.
 
-    In every format the network takes raw `images`, uint8 of shape
-    `(batch, height, width, channels)` with any batch size; its training's preprocessing is part of
-    it. It returns `probabilities` `(batch, classes)`, float32, and `class_id` `(batch,)`, int64. A
-    SavedModel also returns `class_name`, and has a second signature, `encoded`, that takes PNG or
-    JPEG files as bytes. Class names and a model card are in the SavedModel's assets, and beside
-    the file for other formats.
-
-    The format `"keras"` stays with Keras and this package: a `.keras` file without the optimizer's
-    state, and with `quantize="int8"` as `model.quantize("int8")` leaves it.
-
-    The file is then loaded by its runtime in a new process, which for the other formats can import
-    neither this package nor Keras, and run on real test images. Probabilities must equal the Keras
-    model's to 1e-5; quantized to float16, to 0.02; to int8, accuracy may fall by 1 point.
+    `highway_keras.export` says what goes in and comes out, and how it is verified.
 
     Args:
         model_or_file: A `.keras` file that `fit` saved, or a Sequential or functional model with
             raw images in and class probabilities out.
         path: Where to write: a folder for a SavedModel, else a file with the format's suffix,
-            `.onnx`, `.tflite`, `.xml` or `.keras`. Nothing may be there yet.
+            `.onnx`, `.tflite`, `.xml` or `.keras`. It must not exist yet.
         format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`.
-        quantize: `None`, `"float16"` (LiteRT and OpenVINO: weights in half precision) or `"int8"`
+        quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
             the inputs of plain `Dense` layers).
         dataset: A `data.Dataset`, or a name or path as for `data.load`: its test images verify,
@@ -95,9 +62,8 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
         An `Exported`.
 
     Raises:
-        ValueError: If an argument is out of its range, the file is missing, damaged or holds
-            something else, or Keras's backend is not TensorFlow, which all formats but `"keras"`
-            need; or if Keras has quantized the network, which only SavedModel and Keras can run.
+        ValueError: If an argument is out of its range, the file is damaged or holds something else,
+            or the format cannot hold the network.
         ImportError: If a package that the format needs is missing.
         ExportMismatch: If the export does not compute what the Keras model does. It is kept.
 
@@ -108,66 +74,30 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
     2.4e-07
     """
     path = pathlib.Path(path)
-    _check(path, format, quantize)
+    check_request(path, format, quantize)
     with _saved(model_or_file) as saved:
-        _check_weights(saved.model, format)
+        check_weights(saved.model, format)
         images = _test_images(saved, dataset, data_dir)
-        count = None if quantize else VERIFIED_IMAGES
-        x, y = images.x_test[:count], images.y_test[:count]
-        names = list(map(str, saved.settings.get("class_names") or images.class_names))
-        expected = saved.model.predict(x, batch_size=500, verbose=0)
-        card = model_card(saved, names, format, quantize)
-        _write(saved, path, format, quantize, card, images.x_train[:CALIBRATION_IMAGES])
-    difference, accuracy = verify(path, format, quantize, x, y, expected, names)
-    return Exported(
-        path, _size(path), difference, accuracy, float((expected.argmax(-1) == y).mean()), len(x)
-    )
+        return _write_and_verify(saved, path, format, quantize, images)
 
 
-def _check(path, format, quantize):
-    if format not in FORMATS:
-        raise ValueError(
-            f"`format` must be one of {', '.join(map(repr, FORMATS))}. Received: format={format!r}."
-        )
-    wanted = FORMATS[format]
-    if quantize not in (None, *wanted.quantizations):
-        known = ", ".join(map(repr, (None, *wanted.quantizations)))
-        raise ValueError(
-            f"`quantize` for format={format!r} must be one of {known}. "
-            f"Received: quantize={quantize!r}."
-        )
-    if path.suffix != wanted.suffix and wanted.suffix:
-        raise ValueError(
-            f"`path` must end in {wanted.suffix} for format={format!r}. Received: path={path}."
-        )
-    if path.exists():
-        raise ValueError(f"`path` must not exist yet. Received: path={path}. Name another.")
-    if wanted.traced and keras.backend.backend() != "tensorflow":
-        raise ValueError(
-            f"`format={format!r}` is traced by TensorFlow. Received: the backend "
-            f"{keras.backend.backend()!r}. Save the model as a .keras file and export that with "
-            "KERAS_BACKEND=tensorflow: such a file loads under any backend."
-        )
-    absent = [name for name in wanted.packages if importlib.util.find_spec(name) is None]
-    if absent:
-        raise ImportError(
-            f"`format={format!r}` needs {' and '.join(absent)}. Install what it needs: "
-            f'pip install "highway-keras[{format}]"'
-        )
-
-
-def _check_weights(model, format):
-    if format not in INT8_FORMATS and any(weight.dtype == "int8" for weight in model.weights):
-        raise ValueError(
-            f"`format={format!r}` cannot compute what Keras's int8 layers do. Received: a network "
-            "quantized to int8. Export the one that it was made from, with `quantize` where the "
-            "format has it."
-        )
+def _write_and_verify(saved, path, format, quantize, images):
+    names = list(map(str, saved.settings.get("class_names") or images.class_names))
+    card = model_card(saved, names, format, quantize)
+    # A network that Keras has quantized rounds its inputs, and half-way cases either way.
+    quantized = quantize or ("int8" if is_int8(saved.model) else None)
+    count = None if quantized else VERIFIED_IMAGES
+    x, y = images.x_test[:count], images.y_test[:count]
+    expected = saved.model.predict(x, batch_size=500, verbose=0)
+    _write(saved, path, card, images.x_train[:CALIBRATION_IMAGES])
+    difference, accuracy = verify(path, format, quantized, x, y, expected, names)
+    keras_accuracy = float((expected.argmax(-1) == y).mean())
+    return Exported(path, _size(path), difference, accuracy, keras_accuracy, len(x))
 
 
 @contextlib.contextmanager
 def _saved(model_or_file):
-    """The network as loaded from a file: a model in memory stays untouched."""
+    """Yield the network as loaded from a file: a model in memory stays untouched."""
     if not isinstance(model_or_file, keras.Model):
         yield SavedNetwork(model_or_file)
         return
@@ -194,19 +124,18 @@ def _test_images(saved, dataset, data_dir):
     return dataset
 
 
-def _write(saved, path, format, quantize, card, calibration):
+def _write(saved, path, card, calibration):
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not FORMATS[format].traced:
-        write_keras(saved.path, path, card, quantize)
+    if card["format"] == "keras":
+        write_keras(saved.path, path, card)
         return
-    from highway_keras.export.formats import WRITERS  # imports TensorFlow
-    from highway_keras.export.graph import ServingGraph
+    from highway_keras.export.classifier import classifier  # imports TensorFlow
+    from highway_keras.export.writers import WRITERS
 
-    graph = ServingGraph(saved.model, card["class_names"])
-    WRITERS[format](graph, path, card, quantize, calibration)
+    WRITERS[card["format"]](classifier(saved.model), path, card, calibration)
 
 
 def _size(path):
-    """Bytes of a folder's files, of a file, or of a file and its weights beside it (OpenVINO)."""
+    """Return the bytes of a file, its weights beside it (OpenVINO), or a folder."""
     files = path.rglob("*") if path.is_dir() else [path, path.with_suffix(".bin")]
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -19,11 +19,12 @@ class ExportMismatch(RuntimeError):
 
 
 def verify(path, format, quantize, images, labels, expected, class_names):
-    """Runs an export in a new process and compares.
+    """Run an export in a new process, and compare it with the Keras model.
 
     Args:
         path: The exported file.
-        format, quantize: As in `export`.
+        format: As in `export`.
+        quantize: The same; `"int8"` also for a network that Keras has quantized.
         images: Raw images, uint8.
         labels: Their classes.
         expected: The Keras model's probabilities for them.
@@ -33,13 +34,13 @@ def verify(path, format, quantize, images, labels, expected, class_names):
         The largest difference of a probability from `expected`, and the accuracy.
 
     Raises:
-        ExportMismatch: If it does not run or runs differently; the message says how.
+        ExportMismatch: If it does not run, or its results differ; the message says how.
     """
     return compare(path, quantize, _run(path, format, images), labels, expected, class_names)
 
 
 def compare(path, quantize, results, labels, expected, class_names):
-    """Compares the results of `runtimes.main`; see `verify`."""
+    """Compare the results of `runtimes.main`; see `verify`."""
     found, tolerance = results["probabilities"], TOLERANCE[quantize]
     difference = _difference(path, "probabilities", found, expected, tolerance)
     single = results["single_probabilities"]
