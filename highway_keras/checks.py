@@ -1,11 +1,14 @@
-"""Checks of what a user passes. Each returns the value as the code wants it, or raises one line.
+"""Checks of what a user passes. Each returns the value in the form that the code needs, or raises.
 
 NumPy's integers and floats pass wherever Python's do; `True` is neither.
 """
 
 import math
 import numbers
+import os
 import pathlib
+
+MOST_SHOWN = 200  # characters of a value that a message repeats
 
 
 def is_integer(value):
@@ -19,31 +22,38 @@ def is_positive(value):
 
 
 def is_number(value):
-    """Return whether `value` is a finite real number, NumPy's included; `True` is none."""
-    right = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return right and math.isfinite(value)
+    """Return whether `value` is a finite real number, NumPy's included; `True` is not one."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
 
 
 def integer(name, value, least=None, most=None):
     """Return `value` as an `int` within the bounds."""
     bounds = _bounds({"at least": least, "at most": most})
     if not is_integer(value) or not _within(value, least=least, most=most):
-        raise ValueError(f"`{name}` must be an integer{bounds}. Received: {name}={value!r}.")
+        raise ValueError(f"`{name}` must be an integer{bounds}. Received: {name}={shown(value)}.")
     return int(value)
 
 
 def positive_integer(name, value, none=None):
-    """Return `value` as an `int` of at least 1, or `None` where `none` says what that means."""
+    """Return `value` as an `int` of at least 1, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
-    if not is_positive(value):
-        also = f", or None for {none}" if none else ""
-        raise ValueError(f"`{name}` must be a positive integer{also}. Received: {name}={value!r}.")
+    if not is_positive(value) or value >= 2**63:
+        also = " below 2**63" if is_positive(value) else ""
+        also += f", or None for {none}" if none else ""
+        raise ValueError(
+            f"`{name}` must be a positive integer{also}. Received: {name}={shown(value)}."
+        )
     return int(value)
 
 
 def number(name, value, least=None, above=None, below=None, most=None, none=None):
-    """Return `value` if it is a number within the bounds, or `None` where `none` says its sense."""
+    """Return `value` if it is a number in bounds, or `None` if `none` says what it stands for."""
     if value is None and none:
         return None
     within = is_number(value) and _within(value, least, above, below, most)
@@ -51,7 +61,7 @@ def number(name, value, least=None, above=None, below=None, most=None, none=None
         limits = {"at least": least, "above": above, "below": below, "at most": most}
         also = f", or None for {none}" if none else ""
         raise ValueError(
-            f"`{name}` must be a number{_bounds(limits)}{also}. Received: {name}={value!r}."
+            f"`{name}` must be a number{_bounds(limits)}{also}. Received: {name}={shown(value)}."
         )
     return value
 
@@ -60,41 +70,61 @@ def seed(value, name="seed"):
     """Return `value` as an `int` that every backend takes as a seed."""
     if not is_integer(value) or not 0 <= value < 2**31:
         raise ValueError(
-            f"`{name}` must be an integer from 0 to 2**31 - 1. Received: {name}={value!r}."
+            f"`{name}` must be an integer from 0 to 2**31 - 1. Received: {name}={shown(value)}."
         )
     return int(value)
 
 
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
-    if value not in choices:
+    if value not in list(choices):  # a dictionary would ask for its hash
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"`{name}` must be one of {listed}. Received: {name}={value!r}.")
+        raise ValueError(f"`{name}` must be one of {listed}. Received: {name}={shown(value)}.")
     return value
 
 
 def flag(name, value):
     """Return `value` if it is `True` or `False`."""
     if not isinstance(value, bool):
-        raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}.")
+        raise ValueError(f"`{name}` must be True or False. Received: {name}={shown(value)}.")
     return value
 
 
 def text(name, value):
     """Return `value` if it is a string that is not empty."""
     if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be a string. Received: {name}={value!r}.")
+        raise TypeError(f"`{name}` must be a string. Received: {name}={shown(value)}.")
     if not value.strip():
-        raise ValueError(f"`{name}` must not be empty. Received: {name}={value!r}.")
+        raise ValueError(f"`{name}` must not be empty. Received: {name}={shown(value)}.")
     return value
 
 
-def existing_file(name, path):
-    """Return `path` as a `pathlib.Path` of a file that is there."""
-    path = pathlib.Path(path).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"`{name}` must be an existing file. Received: {name}={path}.")
-    return path
+def path(name, value):
+    """Return `value` as a `pathlib.Path`, `~` being the user's home."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"`{name}` must be a path. Received: {name}={shown(value)}.")
+    return pathlib.Path(os.path.expanduser(value))
+
+
+def existing_file(name, value):
+    """Return `value` as a `pathlib.Path` if it is that of a file."""
+    file = path(name, value)
+    if not os.path.isfile(file):  # unlike `Path.is_file`, it raises for no name
+        found = ", a folder" if os.path.isdir(file) else ""
+        found = found or (", which is not a regular file" if os.path.exists(file) else "")
+        raise FileNotFoundError(
+            f"`{name}` must be an existing file. Received: {name}={file}{found}."
+        )
+    return file
+
+
+def shown(value):
+    """Return how a message shows a value: as Python writes it, cut if that is long."""
+    try:
+        text = repr(value).replace("\n", " ")
+    except ValueError:  # an integer of more digits than Python writes
+        return f"an integer of {value.bit_length()} bits"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text)} characters)"
 
 
 def _within(value, least=None, above=None, below=None, most=None):

@@ -6,20 +6,23 @@ import json
 import os
 import pathlib
 
+from highway_keras.text import cell
+
 
 @contextlib.contextmanager
 def replacing(path):
-    """Write a file that is then there whole or not at all: `with replacing(path) as temporary:`.
+    """Yield a path to write to, whose file then replaces the one at `path`.
+
+    A process that is killed while it writes leaves `path` as it was.
 
     Args:
-        path: Where the file is to be; what is there is replaced.
+        path: Where the file is to be.
 
     Yields:
-        The path to write to, beside `path`. Its suffix is that of `path`, since Keras chooses the
-        format by it.
+        A path beside `path`, with the same suffix, since Keras chooses the format by it.
     """
     path = pathlib.Path(path)
-    # A name of this process: another one may be writing the same file.
+    # With the process in its name: another one may be writing the same file.
     temporary = path.with_name(f".{os.getpid()}-{path.name}")
     try:
         yield temporary
@@ -40,11 +43,14 @@ def write_json(path, content, indent=2):
 
 
 def write_rows(path, rows, columns=None):
-    """Write dictionaries as CSV; `columns` default to the keys of the first row."""
+    """Write dictionaries as CSV; `columns` default to the keys of the first row.
+
+    Text that a spreadsheet would take for a formula is disarmed, see `text.cell`.
+    """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
 
 
 def write_figure(path, figure, dpi=150):

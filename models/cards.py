@@ -6,8 +6,10 @@ nowhere else. Importing this module does not import Keras, so that listing the z
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Callable
 
+from highway_keras import checks
 from highway_keras.models import shipped
 
 # The names of the networks by factory; the factory's arguments fill them in.
@@ -26,6 +28,16 @@ NAMES = {
 def name_of(factory, **arguments):
     """Return the name of the network that a factory of the zoo builds from `arguments`."""
     return NAMES[factory].format(**arguments)
+
+
+def check_name(name):
+    """Return `name` if TensorFlow takes it as the name of a model, and so every backend does."""
+    if not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", checks.text("name", name)):
+        raise ValueError(
+            "`name` must consist of letters without accents, digits, '_', '-' and '.', and begin "
+            f"with a letter or digit. Received: name={checks.shown(name)}."
+        )
+    return name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +81,12 @@ class Card:
     def weights_file(self, dataset):
         """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
 
-        It holds the network behind its preprocessing: `keras.models.load_model` makes it a model
-        that takes raw images.
+        It holds the network and its preprocessing: `keras.models.load_model` returns a model that
+        takes raw images.
 
         Raises:
             ValueError: If there are no such weights, or the file is damaged.
+            FileNotFoundError: If the file is missing.
         """
         return shipped.find_file(self.name, dataset)
 
@@ -85,12 +98,16 @@ class Card:
         factory = self.factory
         if isinstance(factory, str):
             factory = getattr(importlib.import_module("highway_keras.models"), factory)
-        model = factory(**{"name": self.name, **self.arguments, **overrides})
+        arguments = {"name": self.name, **self.arguments, **overrides}
+        if arguments["name"] is not None:
+            check_name(arguments["name"])
+        model = factory(**arguments)
         if not getattr(model, "inputs", None):  # as a functional or Sequential model has them
             raise TypeError(
                 "`factory` must return a functional or Sequential `keras.Model`. "
                 f"Received: {model!r} from {factory!r}."
             )
+        check_name(model.name)
         return load_weights(model, path)
 
 

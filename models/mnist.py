@@ -2,11 +2,13 @@
 
 import keras
 
-from highway_keras.layers import ConvHighway2D
+from highway_keras import checks
 from highway_keras.models.cards import name_of
+from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
     check_image_shape,
+    convolutional_highway,
     dropout,
     fresh,
     normal,
@@ -15,8 +17,9 @@ from highway_keras.models.parts import (
 )
 from highway_keras.models.weight_files import load_weights
 
-# (highway layers, size of the max-pooling behind them, dropout behind that)
+# Highway layers of a stage, size of the max-pooling after them, dropout after that.
 STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
+LAYERS = sum(layers for layers, *_ in STAGES)
 INPUT_DROPOUT = 0.2
 
 
@@ -32,23 +35,19 @@ def mnist_highway(
     weights=None,
     name=None,
 ):
-    """The 10-layer highway network of Table 1: nine convolutional layers and a softmax.
+    """Build the 10-layer highway network of Table 1: nine convolutional layers and a softmax.
 
     A plain 5x5 convolution without padding, then 2 + 3 + 3 highway layers of 3x3, each group ended
     by overlapping max-pooling of stride 2 and dropout. ReLU throughout.
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
-        transform_bias: Start of the transform gates' biases.
-        kernel_initializer: Start of all kernels but the classifier's, gates included. Default: the
-            authors', normal with variance 2 / fan-in. Without a seed every kernel has its own draw.
+        transform_bias: Initial bias of the transform gates.
         input_shape: (height, width, channels), sides of at least 12.
-        classes: Number of classes.
-        classifier_activation: Activation of the top; `None` returns logits.
-        include_top: Whether the network ends in the classifier.
-        pooling: Without the top: `"avg"`, `"max"` or `None`, as in `keras.applications`.
-        weights: `None`, or the path of a weights file.
-        name: Name of the model.
+        kernel_initializer, pooling: As for every convolutional factory; see
+            `highway_keras.models.types.ConvolutionalArguments`.
+        classes, classifier_activation, include_top, weights, name: As for every factory; see
+            `highway_keras.models.types.NetworkArguments`.
 
     Returns:
         An uncompiled `keras.Model`.
@@ -66,23 +65,20 @@ def mnist_highway(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.2, and the authors'
         Caffe definition.
     """
+    width = checks.positive_integer("width", width)
+    check_memory(2 * LAYERS * 9 * width**2, width=width)
     inputs = keras.Input(check_image_shape(input_shape, least=12), name="images")
     kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, INPUT_DROPOUT, "input_dropout")
     x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
-    for stage, (layers, pool, rate) in enumerate(STAGES, start=1):
+    for number, (layers, pool, rate) in enumerate(STAGES, start=1):
         for index in range(1, layers + 1):
-            x = ConvHighway2D(
-                width,
-                3,
-                kernel_initializer=kernel,
-                transform_kernel_initializer=kernel,
-                transform_bias_initializer=transform_bias,
-                name=f"stage{stage}_highway{index}",
+            x = convolutional_highway(
+                width, 3, kernel, transform_bias, f"stage{number}_highway{index}"
             )(x)
         # "same" rounds odd sizes up, as Caffe's pooling does.
-        x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{stage}_pool")(x)
-        x = dropout(x, rate, f"stage{stage}_dropout")
+        x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{number}_pool")(x)
+        x = dropout(x, rate, f"stage{number}_dropout")
     if include_top:
         x = keras.layers.Flatten(name="flatten")(x)
         x = predictions(x, classes, classifier_activation, normal(0.1))

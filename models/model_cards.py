@@ -1,10 +1,9 @@
 """Model cards: what to know of trained weights, as Markdown, from their entry in the index."""
 
-import statistics
-
+from highway_keras import results
 from highway_keras.models import registry, shipped
 
-# Whose the images are, and what a network trained on them is not good for.
+# Whose the images are, and what a network trained on them is not fit for.
 DATA = {
     "mnist": (
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
@@ -84,13 +83,13 @@ def _accuracy(entry):
 
 
 def _runs(entry):
-    percent = [100 * accuracy for accuracy in entry["accuracies"]]
-    if len(percent) == 1:
+    row = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
+    if row["n"] == 1:
         return "1"
     seeds = ", ".join(map(str, entry["seeds"]))
-    mean, deviation = statistics.mean(percent), statistics.stdev(percent)
     return (
-        f"{len(percent)} (seeds {seeds}): {mean:.2f} ± {deviation:.2f} %, best {max(percent):.2f} %"
+        f"{row['n']} (seeds {seeds}): {row['mean']:.2f} ± {row['std']:.2f} %, "
+        f"best {row['best']:.2f} %"
     )
 
 

@@ -1,8 +1,10 @@
-"""Parts that factories share: initializers, dropout, the classifier, and the check of the input."""
+"""Parts that factories share: initializers, layers, the end of a network, a check of the input."""
 
 import keras
 
 from highway_keras import checks
+from highway_keras.layers import ConvHighway2D
+from highway_keras.models.memory import check_memory
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
 # "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".
@@ -14,29 +16,58 @@ _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
 def normal(stddev):
+    """Return the configuration of a normal initializer."""
     return {"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": stddev}}
 
 
 def fresh(kernel_initializer):
-    """The configuration of an initializer: one object would give every kernel the same draw."""
+    """Return the configuration of an initializer: one object would draw every kernel alike."""
     try:
         return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
-    except ValueError as error:
+    except Exception as error:  # configurations that are not Keras's raise errors of many kinds
         raise ValueError(
             "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
-            f"Received: kernel_initializer={kernel_initializer!r}."
+            f"Received: kernel_initializer={checks.shown(kernel_initializer)}."
         ) from error
 
 
+def check_activation(name, activation):
+    """Return `activation` if Keras reads it as one."""
+    try:
+        keras.activations.get(activation)
+    except Exception as error:  # as for initializers
+        raise ValueError(
+            f"`{name}` must be an activation of Keras, such as 'tanh'. "
+            f"Received: {name}={checks.shown(activation)}."
+        ) from error
+    return activation
+
+
+def convolutional_highway(filters, size, kernel, transform_bias, name):
+    """Return a highway layer whose gate kernel is initialized like that of H."""
+    return ConvHighway2D(
+        filters,
+        size,
+        kernel_initializer=kernel,
+        transform_kernel_initializer=kernel,
+        transform_bias_initializer=transform_bias,
+        name=name,
+    )
+
+
 def dropout(x, rate, name):
+    """Return `x` after dropout, or `x` itself for a rate of 0."""
+    rate = checks.number("dropout_rate", rate, least=0, below=1)
     return keras.layers.Dropout(rate, name=name)(x) if rate else x
 
 
 def predictions(x, classes, activation, kernel_initializer):
     """Return the classifier's output; recipes know it by its name, `predictions`."""
+    classes = checks.positive_integer("classes", classes)
+    check_memory(x.shape[-1] * classes, classes=classes)
     return keras.layers.Dense(
-        checks.positive_integer("classes", classes),
-        activation=activation,
+        classes,
+        activation=check_activation("classifier_activation", activation),
         kernel_initializer=kernel_initializer,
         name="predictions",
         dtype=keras.DTypePolicy("float32") if activation == "softmax" else None,
@@ -47,9 +78,20 @@ def pool_features(x, pooling):
     """Return the output of a network without its top, pooled as in `keras.applications`."""
     if pooling is None:
         return x
-    if pooling not in _POOLS:
+    if pooling not in list(_POOLS):
         raise ValueError(f"`pooling` must be 'avg', 'max' or None. Received: pooling={pooling!r}.")
     return getattr(keras.layers, _POOLS[pooling])(name=f"{pooling}_pool")(x)
+
+
+def check_shape(input_shape):
+    """Return the shape of one input as a tuple of one or more positive integers."""
+    shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
+    if not shape or not all(map(checks.is_positive, shape)):
+        raise ValueError(
+            "`input_shape` must be a tuple of positive integers, such as (28, 28, 1). "
+            f"Received: input_shape={checks.shown(input_shape)}."
+        )
+    return shape
 
 
 def check_image_shape(input_shape, least):

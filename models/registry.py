@@ -4,7 +4,7 @@ import difflib
 import inspect
 
 from highway_keras import checks
-from highway_keras.models.cards import PAPER, Card
+from highway_keras.models.cards import PAPER, Card, check_name
 
 _CARDS = {card.name: card for card in PAPER}
 _REQUIRED = ("name", "input_shape", "classes")  # what every factory takes
@@ -26,7 +26,7 @@ def get(name):
     """Return the card of a registered network.
 
     Raises:
-        ValueError: If there is no network of that name; the message lists near matches.
+        ValueError: If no network has that name; the message lists near matches.
 
     Example:
 
@@ -34,7 +34,7 @@ def get(name):
     >>> models.get("mnist-highway-16").parameters
     38986
     """
-    if name not in _CARDS:
+    if not isinstance(name, str) or name not in _CARDS:
         near = difflib.get_close_matches(str(name), _CARDS, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(_CARDS)}."
         raise ValueError(f"`name` must be a registered network. Received: name={name!r}. {hint}")
@@ -48,16 +48,15 @@ def create(name, weights=None, **overrides):
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
             with the package; or the path of a weights file, or of a `.keras` file that `fit`
-            saved. Those of the package and of `fit` were trained behind a preprocessing that the
-            network alone does not have, such as `x / 256`; the file itself has it.
+            saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
+            their files include the preprocessing, the network alone does not.
         **overrides: Arguments of the factory, such as `input_shape` or `classes`.
 
     Returns:
         An uncompiled `keras.Model`.
 
     Raises:
-        ValueError: If an argument is out of its range, or the weights are unknown, damaged, or do
-            not fit.
+        ValueError: If an argument is out of its range, or the weights are damaged or do not fit.
         FileNotFoundError: If `weights` is neither known nor a file.
 
     Example:
@@ -109,7 +108,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
     """
     from highway_keras.models.parts import check_image_shape  # imports Keras, unlike this module
 
-    if checks.text("name", name) in {card.name for card in PAPER}:
+    if check_name(name) in {card.name for card in PAPER}:
         raise ValueError(
             f"`name` must not be one of the paper's networks. Received: name={name!r}."
         )

@@ -6,7 +6,10 @@ how it was trained and what it reaches. Importing this module does not import Ke
 
 import hashlib
 import json
+import os
 import pathlib
+
+from highway_keras import checks
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"
@@ -51,14 +54,17 @@ def find_file(name, dataset):
 
     Raises:
         ValueError: If there are no such weights, or the file is not the one that was published.
+        FileNotFoundError: If the file is missing.
     """
     entry = find_entry(name, dataset)
     path = FOLDER / entry["file"]
-    found = sha256(path) if path.is_file() else "no file"
+    if not path.is_file():
+        raise FileNotFoundError(f"The weights {path} are missing: reinstall highway-keras.")
+    found = sha256(path)
     if found != entry["sha256"]:
         raise ValueError(
-            f"The weights {path} are damaged or missing: reinstall highway-keras. "
-            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}."
+            f"The weights {path} are damaged: reinstall highway-keras. "
+            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}..."
         )
     return path
 
@@ -72,8 +78,11 @@ def resolve(name, weights):
     there = datasets(name)
     if weights in there:
         return find_file(name, weights)
-    if weights is None or pathlib.Path(weights).expanduser().is_file():
-        return weights
+    if weights is None:
+        return None
+    path = checks.path("weights", weights)
+    if os.path.isfile(path):
+        return path
     named = f", or one of the trained ones: {', '.join(there)}" if there else ""
     raise FileNotFoundError(
         f"`weights` must be None or an existing file{named}. Received: weights={weights}."

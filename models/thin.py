@@ -7,13 +7,14 @@ import keras
 from highway_keras import checks
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.models.cards import name_of
-from highway_keras.models.parts import fresh, predictions
+from highway_keras.models.memory import check_memory
+from highway_keras.models.parts import check_activation, check_shape, fresh, predictions
 from highway_keras.models.weight_files import load_weights
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
-# Measured: a step of the stack takes 1.2 times that of the chain at 5 and 7 layers, as much at 10,
-# and at 100 half of that of two Dense layers a block.
+# Measured: a step of the stack takes 1.2 times as long as one of the chain at 5 and 7 layers, the
+# same at 10, and at 100 half as long as one of two Dense layers a block.
 STACK_FROM = 10
 
 
@@ -32,7 +33,7 @@ def thin_mlp(
     name=None,
     implementation=None,
 ):
-    """A thin network: one plain layer, `depth - 1` highway, plain or residual ones, a softmax.
+    """Build a thin network: a plain layer, `depth - 1` highway, plain or residual ones, a softmax.
 
     ```
     highway   y = H(x) * T(x) + x * (1 - T(x))        50 units
@@ -45,17 +46,14 @@ def thin_mlp(
         kind: `"highway"`, `"plain"` or `"residual"`.
         units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
         activation: Activation of H; the paper searches `"relu"` and `"tanh"`.
-        transform_bias: Start of the transform gates' biases; the paper searches -1 to -10.
-            Default: `-log(depth)`, a gate of `1 / (depth + 1)`. The carry path then hands on a
+        transform_bias: Initial bias of the transform gates; the paper searches -1 to -10.
+            Default: `-log(depth)`, a gate of `1 / (depth + 1)`. The carry path then passes on a
             good third of the input's amplitude at any depth, `(1 - 1 / n) ** n`.
-        kernel_initializer: Start of the kernels of H and of the plain layer. Default: "normalized"
-            as in the paper, Glorot for tanh and He for ReLU. Those of the gates always are.
-        input_shape: Shape of one input; it is flattened.
-        classes: Number of classes.
-        classifier_activation: Activation of the top; `None` returns logits.
-        include_top: Whether the network ends in the classifier.
-        weights: `None`, or the path of a weights file.
-        name: Name of the model.
+        kernel_initializer: Initializer of the kernels of H and of the plain layer. Default:
+            "normalized" as in the paper, Glorot for tanh and He for ReLU, as the gates' always are.
+        input_shape: Shape of one input, of any rank; it is flattened.
+        classes, classifier_activation, include_top, weights, name: As for every factory; see
+            `highway_keras.models.types.NetworkArguments`.
         implementation: `"stack"` runs the highway layers as one `HighwayStack`, `"layers"` as a
             chain of `Highway`. Same mathematics. Default: the stack from depth 10 on.
 
@@ -63,7 +61,7 @@ def thin_mlp(
         An uncompiled `keras.Model`.
 
     Raises:
-        ValueError: If `depth` or `units` is not a positive integer, or `kind` is unknown.
+        ValueError: If an argument is out of its range.
 
     Example:
 
@@ -76,49 +74,55 @@ def thin_mlp(
     """
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
-    units = checks.positive_integer("units", units, none="the kind's own width") or UNITS[kind]
-    if transform_bias is None:
-        transform_bias = -math.log(depth)
+    units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+    input_shape = check_shape(input_shape)
+    check_memory(count_weights(depth, kind, units, input_shape), units=units, depth=depth)
     normalized = "he_uniform" if activation == "relu" else "glorot_uniform"
-    options = {
-        "activation": activation,
+    layer = {
+        "units": units,
+        "activation": check_activation("activation", activation),
         "kernel_initializer": fresh(kernel_initializer or normalized),
     }
     gate = {
         "transform_kernel_initializer": normalized,
-        "transform_bias_initializer": transform_bias,
+        "transform_bias_initializer": -math.log(depth)
+        if transform_bias is None
+        else transform_bias,
     }
     inputs = keras.Input(input_shape, name="images")
     x = keras.layers.Flatten(name="flatten")(inputs)
-    x = keras.layers.Dense(units, **options, name="plain")(x)
-    if _stacks(implementation, kind, depth):
-        x = HighwayStack(depth - 1, units, **options, **gate, name="highway")(x)
+    x = keras.layers.Dense(**layer, name="plain")(x)
+    if _is_stack(implementation, kind, depth):
+        x = HighwayStack(depth - 1, **layer, **gate, name="highway")(x)
     else:
-        for index in range(1, depth):
-            x = _hidden_layer(x, kind, units, options, gate, index)
+        x = _chain(x, depth - 1, kind, layer, gate)
     if include_top:
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
     model = keras.Model(inputs, x, name=name or name_of("thin_mlp", kind=kind, depth=depth))
     return load_weights(model, weights)
 
 
-def _stacks(implementation, kind, depth):
-    if implementation not in (None, "stack", "layers"):
-        raise ValueError(
-            "`implementation` must be 'stack', 'layers' or None. "
-            f"Received: implementation={implementation!r}."
-        )
+def count_weights(depth, kind, units, input_shape):
+    """Return the number of weights between the inputs and the classifier, without biases."""
+    return units * (math.prod(input_shape) + (depth - 1) * (2 if kind == "highway" else 1) * units)
+
+
+def _is_stack(implementation, kind, depth):
+    checks.one_of("implementation", implementation, (None, "stack", "layers"))
     if implementation == "stack" and (kind != "highway" or depth < 2):
         raise ValueError(
-            "`implementation='stack'` needs highway layers, kind='highway' and depth of at least "
+            "`implementation='stack'` needs highway layers: kind='highway' and a depth of at least "
             f"2. Received: kind={kind!r}, depth={depth}."
         )
     by_default = kind == "highway" and depth >= STACK_FROM
     return by_default if implementation is None else implementation == "stack"
 
 
-def _hidden_layer(x, kind, units, options, gate, index):
-    if kind == "highway":
-        return Highway(units, **options, **gate, name=f"highway_{index}")(x)
-    h = keras.layers.Dense(units, **options, name=f"{kind}_{index}")(x)
-    return keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
+def _chain(x, layers, kind, layer, gate):
+    for index in range(1, layers + 1):
+        if kind == "highway":
+            x = Highway(**layer, **gate, name=f"highway_{index}")(x)
+        else:
+            h = keras.layers.Dense(**layer, name=f"{kind}_{index}")(x)
+            x = keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
+    return x

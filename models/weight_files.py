@@ -10,13 +10,13 @@ import keras
 
 from highway_keras import checks
 
-PREPROCESSOR = "preprocessor"  # the model in front of the network in what `fit` saves
+PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
 
 def load_weights(model, weights):
     """Load a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
 
-    If the file holds a network behind its preprocessing, as `fit` saves it, only the network is
+    If the file holds a network with its preprocessing, as `fit` saves it, only the network is
     loaded.
     """
     if weights is None:
@@ -24,24 +24,24 @@ def load_weights(model, weights):
     path = checks.existing_file("weights", weights)
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        stored, is_behind_preprocessing = _layers_in(path)
+        stored, has_preprocessing = _layers_in(path)
         # Keras alone would skip what the file has in excess, and so load a deeper network's.
-        there = {layer.name for layer in model.layers}
-        fits = _families(stored) == _families(there)
+        expected = {layer.name for layer in model.layers}
+        fits = _families(stored) == _families(expected)
         if fits:
-            complete = _behind_preprocessing(model) if is_behind_preprocessing else model
+            complete = _with_preprocessing(model) if has_preprocessing else model
             complete.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{misfit} {reason:.300}") from error
     if not fits:
-        names = ", ".join(sorted(map(str, stored ^ there)))
+        names = ", ".join(sorted(map(str, stored ^ expected)))
         raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
     return model
 
 
 def _layers_in(path):
-    """Return the names of the network's layers in a file, and whether preprocessing precedes it."""
+    """Return the names of the network's layers in a file, and whether it has preprocessing."""
     with contextlib.ExitStack() as opened:
         file = path
         if path.suffix == ".keras":
@@ -55,7 +55,7 @@ def _layers_in(path):
 
 
 def _families(names):
-    """Count names without their numbers: Keras numbers layers without a name anew every time."""
+    """Count names without their numbers: those that Keras makes up are numbered anew each time."""
     return collections.Counter(re.sub(r"_\d+$", "", str(name)) for name in names)
 
 
@@ -63,7 +63,7 @@ def _by_name(model):
     return {layer["vars"].attrs.get("name"): layer for layer in model["layers"].values()}
 
 
-def _behind_preprocessing(model):
-    """Return `model` behind a stand-in without weights, for which Keras loads none."""
+def _with_preprocessing(model):
+    """Return `model` after a stand-in for the preprocessing, for which Keras loads no weights."""
     stand_in = keras.Sequential([keras.Input(model.input_shape[1:]), keras.layers.Identity()])
     return keras.Sequential([stand_in, model])

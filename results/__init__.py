@@ -1,4 +1,4 @@
-"""Measurements as CSV, one file a kind."""
+"""Measurements as CSV, a file for each kind."""
 
 from highway_keras.results.rows import TABLES, accuracies, authors_logs, read
 from highway_keras.results.spread import spread, summarize, text

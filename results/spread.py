@@ -2,32 +2,29 @@
 
 import statistics
 
+SETTING = ("model", "recipe", "epochs", "images")
+
 
 def summarize(rows):
-    """Puts together the runs of a network by one recipe, epochs and number of images.
+    """Put together the runs of a network that share recipe, epochs and number of images.
 
     Args:
-        rows: A row a run, with those keys and `test_accuracy`.
+        rows: A dictionary for each run, with the keys of `SETTING` and `test_accuracy`.
 
     Returns:
-        A dictionary for each, with `n`, and `best`, `mean` and `std` in percent; the standard
-        deviation of a single run is 0.
+        A dictionary for each group, with the keys of `SETTING` and of `spread`.
     """
     groups = {}
     for row in rows:
-        key = tuple(str(row[name]) for name in ("model", "recipe", "epochs", "images"))
+        key = tuple(str(row[name]) for name in SETTING)
         groups.setdefault(key, []).append(100 * float(row["test_accuracy"]))
     return [
-        {
-            **dict(zip(("model", "recipe", "epochs", "images"), key, strict=True)),
-            **spread(percent),
-        }
-        for key, percent in groups.items()
+        dict(zip(SETTING, key, strict=True)) | spread(percent) for key, percent in groups.items()
     ]
 
 
 def spread(percent):
-    """`n`, `best`, `mean` and `std` of several runs; the last is 0 for a single one."""
+    """Return `n`, `best`, `mean` and `std` of several runs; `std` of a single one is 0."""
     return {
         "n": len(percent),
         "best": max(percent),
@@ -37,7 +34,7 @@ def spread(percent):
 
 
 def text(row):
-    """A row with `n`, `best`, `mean` and `std` as the paper writes it: "best (mean ± std)"."""
+    """Return a row with the keys of `spread` as the paper writes it: "best (mean ± std)"."""
     if int(row["n"]) == 1:
         return f"{float(row['best']):.2f}"
     return f"{float(row['best']):.2f} ({float(row['mean']):.2f} ± {float(row['std']):.2f})"

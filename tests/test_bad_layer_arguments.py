@@ -219,6 +219,12 @@ SHAPES = {
         "`groups` must divide the channels of the input. "
         "Received: groups=3, input_shape=(None, 8, 8, 4).",
     ),
+    "wrapper of a number": (
+        lambda: HighwayWrapper(Dense(3))(np.float32(3)),
+        ValueError,
+        "`HighwayWrapper` expects inputs of shape (batch_size, ..., units). "
+        "Received: input_shape=().",
+    ),
     "wrapped layer of another width": (
         lambda: HighwayWrapper(Dense(5, name="h"))(image(4)),
         ValueError,

@@ -391,14 +391,14 @@ def write_keras(
         if version == "2.0":
             root.attrs["keras_version"] = b"2.1.6"
             root.attrs["backend"] = b"theano"
-        root.attrs["layer_names"] = [b"dense_1", b"gate"]
+        root.attrs["layer_names"] = np.array([b"dense_1", b"gate"])
         stored = [names.format(layer="gate", weight=w, index=i) for i, w in enumerate(order)]
         dense = root.create_group("dense_1")
-        dense.attrs["weight_names"] = [b"dense_1_W", b"dense_1_b"]
+        dense.attrs["weight_names"] = np.array([b"dense_1_W", b"dense_1_b"])
         dense["dense_1_W"], dense["dense_1_b"] = np.ones((4, WIDTH)), np.ones(WIDTH)
         root.create_group("dropout_1").attrs["weight_names"] = []
         group = root.create_group("gate")
-        group.attrs["weight_names"] = [name.encode() for name in stored]
+        group.attrs["weight_names"] = np.array([name.encode() for name in stored])
         for name, weight in zip(stored, order, strict=True):
             group[name] = weights[weight].astype("float32")
     return path
@@ -491,19 +491,17 @@ def test_noted_activation(tmp_path, wrapper):
 
 
 def test_noted_function_of_ones_own(tmp_path):
+    """Only a name can be compared with what the caller says."""
     config = noted({"class_name": "function", "config": "wave"})
     path = write_keras(tmp_path / "old.h5", whole={"model_config": config})
-    layer = convert.from_keras1(path, keras.ops.sin, "1.2", layer="gate")
-    weights = keras_weights()
-    t = sigmoid(inputs() @ weights["W_carry"] + weights["b_carry"])
-    h = np.sin(inputs() @ weights["W"] + weights["b"])
-    assert difference([layer], t * h + (1 - t) * inputs()) < TOLERANCE
+    layer = convert.from_keras1(path, "tanh", "1.2", layer="gate")
+    assert difference([layer], keras_highway(inputs(), keras_weights(), "tanh")) < TOLERANCE
 
 
 def test_hard_sigmoid_of_keras_1():
     """Keras 3 gives the name to a function of another slope."""
     weights = keras_weights()
-    with pytest.raises(ValueError, match=r"Pass lambda z: keras\.ops\.clip"):
+    with pytest.raises(ValueError, match=r"returns keras\.ops\.clip\(0\.2 \* z \+ 0\.5, 0, 1\)"):
         convert.from_keras1(in_order(weights, "1.0"), "hard_sigmoid", "1.0")
     layer = convert.from_keras1(
         in_order(weights, "1.0"), lambda z: keras.ops.clip(0.2 * z + 0.5, 0, 1), "1.0"
@@ -615,6 +613,11 @@ def array_becomes_group(file):
     file.create_group("model_weights/gate/gate_b")
 
 
+def array_never_written(file):
+    drop_an_array(file)
+    file.create_dataset("model_weights/gate/gate_b", (WIDTH,), dtype="float32")
+
+
 def drop_the_names(file):
     del file["model_weights/gate"].attrs["weight_names"]
 
@@ -674,7 +677,8 @@ MISTAKES = {
     "activation of another meaning": (
         lambda path: convert.from_allennlp(allennlp_state(), "leaky_relu"),
         ValueError,
-        "Keras 3 computes 'leaky_relu' differently. Received: activation='leaky_relu'. Pass lambda",
+        "Keras 3 computes 'leaky_relu' differently. Received: activation='leaky_relu'. Pass one "
+        "that returns keras.ops.leaky_relu(z, 0.01) of its argument z.",
     ),
     "version unknown": (
         from_list(keras_list(), version="1.1"),
@@ -773,6 +777,7 @@ MISTAKES = {
     "cut short": (cut_short, ValueError, NOT_HDF5),
     "an array gone": (damaged(drop_an_array), ValueError, NOT_HDF5),
     "a group for an array": (damaged(array_becomes_group), ValueError, NOT_HDF5),
+    "an array never written": (damaged(array_never_written), ValueError, NOT_HDF5),
     "a configuration cut short": (damaged(config_cut_short), ValueError, NOT_HDF5),
     "names gone": (
         damaged(drop_the_names),
@@ -859,6 +864,11 @@ MISTAKES = {
         from_allennlp(lambda state: [state.pop(f"_layers.0.{w}") for w in ("weight", "bias")]),
         ValueError,
         "`state` must number its layers 0, 1, … without a gap. Received: 1.",
+    ),
+    "a number too large": (
+        from_allennlp(lambda state: state.update({f"_layers.{'9' * 5000}.bias": np.zeros(12)})),
+        ValueError,
+        "and nothing else. Received: '_layers.9999",
     ),
     "prefix not a string": (
         from_allennlp(lambda state: None, prefix=None),

@@ -173,14 +173,14 @@ def encode(array, kind, **options):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(20, 16), (41, 33), (10, 9)])
 def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path):
-    from highway_keras.export.pictures import read_picture
+    from highway_keras.export.decoding import decode
 
     shape = (20, 16, channels)
     coarse = np.random.default_rng(0).integers(0, 256, (5, 4, 3), "uint8")
     picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
     file = tmp_path / "picture"
     file.write_bytes(encode(picture, kind))
-    ours = read_picture(file.read_bytes(), shape).numpy().astype(int)
+    ours = decode(file.read_bytes(), shape).numpy().astype(int)
     theirs = data.read_image(file, shape).astype(int)
     assert ours.shape == shape
     assert np.abs(ours - theirs).max() <= (0 if size == (20, 16) else 1)

@@ -154,14 +154,34 @@ def test_a_start_that_is_given_stays():
         np.testing.assert_array_equal(array(stack.transform_bias), np.full((100, 2), -2.0))
 
 
+def test_a_frozen_stack_gives_frozen_layers():
+    stack = built_stack(3)
+    stack.trainable = False
+    layers = stack.unstack()
+    assert not any(layer.trainable_weights for layer in layers)
+    assert not HighwayStack.from_layers(layers).trainable_weights
+    assert built_stack(3).unstack()[0].trainable_weights
+
+
+def test_a_stack_without_weights_has_no_layers():
+    with pytest.raises(ValueError, match=r"Only a built stack .* Received: 'unmade'"):
+        HighwayStack(3, name="unmade").unstack()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, "low", [1.0], None])
+def test_biases_by_layer_are_finite(odd):
+    with pytest.raises(ValueError, match="A sequence of biases must have a finite number for"):
+        HighwayStack(3, transform_bias_initializer=[-1.0, odd, -2.0])
+
+
 # Options act on each layer.
 
 
 def test_penalties_are_those_of_all_layers():
     options = {"kernel_regularizer": "l2", "transform_bias_regularizer": "l1"}
     stack = built_stack(4, **options)
-    expected = sum(float(loss) for layer in stack.unstack() for loss in layer.losses)
-    assert sum(float(loss) for loss in stack.losses) == pytest.approx(expected, rel=1e-5)
+    expected = sum(array(loss) for layer in stack.unstack() for loss in layer.losses)
+    assert sum(array(loss) for loss in stack.losses) == pytest.approx(expected, rel=1e-5)
 
 
 def test_constraints_hold_in_each_layer():

@@ -70,6 +70,13 @@ def test_a_model_may_be_built_by_its_first_fit(make):
     assert len(kernels) == 3
 
 
+@pytest.mark.parametrize("carry", ["coupled", "learned"])
+def test_a_batch_without_samples(carry):
+    nothing = standard_normal((0, 5))
+    for layer in (Highway(carry=carry), HighwayWrapper(keras.layers.Dense(5), carry=carry)):
+        assert array(layer(nothing)).shape == (0, 5)
+
+
 def test_wrapper_passes_the_mask_to_its_layer():
     wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
     x = standard_normal((2, 6, 3))
@@ -85,6 +92,8 @@ def test_wrapper_and_its_layer_may_have_different_dtype_policies():
     outputs = wrapper(standard_normal((2, 3)))
     assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
     assert wrapper(keras.Input((3,))).dtype == "bfloat16"
+    wrapper = HighwayWrapper(keras.layers.Dense(3), gate_dtype="float32", dtype="mixed_bfloat16")
+    assert keras.backend.standardize_dtype(wrapper(standard_normal((2, 3))).dtype) == "bfloat16"
 
 
 def test_wrapper_gates_have_the_receptive_field_of_a_convolution():

@@ -1,6 +1,7 @@
 """The zoo: its names, sizes and shapes as the paper and the authors' definitions state them."""
 
 import functools
+import inspect
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from highway_keras import analysis, data, export, models, training
 from highway_keras.cli import command as cli
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
+from highway_keras.models import cards, cifar, types
 
 # Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
 # for the thin nets (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10, units u = 50, g = 2 products
@@ -326,6 +328,37 @@ def test_weights_come_back_from_a_network_behind_its_preprocessing(name, suffix,
         models.create("thin-plain-10", weights=path)
 
 
+SHARED = {
+    "thin_mlp": types.NetworkArguments,
+    "mnist_highway": types.ConvolutionalArguments,
+    **dict.fromkeys(
+        ["highway_a", "highway_b", "highway_c", "highway_gap", "fitnet_a", "fitnet_b"],
+        types.CifarArguments,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", cards.NAMES)
+def test_a_factory_takes_the_shared_arguments_and_describes_its_own(name):
+    factory, shared = getattr(models, name), set(SHARED[name].__annotations__)
+    own = set(inspect.signature(factory).parameters)
+    if "arguments" in own:
+        assert shared <= set(inspect.signature(cifar.cifar_network).parameters)
+    else:
+        assert shared <= own
+    text = inspect.getdoc(factory)
+    if "arguments as for `highway_b`" in text.lower():
+        text = inspect.getdoc(models.highway_b)
+    for argument in own - shared - {"arguments"}:
+        assert f"    {argument}: " in text
+
+
+def test_shared_arguments_are_described_once():
+    text = "".join(map(inspect.getdoc, dict.fromkeys(SHARED.values())))
+    for argument in types.CifarArguments.__annotations__:
+        assert text.count(f"    {argument}: ") == 1
+
+
 # A user's own networks
 
 
@@ -390,6 +423,9 @@ def test_an_own_network_is_trained_analysed_and_exported(factory, tmp_path):
     created = models.create("own", weights=run.folder.best)
     for one, other in zip(created.get_weights(), saved.model.layers[-1].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+    register(factory=in_sequence if factory is small else small, name="other")
+    with pytest.raises(ValueError, match="Layers that only one of them has: "):
+        models.create("other", weights=run.folder.best)
     images = data.load("digits", limit=200)
     analysis.analyze(saved.model, images.x_train, images.y_train, out=tmp_path / "analysis")
     assert (tmp_path / "analysis" / "index.html").exists()
@@ -483,7 +519,7 @@ def test_unknown_name(function, name, message):
         (lambda: models.highway_a(input_shape=(28, 28, 1)), "sides of at least 32"),
         (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
         (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
-        (lambda: models.mnist_highway(0), "filters=0"),
+        (lambda: models.mnist_highway(0), "width=0"),
         *(
             (
                 lambda make=make: make(kernel_initializer="he"),

@@ -48,6 +48,12 @@ def test_a_closed_gate_carries_the_very_input():
     np.testing.assert_allclose(array(ops.highway(x, h, t**0)), h, atol=1e-6)
 
 
+def test_no_samples():
+    nothing = np.zeros((0, 4), "float32")
+    for carry in ((), (nothing,)):
+        assert array(ops.highway(nothing, nothing, nothing, *carry)).shape == (0, 4)
+
+
 def test_unknown_sizes_agree_with_any():
     x, h = keras.Input((None, 3)), keras.Input((7, 3))
     assert ops.highway(x, h, h).shape[-1] == 3

@@ -106,10 +106,17 @@ def test_the_best_rate_of_each_start_is_reported():
         zero_mean_starts.train_from_starts("highway", 5, x, y, 2, 20, rates=rates)
         for rates in ((0.01,), (1e-6, 0.01, 1e9))
     )
-    assert len(one) == len({case[:3] for case in one}) == 2 * 3 * 3
-    assert {case[3] for case in three} == {0.01}
+    assert len(one) == len({case[:4] for case in one}) == 2 * 3 * 3 * 2
+    assert {case[4] for case in three} == {0.01}
     for alone, best in zip(one, three, strict=True):
-        assert alone[:3] == best[:3] and best[4] == pytest.approx(alone[4], rel=1e-4)
+        assert alone[:4] == best[:4] and best[5] == pytest.approx(alone[5], rel=1e-4)
+
+
+def test_a_start_from_which_every_training_diverges_has_no_rate():
+    x, y = small_images()
+    x = np.concatenate([x, x], axis=-1)  # a plain network of 71 units wants as many inputs
+    found = zero_mean_starts.train_from_starts("plain", 3, x, y, 2, 20, rates=(1e30,))
+    assert {case[3:] for case in found if case[0] == "relu"} == {("", "", math.inf)}
 
 
 @pytest.mark.parametrize(("activation", "gain"), [("tanh", 1), ("relu", 2)])
@@ -128,7 +135,7 @@ def test_starts_reach_the_kernels_of_h_alone(activation, gain):
     ("command", "file", "rows"),
     [
         ("gradients --limit 40", "gradient-norms.csv", 3 * 4 * 3 * 2),
-        ("starts --limit 40 --epochs 1", "starts.csv", 2 * 18),
+        ("starts --depth 3 --limit 40 --epochs 1", "starts.csv", 36 + 18),
     ],
 )
 def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):
@@ -138,5 +145,5 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     assert len(found) == rows
     for row in found:
         assert row["images"] == "40" and all(row[key] for key in provenance.COLUMNS[:2])
-        assert row["command"] == f"reproduce {command.split()[0]}"
+        assert f"reproduce {command}".startswith(row["command"])
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")

@@ -9,7 +9,6 @@ import pytest
 
 from highway_keras import data, models, paper, results, training
 from highway_keras.cli import command as cli
-from highway_keras.paper import authors_log
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.paper.tables import COLUMNS
 from highway_keras.training import machine
@@ -98,7 +97,7 @@ def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, t
 
 
 def test_rows_are_rebuilt_from_the_runs(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("highway_keras.paper.tables.fit", None)  # nothing is trained
+    monkeypatch.setattr("highway_keras.training.jobs.fit", None)  # nothing is trained
     shutil.copytree(whole, tmp_path / "copy")
     (tmp_path / "copy" / "table1.csv").unlink()
     paper.reproduce_table("table1", "modern", out=tmp_path / "copy", **TINY)
@@ -111,7 +110,7 @@ def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, mo
             raise training.TrainingDiverged("The loss is no longer finite.")
         return training.fit(seed=seed, **arguments)
 
-    monkeypatch.setattr("highway_keras.paper.tables.fit", fit)
+    monkeypatch.setattr("highway_keras.training.jobs.fit", fit)
     assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
     varying = ("minutes", "hardware", "versions")
     assert rows(tmp_path, *varying) == rows(whole, *varying)[1:]
@@ -173,25 +172,109 @@ def test_the_authors_logs_are_whole(model, start, last, best):
     assert before == start and np.log(classes) < before < np.log(classes) + 1.2
 
 
-def test_our_training_beside_the_authors_log(tmp_path, capsys, monkeypatch):
-    out = str(tmp_path / "run")
-    for epochs in ("1", "2"):  # the second call continues
-        monkeypatch.setattr("sys.argv", ["authors_log", "--epochs", epochs, "--out", out])
-        authors_log.main()
+AUTHORS = {"model": "mnist-highway-32", "verbose": 0}
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Two epochs beside the authors' log: the folder and the rows."""
+    out = tmp_path_factory.mktemp("authors") / "log"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "load", images)
+        return out, paper.compare_with_authors(epochs=2, out=out, **AUTHORS)
+
+
+def test_our_training_beside_the_authors_log(compared):
+    out, found = compared
+    with (out / "authors-log.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{k: str(v) for k, v in row.items()} for row in found]
+    authors = results.authors_logs()["mnist-highway-32"]
+    for row, theirs in zip(found, authors, strict=False):
+        assert row["authors_accuracy"] == float(theirs["test_accuracy"])
+        assert row["authors_loss"] == float(theirs["test_loss"])
+    assert [(row["seed"], row["epoch"]) for row in found] == [(0, 1), (0, 2)]
+    assert found[0]["authors_accuracy"] == 0.9588
+    results_of_run = training.RunFolder(out / "seed-0").read_json()["results"]
+    measured = (results_of_run["test_loss"], results_of_run["test_accuracy"])
+    assert (found[1]["ours_loss"], found[1]["ours_accuracy"]) == pytest.approx(measured, abs=1e-6)
+
+
+def test_the_authors_test_images_choose_nothing(compared, tmp_path, monkeypatch):
+    """A network trained on all images: the best one is the last, whatever the test images say."""
+    out, _ = compared
+    other = {"first best": (1.0, 0.5), "last best": (0.5, 1.0)}
+    for name, accuracies in other.items():
+        said = iter([(0.1, accuracy) for accuracy in accuracies])
+        with monkeypatch.context() as patch:
+            patch.setattr("highway_keras.training.callbacks.evaluate", lambda *_, s=said: next(s))
+            rows = paper.compare_with_authors(epochs=2, out=tmp_path / name, **AUTHORS)
+        assert tuple(row["ours_accuracy"] for row in rows) == accuracies
+        folder = training.RunFolder(tmp_path / name / "seed-0")
+        assert folder.read_json()["results"]["best_epoch"] == 2
+        for one, two in zip(*weights(folder, out / "seed-0"), strict=True):
+            np.testing.assert_array_equal(one, two)
+    assert {"val_loss", "val_accuracy"}.isdisjoint(folder.read_history()[0])
+
+
+def weights(folder, other):
+    paths = (folder.best, folder.final, other / "best.keras")
+    best, final, others = (keras.models.load_model(path).get_weights() for path in paths)
+    for one, two in zip(best, final, strict=True):
+        np.testing.assert_array_equal(one, two)
+    return best, others
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in")
+def test_the_comparison_goes_on_where_it_was(compared, tmp_path, capsys):
+    _, whole = compared
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt(patch, 1)
+        paper.compare_with_authors(epochs=3, out=tmp_path, **AUTHORS)
+    assert paper.compare_with_authors(epochs=2, out=tmp_path, **AUTHORS) == whole
+    command = f"reproduce authors-log --model mnist-highway-32 --epochs 3 --out {tmp_path}"
+    assert cli.main(command.split()) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert "Epoch 1/2" not in printed and "Epoch 2/2" in printed
-    header, first, second = (line.split(",") for line in printed[-3:])
-    assert tuple(header) == authors_log.COLUMNS
-    assert first[:2] == ["1", "0.9588"] and second[:2] == ["2", "0.9722"]
-    history = training.RunFolder(out).read_history()
-    assert second[2] == f"{history[1]['val_accuracy']:.4f}"
+    assert not any("Epoch 2/3" in line for line in printed) and "Epoch 3/3" in printed
+    header, *lines, saved = printed[-5:]
+    assert header.split("  ")[0] == "seed" and saved == f"saved {tmp_path}"
+    for line, row in zip(lines, whole, strict=False):
+        assert line.split()[3] == f"{100 * row['ours_accuracy']:.2f}"
+    assert paper.compare_with_authors(epochs=2, out=tmp_path, **AUTHORS) == whole
 
 
-def test_the_command_says_where_it_is(whole, tmp_path, capsys):
-    shutil.copytree(whole, tmp_path / "copy")
-    assert cli.main([*COMMAND.split(), "--out", str(tmp_path / "copy")]) == 0
+def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):
+    shutil.copytree(whole / f"{NAME}-modern", tmp_path / "runs")
+    before = (tmp_path / "runs" / "seed-0" / "run.json").read_bytes()
+    with pytest.raises(ValueError, match="settings it was started with"):
+        paper.compare_with_authors(epochs=3, out=tmp_path / "runs", **AUTHORS)
+    assert (tmp_path / "runs" / "seed-0" / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "mnist-highway-16"}, "`model` must be one of 'mnist-highway-32', 'highway-gap"),
+        (
+            {"epochs": 301},
+            "`epochs` must be an integer at least 1 and at most 300. Received",
+        ),
+        ({"seeds": [0, -1]}, "`seeds` must be an integer from 0"),
+    ],
+)
+def test_mistakes_in_a_comparison_leave_no_folder(arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        paper.compare_with_authors(out=tmp_path / "none", **{**AUTHORS, **arguments})
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_command_says_where_it_is(tmp_path, capsys, monkeypatch):
+    def diverge(**arguments):
+        raise training.TrainingDiverged("The loss is no longer finite.")
+
+    monkeypatch.setattr("highway_keras.training.jobs.fit", diverge)
+    assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [f"{NAME}, modern recipe, run {n} of 2" for n in (1, 2)]
+    assert lines[:2] == [f"{NAME}, seed {n}: run {n + 1} of 2" for n in (0, 1)]
 
 
 def test_interrupted_it_names_the_command_that_continues(tmp_path, capsys, monkeypatch):

@@ -25,6 +25,7 @@ HighwayWrapper("lstm")  # "layer"
 layers.MatchSize(chanels=3)  # No parameter named "chanels"
 models.thin_mlp(10, widht=50)  # No parameter named "widht"
 ops.highway(1.0, 2.0)  # Argument missing for parameter "t"
+models.highway_b(dropout=0.1)  # No parameter named "dropout"
 models.highway_d()  # "highway_d" is not a known attribute
 """
 SIGNATURES = ["from highway_keras import layers"]

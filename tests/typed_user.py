@@ -57,6 +57,8 @@ optimizer: keras.optimizers.Optimizer = training.CaffeSGD(0.01, momentum=0.9, l2
 names = models.list_models()
 model = models.create("thin-highway-50", input_shape=(8, 8, 1))
 deep = models.thin_mlp(100, activation="relu")
+wide = models.highway_b(classes=3, kernel_initializer="he_normal", dropout_rate=0.1, name="wide")
+pooled = [models.highway_gap(100, dropout_rate=0.1), models.highway_gap(classes=100, weights=None)]
 digits = data.load("digits")
 result = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20)
 accuracy = result.test_accuracy

@@ -1,11 +1,7 @@
 """What each rendered number stands for: a name, and how its text comes out of `results/`."""
 
-import csv
-import pathlib
-
 from highway_keras import models, results
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
 PEERS = {
     "ours": "**`HighwayStack`, through the trainer**",
     "dense_chain": "two Dense layers a block, Keras `fit`",
@@ -20,8 +16,7 @@ PEERS = {
 
 def rows(name, **wanted):
     """Return the rows of `results/NAME.csv` whose columns are as `wanted`."""
-    with (RESULTS / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return [r for r in csv.DictReader(file) if all(r[k] == str(v) for k, v in wanted.items())]
+    return [r for r in results.read(name) if all(r[k] == str(v) for k, v in wanted.items())]
 
 
 def row(name, **wanted):

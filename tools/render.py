@@ -14,6 +14,7 @@ import pathlib
 import re
 import sys
 
+from highway_keras.files import write_text
 from tools.numbers import NUMBERS
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -61,7 +62,7 @@ def main(arguments=None):
             stale += 1
             print(f"{page.relative_to(ROOT)}: {name}: {before.strip()!r} -> {now.strip()!r}")
         if not options.check:
-            page.write_text(render(text), encoding="utf-8")
+            write_text(page, render(text))
     return 1 if stale and options.check else 0
 
 

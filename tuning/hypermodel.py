@@ -9,7 +9,8 @@ from keras_tuner.errors import FailedTrialError
 
 from highway_keras import checks
 from highway_keras.models import thin_mlp
-from highway_keras.models.thin import UNITS
+from highway_keras.models.memory import check_memory
+from highway_keras.models.thin import UNITS, count_weights
 
 LEARNING_RATE = (1e-3, 10**-0.5)
 ONE_MINUS_MOMENTUM = (1e-2, 10**-0.3)
@@ -79,6 +80,8 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
         self.units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+        weights = count_weights(self.depth, kind, self.units, self.input_shape)
+        check_memory(weights, copies=3, units=self.units, depth=self.depth)
 
     @property
     def inputs(self):

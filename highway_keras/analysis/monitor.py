@@ -10,6 +10,7 @@ from highway_keras.analysis.batches import as_arrays, run
 from highway_keras.analysis.blocks import block_biases
 from highway_keras.analysis.gating import BATCH_SIZE, observer
 from highway_keras.analysis.graph import Graph
+from highway_keras.text import cell
 
 COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
 
@@ -84,7 +85,7 @@ class GateMonitor(keras.callbacks.Callback):
         columns = zip(self._graph.blocks, *self._measure(), biases, strict=True)
         for layer, *values in columns:
             row = dict(zip(COLUMNS, (epoch, layer, *values), strict=True))
-            self._rows.writerow(row)
+            self._rows.writerow({key: cell(value) for key, value in row.items()})
             for name in COLUMNS[2:]:
                 self._events.add_scalar(f"{name}/{layer}", row[name], epoch)
         self._file.flush()

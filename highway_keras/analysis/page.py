@@ -12,7 +12,8 @@ def page(found, images, title, starts):
 
     Args:
         found: An `Analysis`.
-        images: From `figure2`, `figure3` and `figure4` to the PNG file, bytes.
+        images: The bytes of the PNG files by name, `figure2` to `figure4`; those that could not
+            be drawn are missing.
         title: Heading of the page.
         starts: Where the biases of each block started, as `block_starts` returns it.
     """
@@ -25,7 +26,7 @@ def page(found, images, title, starts):
         _SECTION.substitute(
             heading=heading,
             sentence=html.escape(sentence),
-            image=base64.b64encode(images[name]).decode(),
+            picture=_picture(heading, images.get(name)),
         )
         for heading, name, sentence in sections
     )
@@ -38,6 +39,12 @@ def page(found, images, title, starts):
     return _PAGE.substitute(
         title=html.escape(title), summary=html.escape(summary), live=live, body=body
     )
+
+
+def _picture(heading, image):
+    if image is None:
+        return "<p>This picture could not be drawn.</p>"
+    return _PICTURE.substitute(heading=heading, image=base64.b64encode(image).decode())
 
 
 def _sentence_on_gates(found, starts):
@@ -88,8 +95,12 @@ def _compared_with_starts(biases, starts):
 _SECTION = string.Template("""<section>
 <h2>$heading</h2>
 <p>$sentence</p>
-<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>
+$picture
 </section>""")
+
+_PICTURE = string.Template(
+    '<div class="picture"><img alt="$heading" src="data:image/png;base64,$image"></div>'
+)
 
 _LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from highway_keras.analysis.needed import needed_layers
+from highway_keras.text import in_picture
 
 # Perceptually uniform where the numbers have a direction, diverging where they have a centre.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
@@ -62,8 +63,16 @@ def plot_routing(by_class, classes=None, names=None):
 
     Returns:
         A `matplotlib.figure.Figure`.
+
+    Raises:
+        ValueError: If a class has no name.
     """
     shown = list(by_class.axes["class"])[: 2 * COLUMNS] if classes is None else list(classes)
+    if names is not None and max(shown) >= len(names):
+        raise ValueError(
+            f"`names` must name all classes, up to class {max(shown)}. "
+            f"Received: {len(names)} names."
+        )
     maps = [by_class.at(**{"class": number}).values for number in shown]
     columns = min(COLUMNS, len(shown))
     rows = -(-len(shown) // columns)
@@ -74,7 +83,7 @@ def plot_routing(by_class, classes=None, names=None):
     for axis, number, values in zip(grid.flat, shown, maps, strict=False):
         image = _show_layers(axis, values, DIVERGING, limits)
         name = f"{number if names is None else names[number]}"
-        axis.set_title(f"Class {name}" if name.isdigit() else name, fontsize=TITLE)
+        axis.set_title(f"Class {name}" if name.isdigit() else in_picture(name), fontsize=TITLE)
     for axis in grid.flat[len(shown) :]:
         axis.set_visible(False)
     for axis in grid[:, 0]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from highway_keras import files
 from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.batches import check_names
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
 from highway_keras.analysis.page import page
+from highway_keras.pictures import optional_picture
 
 DOTS_PER_INCH = 110
 
@@ -81,13 +83,15 @@ def analyze(
     >>> from highway_keras import analysis
     >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
     """
-    out = pathlib.Path(out)
+    out, graph = pathlib.Path(out), Graph(model)
+    check_names("class_names", class_names, graph.outputs[0].shape[-1])
     found = _measure(model, x, y, threshold, out / "index.html", verbose)
-    images = _draw(found, x[0], class_names)
     out.mkdir(parents=True, exist_ok=True)
+    _write_layers(found, out / "layers.csv")
+    images = _draw(found, out, sample=x[0], class_names=class_names)
     live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
     found = dataclasses.replace(found, **live)
-    _write(found, images, title or model.name, block_starts(Graph(model)))
+    files.write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
     return found
 
 
@@ -104,31 +108,28 @@ def _measure(model, x, y, threshold, page, verbose):
     )
 
 
-def _draw(found, sample, class_names):
-    """Return the figures as PNG files, bytes."""
-    gates = plots.plot_gates(
-        found.biases, found.mean.overall, found.gates, found.outputs, sample=sample
-    )
+def _draw(found, out, sample, class_names):
+    """Write the figures that can be drawn; return them as the bytes of PNG files, by name."""
+    shown = found.biases, found.mean.overall, found.gates, found.outputs
     figures = {
-        "figure2": gates,
-        "figure3": plots.plot_routing(found.mean.by_class, names=class_names),
-        "figure4": plots.plot_lesions(found.lesions, found.needed),
+        "figure2": lambda: plots.plot_gates(*shown, sample=sample),
+        "figure3": lambda: plots.plot_routing(found.mean.by_class, names=class_names),
+        "figure4": lambda: plots.plot_lesions(found.lesions, found.needed),
     }
-    return {name: _png(figure) for name, figure in figures.items()}
+    images = {}
+    for name, plot in figures.items():
+        path = out / f"{name}.png"
+        with optional_picture(path):
+            image = _png(plot())
+            path.write_bytes(image)
+            images[name] = image
+    return images
 
 
 def _png(figure):
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})
     return file.getvalue()
-
-
-def _write(found, images, title, starts):
-    folder = found.page.parent
-    for name, image in images.items():
-        (folder / f"{name}.png").write_bytes(image)
-    _write_layers(found, folder / "layers.csv")
-    files.write_text(found.page, page(found, images, title, starts))
 
 
 def _write_layers(found, path):

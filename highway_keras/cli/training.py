@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import json
 
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.shared import (
@@ -9,9 +10,11 @@ from highway_keras.cli.shared import (
     add_dataset,
     add_distribute,
     add_dtype_policy,
+    add_jobs,
     add_limit,
     add_seed,
 )
+from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
 def add_commands(commands):
@@ -23,22 +26,24 @@ def add_commands(commands):
         "--model-set",
         nargs="+",
         type=_pair,
-        default=[],
+        action=_Collect,
+        default={},
         metavar="KEY=VALUE",
         help="arguments of the network's factory, such as activation=tanh transform_bias=-4.0",
     )
     add_limit(command)
     add_seed(command)
-    command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    command.add_argument(
+        "--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"
+    )
+    add_jobs(command)
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
 
 
 def _add_recipe(command):
-    from highway_keras.training.recipes import RECIPES
-
-    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: its own)")
+    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: the network's own)")
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
@@ -47,10 +52,25 @@ def _add_recipe(command):
         "--set",
         nargs="+",
         type=_pair,
-        default=[],
+        action=_Collect,
+        default={},
         metavar="KEY=VALUE",
         help="other values of the recipe, such as momentum=0.95 l2=0.0001",
     )
+
+
+class _Collect(argparse.Action):
+    """Collect the pairs of all uses of an option; none may replace another."""
+
+    def __call__(self, parser, namespace, pairs, option_string=None):
+        collected = dict(getattr(namespace, self.dest))
+        for key, value in pairs:
+            if key in collected:
+                raise argparse.ArgumentError(
+                    self, f"{key} is given twice, {collected[key]!r} and {value!r}: give it once"
+                )
+            collected[key] = value
+        setattr(namespace, self.dest, collected)
 
 
 def _pair(text):
@@ -58,29 +78,49 @@ def _pair(text):
     if not equals or not key.isidentifier():
         raise argparse.ArgumentTypeError(f"expected KEY=VALUE, received {text!r}")
     try:
-        return key, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+        value = ast.literal_eval(value)
+    except Exception:  # what is no literal is text; deep or odd ones raise errors of many kinds
         return key, value
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a number, text, a list, True, False or None, received {text!r}"
+        ) from error
+    return key, value
+
+
+def _overrides(options):
+    """Return the values of the recipe that the options name, each once."""
+    flags = ("epochs", "batch_size", "learning_rate", "dtype_policy")
+    named = {key: getattr(options, key) for key in flags if getattr(options, key) is not None}
+    for key in named.keys() & options.set.keys():
+        flag = f"--{key.replace('_', '-')}"
+        raise ValueError(
+            f"`{key}` is given twice. Received: {flag} {named[key]} and --set "
+            f"{key}={options.set[key]}. Give one of them."
+        )
+    return {**named, **options.set}
 
 
 def _fit(options):
+    recipe = choose_recipe(options.recipe, options.model, options.dataset)
+    recipe = recipe.override(**_overrides(options))  # first: a mistake in it needs no backend
     import_backend()
     from highway_keras import training
 
-    recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
-    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
-    overrides = {key: getattr(options, key) for key in named if getattr(options, key) is not None}
     runs = training.fit_runs(
         options.model,
         options.runs,
+        jobs=options.jobs,
         dataset=options.dataset,
-        recipe=recipe.override(**{**dict(options.set), **overrides}),
+        recipe=recipe,
         out=options.out,
         resume=options.resume,
         seed=options.seed,
         data_dir=options.data_dir,
         limit=options.limit,
-        model_options=dict(options.model_set),
+        model_options=options.model_set,
         distribute=options.distribute,
     )
     for result in runs:

@@ -4,11 +4,11 @@ import numpy as np
 
 from highway_keras.convert import biases
 from highway_keras.convert.arrays import check_activation, check_shapes, highway_layer
-from highway_keras.convert.names import Scheme, check_state, numbered_layers
+from highway_keras.convert.names import NUMBER, Scheme, check_state, numbered_layers
 
-_SCHEME = Scheme(r"_?layers\.(0|[1-9][0-9]*)\.", ("weight", "bias"), "_layers.0.weight")
+_SCHEME = Scheme(rf"_?layers\.{NUMBER}\.", ("weight", "bias"), "_layers.0.weight")
 _GATE_START = 1.0  # of the carry gate
-_REDEFINED = {"leaky_relu": "lambda z: keras.ops.leaky_relu(z, 0.01) for PyTorch's default slope"}
+_REDEFINED = {"leaky_relu": "keras.ops.leaky_relu(z, 0.01)"}  # the slope of PyTorch's default
 
 
 def from_allennlp(state, activation, prefix="", *, check_biases=True):

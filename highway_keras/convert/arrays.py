@@ -14,18 +14,19 @@ def check_activation(activation, redefined=None):
     Args:
         activation: What the caller says.
         redefined: Names that Keras 3 gives to another function than the source does, each with what
-            to pass instead.
+            it computes of z.
     """
     if activation is None:
         raise ValueError(
             "`activation` must be the one the layer was trained with, which its weights do not "
             "tell; 'linear' if it had none. Received: activation=None."
         )
-    for name, instead in (redefined or {}).items():
+    for name, computed in (redefined or {}).items():
         if activation in (name, getattr(keras.activations, name)):
             raise ValueError(
                 f"`activation` must be a function of your own here, because Keras 3 computes "
-                f"{name!r} differently. Received: activation={activation!r}. Pass {instead}."
+                f"{name!r} differently. Received: activation={activation!r}. Pass one that returns "
+                f"{computed} of its argument z."
             )
 
 

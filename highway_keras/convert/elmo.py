@@ -8,10 +8,10 @@ from highway_keras.convert.arrays import (
     highway_layer,
 )
 from highway_keras.convert.hdf5 import get_group, is_path, opened, read_array
-from highway_keras.convert.names import Scheme, check_state, numbered_layers
+from highway_keras.convert.names import NUMBER, Scheme, check_state, numbered_layers
 
 _SCHEME = Scheme(
-    r"CNN_high_(0|[1-9][0-9]*)/",
+    f"CNN_high_{NUMBER}/",
     ("W_transform", "W_carry", "b_transform", "b_carry"),
     "CNN_high_0/W_carry",
 )
@@ -69,11 +69,13 @@ def from_elmo(weights, activation, prefix=""):
 def _read(path):
     """The highway layers in the file; its other weights are large and not looked at."""
     with opened("weights", path) as file:
-        groups = [name for name in file if name.startswith("CNN_high_")]
-        if not groups:
-            raise ValueError(
-                f"`weights` must be an ELMo file with highway layers, such as {_SCHEME.example!r}. "
-                f"Received: {str(path)!r} with {', '.join(map(repr, file)) or 'nothing'}."
-            )
+        found = list(file)
+        groups = [name for name in found if name.startswith("CNN_high_")]
         names = [f"{group}/{weight}" for group in groups for weight in get_group(file, group)]
-        return {name: read_array(file, name) for name in names}
+        arrays = {name: read_array(file, name) for name in names}
+    if not arrays:
+        raise ValueError(
+            f"`weights` must be an ELMo file with highway layers, such as {_SCHEME.example!r}. "
+            f"Received: {str(path)!r} with {', '.join(map(repr, found)) or 'nothing'}."
+        )
+    return arrays

@@ -1,13 +1,9 @@
 """HDF5 files of others: opened and read, with their errors turned into one line."""
 
 import contextlib
-import json
 import os
 
 import h5py
-
-# What h5py and json raise on bytes that they cannot read.
-_UNREADABLE = (OSError, KeyError, RuntimeError, json.JSONDecodeError)
 
 
 def is_path(value):
@@ -16,7 +12,10 @@ def is_path(value):
 
 @contextlib.contextmanager
 def opened(argument, path):
-    """Open the HDF5 file at `path` to read; `argument` names it in errors."""
+    """Open the HDF5 file at `path`, which errors call `argument`.
+
+    Do nothing in this context but read: every error in it is taken for the file's fault.
+    """
     if not os.path.isfile(path):
         raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")
     try:
@@ -24,7 +23,7 @@ def opened(argument, path):
             yield file
     except (PermissionError, BlockingIOError):
         raise  # the file may be fine: this process is not let in, or another one holds it
-    except _UNREADABLE as error:
+    except Exception as error:  # h5py raises errors of many kinds on damaged bytes
         raise ValueError(
             f"`{argument}` must be a whole HDF5 file. Received: {os.fspath(path)!r}, which is of "
             "another format, damaged or cut short. Copy or save it again."
@@ -38,7 +37,10 @@ def get_group(parent, name):
 
 def read_array(parent, name):
     """The array of that name in `parent`."""
-    return _get(parent, name, h5py.Dataset)[()]
+    item = _get(parent, name, h5py.Dataset)
+    if item.size and not item.id.get_storage_size():
+        raise KeyError(name)  # declared but never written: it would read as zeros
+    return item[()]
 
 
 def _get(parent, name, kind):
@@ -49,5 +51,7 @@ def _get(parent, name, kind):
 
 
 def text(value):
-    """The string in an attribute, which old files hold as bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    """The string in an attribute, which old files hold as bytes, damaged ones as no UTF-8."""
+    if not isinstance(value, bytes):
+        value = str(value).encode("utf-8", "surrogateescape")
+    return value.decode("utf-8", "replace")

@@ -21,7 +21,7 @@ _LATE = ("W", "W_carry", "b", "b_carry")
 _ORDERS = {"1.0": ("W", "b", "W_carry", "b_carry"), "1.2": _LATE, "2.0": _LATE}
 _SHAPES = {"W": MATRIX, "b": VECTOR, "W_carry": MATRIX, "b_carry": VECTOR}
 _GATE_STARTS = {"1.0": -2.0, "1.2": 1.0, "2.0": 1.0}
-_REDEFINED = {"hard_sigmoid": "lambda z: keras.ops.clip(0.2 * z + 0.5, 0, 1)"}
+_REDEFINED = {"hard_sigmoid": "keras.ops.clip(0.2 * z + 0.5, 0, 1)"}
 _UNNAMED = re.compile(r"param_[0-9]+")  # what Keras calls an array that has no name
 
 

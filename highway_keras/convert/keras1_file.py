@@ -38,12 +38,19 @@ def read_layer(path, layer):
     with opened("weights", path) as file:
         root = file.get("model_weights")
         root = root if isinstance(root, h5py.Group) else file
-        group = _group(root, layer, path)
+        group = root.get(layer) if isinstance(layer, str) and layer else None
         arrays = {name: read_array(group, name) for name in _weight_names(group)}
         version = root.attrs.get("keras_version", file.attrs.get("keras_version"))
         config = json.loads(text(file.attrs.get("model_config", "null")))
-        version = None if version is None else text(version)
-        return StoredLayer(arrays, version, _noted_activation(config, layer))
+        activation = _noted_activation(config, layer)
+        highways = _highways(root)
+    if not arrays:
+        raise ValueError(
+            f"`layer` must be the name of a Highway layer in {str(path)!r}, which has "
+            f"{', '.join(map(repr, highways)) or 'none'}. Received: layer={layer!r}."
+        )
+    version = None if version is None else text(version)
+    return StoredLayer(arrays, version, activation)
 
 
 def role(name):
@@ -52,24 +59,21 @@ def role(name):
     return found and found[1]
 
 
-def _group(root, layer, path):
-    group = root.get(layer) if isinstance(layer, str) and layer else None
-    if isinstance(group, h5py.Group) and _weight_names(group):
-        return group
+def _highways(root):
+    """The names of the groups that hold a Highway layer."""
     found = []
-    root.visititems(lambda name, item: found.append(name) if _is_highway(item) else None)
-    raise ValueError(
-        f"`layer` must be the name of a Highway layer in {str(path)!r}, which has "
-        f"{', '.join(map(repr, found)) or 'none'}. Received: layer={layer!r}."
-    )
+
+    def note(name, item):
+        if "W_carry" in map(role, _weight_names(item)):
+            found.append(name)
+
+    root.visititems(note)
+    return found
 
 
-def _is_highway(item):
-    return isinstance(item, h5py.Group) and "W_carry" in map(role, _weight_names(item))
-
-
-def _weight_names(group):
-    return [text(name) for name in np.atleast_1d(group.attrs.get("weight_names", ()))]
+def _weight_names(item):
+    names = item.attrs.get("weight_names", ()) if isinstance(item, h5py.Group) else ()
+    return [text(name) for name in np.atleast_1d(names)]
 
 
 def _noted_activation(config, layer):

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 from highway_keras.convert.arrays import finite_array
 
+NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
+
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
     """How a source names the weights of its highway layers.
 
     Attributes:
-        scope: Pattern of what stands before a weight's own name, with the layer's number in
-            brackets.
+        scope: Pattern of what stands before a weight's own name, with `NUMBER` in it.
         weights: The weights' own names.
         example: The name of a weight.
         first: The number of the first layer.

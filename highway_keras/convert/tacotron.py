@@ -7,16 +7,16 @@ from highway_keras.convert.arrays import (
     check_shapes,
     highway_layer,
 )
-from highway_keras.convert.names import Scheme, check_state, numbered_layers
+from highway_keras.convert.names import NUMBER, Scheme, check_state, numbered_layers
 
 _TENSORFLOW = Scheme(
-    r"highway_([1-9][0-9]*)/",
+    f"highway_{NUMBER}/",
     ("H/kernel", "T/kernel", "H/bias", "T/bias"),
     "highway_1/H/kernel",
     first=1,
 )
 _PYTORCH = Scheme(
-    r"highways\.(0|[1-9][0-9]*)\.",
+    rf"highways\.{NUMBER}\.",
     ("H.weight", "T.weight", "H.bias", "T.bias"),
     "highways.0.H.weight",
 )

@@ -1,13 +1,22 @@
 """Picture files, read as images of a data set's shape."""
 
+import io
+
 import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
+from highway_keras.data.headers import exif_orientation
+
+FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
+JPEG = b"\xff\xd8\xff"  # how its files begin
 
 
 def read_image(path, input_shape):
     """Read a PNG or JPEG file, scaled to the size and channels that a network expects.
+
+    It is read as it is seen: turned as its EXIF data say (JPEG), transparent parts white, 16 bits
+    of a channel as their higher 8. The signature `encoded` of an exported network reads alike.
 
     Args:
         path: Path of the file.
@@ -29,11 +38,51 @@ def read_image(path, input_shape):
             f"Received: input_shape={tuple(input_shape)}."
         )
     path = checks.existing_file("path", path)
+    data = path.read_bytes()
     try:
-        with Image.open(path) as picture:
-            picture = picture.convert("L" if channels == 1 else "RGB")
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            turn = exif_orientation(data) if data.startswith(JPEG) else 1
+            pixels = _upright(_on_white(_rgba(picture, bits=data[24])), turn)
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
     except Exception as error:  # Pillow's readers raise errors of many kinds
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
+    picture = Image.fromarray(pixels).convert("L" if channels == 1 else "RGB")
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture, "uint8").reshape(input_shape)
+
+
+def _rgba(picture, bits):
+    """Return a picture of any mode as an array `(height, width, 4)`.
+
+    Args:
+        picture: A picture as Pillow opens it.
+        bits: Bits of a channel, where the file is a PNG.
+    """
+    transparent = picture.info.get("transparency")
+    if picture.mode.startswith("I"):  # 16 bits of grey: Pillow would make all from 255 on white
+        values = np.asarray(picture)
+        return np.stack([*3 * [values >> 8], 255 * (values != transparent)], axis=-1)
+    if transparent is not None and picture.mode == "L":  # Pillow scales the pixels, but not this
+        picture.info["transparency"] = transparent * 255 // (2**bits - 1)
+    if bits == 16 and picture.mode == "RGB":  # Pillow has cut the pixels to 8 bits, but not this
+        picture.info.pop("transparency", None)
+    return np.asarray(picture.convert("RGBA"))
+
+
+def _on_white(rgba):
+    """Return RGB pixels as they look on white paper."""
+    colours, alpha = rgba[..., :3].astype("int32"), rgba[..., 3:].astype("int32")
+    return ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")
+
+
+def _upright(pixels, turn):
+    """Return pixels `(height, width, channels)` turned by an EXIF orientation."""
+    if turn >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if turn in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if turn in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)

@@ -45,6 +45,10 @@ def load(name, data_dir=None, validation=0.1, limit=None):
     >>> load("digits", limit=500).x_train.shape
     (500, 8, 8, 1)
     """
+    if not isinstance(name, str | os.PathLike):
+        raise TypeError(
+            f"`name` must be the name of a data set or a path. Received: name={checks.shown(name)}."
+        )
     name = os.fspath(name)
     checks.number("validation", validation, least=0, below=1)
     limit = checks.positive_integer("limit", limit, none="all of them")

@@ -5,6 +5,7 @@ Images are `channels_last` throughout.
 
 import keras
 
+from highway_keras import checks
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
@@ -72,7 +73,7 @@ def augmenter(steps, input_shape, seed=None):
     >>> augment = augmenter(("crop8", "mirror"), (32, 32, 3), seed=0)
     >>> altered = augment(images, training=True)
     """
-    if not steps:
+    if steps in ((), []):
         return None
     _check_steps(steps, AUGMENTATION)
     layers = [
@@ -90,8 +91,9 @@ def _apply(layers, images, batch_size=1000):
 
 
 def _check_steps(steps, known):
-    if isinstance(steps, str) or not steps or len(set(steps)) < len(steps) or set(steps) - {*known}:
+    valid = isinstance(steps, tuple | list) and steps and all(s in list(known) for s in steps)
+    if not valid or len(set(steps)) < len(steps):
         raise ValueError(
             f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
-            f"once. Received: {steps=}."
+            f"once. Received: steps={checks.shown(steps)}."
         )

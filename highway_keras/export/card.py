@@ -4,6 +4,7 @@ import keras
 
 import highway_keras
 from highway_keras import files
+from highway_keras.text import printable
 
 
 def model_card(saved, class_names, format, quantize):
@@ -32,7 +33,8 @@ def model_card(saved, class_names, format, quantize):
 def write_card(card, card_path, names_path):
     """Write the card as JSON, and the class names as text, one on each line."""
     files.write_json(card_path, card)
-    files.write_text(names_path, "".join(f"{name}\n" for name in card["class_names"]))
+    names = "".join(f"{printable(name)}\n" for name in card["class_names"])
+    files.write_text(names_path, names)
 
 
 def write_card_beside(path, card):

@@ -82,7 +82,7 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
 
 
 def _write_and_verify(saved, path, format, quantize, images):
-    names = list(map(str, saved.settings.get("class_names") or images.class_names))
+    names = _class_names(saved, images)
     card = model_card(saved, names, format, quantize)
     # A network that Keras has quantized rounds its inputs, and half-way cases either way.
     quantized = quantize or ("int8" if is_int8(saved.model) else None)
@@ -114,7 +114,7 @@ def _test_images(saved, dataset, data_dir):
                 "`dataset` must name the data set whose test images verify the export: no run.json "
                 "beside the model tells it. Received: dataset=None."
             )
-        dataset = data.load(dataset or saved.dataset, data_dir=data_dir)
+        dataset = data.load(saved.dataset if dataset is None else dataset, data_dir=data_dir)
     wanted = saved.model.input_shape[1:], saved.model.output_shape[-1]
     if wanted != (dataset.input_shape, dataset.classes):
         raise ValueError(
@@ -122,6 +122,10 @@ def _test_images(saved, dataset, data_dir):
             f"dataset={dataset.name!r} with shape {dataset.input_shape} in {dataset.classes}."
         )
     return dataset
+
+
+def _class_names(saved, images):
+    return saved.class_names if "class_names" in saved.settings else list(images.class_names)
 
 
 def _write(saved, path, card, calibration):

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from highway_keras.export.card import write_card, write_card_beside
-from highway_keras.export.pictures import read_pictures
+from highway_keras.export.decoding import decode_all
 
 ONNX_OPSET = 17
 
@@ -31,7 +31,7 @@ def write_saved_model(model, path, card, calibration):
         # A call of the other endpoint: both share one copy of the weights.
         encoded = tf.TensorSpec((None,), tf.string, name="encoded")
         archive.add_endpoint(
-            "encoded", lambda encoded: classify(read_pictures(encoded, shape)), [encoded]
+            "encoded", lambda encoded: classify(decode_all(encoded, shape)), [encoded]
         )
     archive.write_out(str(path), verbose=False)
     assets = path / "assets"

@@ -150,7 +150,16 @@ class HighwayStack(GatedLayer):
         return stack
 
     def unstack(self) -> list[Highway]:
-        """Return built `Highway` layers whose chain computes what this built stack computes."""
+        """Return built `Highway` layers whose chain computes what this built stack computes.
+
+        Raises:
+            ValueError: If the stack is not built.
+        """
+        if not self.built:
+            raise ValueError(
+                "Only a built stack has weights to hand on: call it or `build` it first. "
+                f"Received: {self.name!r}, which is not built."
+            )
         config = _shared_config(self)
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         for index, layer in enumerate(layers):
@@ -213,6 +222,6 @@ def _start_of_gates(given, depth):
 
 def _shared_config(layer):
     """Return what a stack and its layers share; initializers have done their work by then."""
-    apart = ("depth", "rematerialize", "name", "trainable")
+    apart = ("depth", "rematerialize", "name")
     config = layer.get_config()
     return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}

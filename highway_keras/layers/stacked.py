@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from highway_keras import checks
+
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ByLayer(keras.initializers.Initializer):
@@ -17,7 +19,13 @@ class ByLayer(keras.initializers.Initializer):
     """
 
     def __init__(self, values: Iterable[float]):
-        self.values = [float(value) for value in values]
+        self.values = list(values)
+        if not all(map(checks.is_number, self.values)):
+            raise ValueError(
+                "A sequence of biases must have a finite number for each layer. "
+                f"Received: {checks.shown(self.values)}."
+            )
+        self.values = [float(value) for value in self.values]
 
     def __call__(self, shape, dtype=None):
         if len(self.values) != shape[0]:

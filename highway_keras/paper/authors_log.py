@@ -1,73 +1,99 @@
-"""Our training beside the authors' own logs, epoch by epoch, by their solver.
+"""Our training beside the authors' logs, epoch by epoch, by their recipe.
 
-    python -m benchmarks.authors_log --model mnist-highway-32 --epochs 5
-
-The authors published a log of one run for three networks, with the accuracy on the test images
-after every epoch. This trains the same network by the same recipe, measures the same, and prints
-both. Nothing is chosen by it: it is the check that network, images and solver are theirs. It goes
-on where an earlier call with that `--out` stopped.
+For three networks the authors published the log of one run, with loss and accuracy on the test
+images after every epoch. The comparison is a check that network, images and solver are theirs.
 """
 
-import argparse
-import csv
-import dataclasses
-import sys
+import pathlib
 
-from highway_keras import results
+from highway_keras import checks, results
+from highway_keras.files import write_rows
+from highway_keras.models import get
+from highway_keras.training.folder import RunFolder
+from highway_keras.training.recipes import get_recipe
+from highway_keras.training.trainer import fit
 
-COLUMNS = ("epoch", "authors_accuracy", "ours_accuracy", "authors_loss", "ours_loss")
+FILE = "authors-log.csv"
 
 
-def main():
+def compare_with_authors(
+    model="mnist-highway-32", epochs=5, seeds=(0,), out=None, data_dir=None, verbose="auto"
+):
+    """Train a network by its authors' recipe, and put every epoch beside that of their log.
+
+    Like theirs, our loss and accuracy are those on the test images. They are recorded and decide
+    nothing: no image is held out, and `best.keras` of a run is its last epoch.
+
+    Called again, it continues: an interrupted run from its last epoch, a shorter one up to
+    `epochs`.
+
+    ```
+    OUT/seed-0/            a folder of `fit`
+    OUT/authors-log.csv    a row for each seed and epoch
+    ```
+
+    Args:
+        model: `"mnist-highway-32"`, `"highway-gap-10"` or `"highway-gap-100"`.
+        epochs: Number of epochs, at most those of the log.
+        seeds: Seed of each run.
+        out: Folder; default `runs/authors-log/MODEL`.
+        data_dir: Where TFDS keeps its data.
+        verbose: Keras's.
+
+    Returns:
+        The rows of the CSV file, dictionaries.
+
+    Raises:
+        ValueError: If an argument is unknown or out of its range, or `out` holds runs with other
+            settings.
+        OSError: If the folder cannot be written.
+        TrainingDiverged: If the loss is no longer finite.
+
+    Example:
+
+    >>> from highway_keras import paper
+    >>> rows = paper.compare_with_authors("mnist-highway-32", epochs=2)  # doctest: +SKIP
+    """
     logs = results.authors_logs()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.authors_log")
-    parser.add_argument("--model", choices=logs, default="mnist-highway-32")
-    parser.add_argument("--epochs", type=int, default=5, help="of the hundreds (default: 5)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    parser.add_argument("--out", help="folder of the run (default: runs/authors-log/MODEL)")
-    options = parser.parse_args()
-    options.out = options.out or f"runs/authors-log/{options.model}"
-    authors = logs[options.model]
-    if not 1 <= options.epochs <= len(authors):
-        parser.error(f"--epochs must be 1 to {len(authors)}. Received: {options.epochs}.")
-    _print(zip(authors, _train(options), strict=False))
+    checks.one_of("model", model, logs)
+    epochs = checks.integer("epochs", epochs, least=1, most=len(logs[model]))
+    seeds = [checks.seed(seed, "seeds") for seed in seeds]
+    out = pathlib.Path(out or f"runs/authors-log/{model}")
+    rows = []
+    for seed in seeds:
+        folder = RunFolder(out / f"seed-{seed}")
+        _train(get(model), epochs, seed, folder, {"data_dir": data_dir, "verbose": verbose})
+        ours = folder.read_history()[:epochs]
+        rows += [_row(seed, *pair) for pair in zip(logs[model], ours, strict=False)]
+        write_rows(out / FILE, rows)
+    return rows
 
 
-def _train(options):
-    """The history of our run, with the test images in the place of held-out ones."""
-    import keras
-
-    from highway_keras import data, models, training
-    from highway_keras.training.engines.engine import Engine
-    from highway_keras.training.folder import RunFolder
-    from highway_keras.training.run import Run
-
-    card = models.get(options.model)
-    recipe = training.get_recipe(card.recipe).override(epochs=options.epochs)
-    images = data.load(card.dataset, data_dir=options.data_dir, validation=0.0)
-    images = dataclasses.replace(images, x_val=images.x_test, y_val=images.y_test)
-    keras.utils.set_random_seed(options.seed)
-    folder = RunFolder(options.out)
-    run = Run(card.build(), images, recipe, folder, options.seed, 2, Engine())
-    folder.open({"model": card.name, "seed": options.seed}, resume=True)
-    return run.train().history
+def _train(card, epochs, seed, folder, options):
+    """Train a run to `epochs`, or evaluate one that has come further."""
+    if folder.settings.exists():
+        epochs = max(epochs, len(folder.read_history()))
+        _set_epochs(folder, epochs)
+    recipe = get_recipe(card.recipe).override(epochs=epochs)
+    options = {"recipe": recipe, "seed": seed, "resume": True, "test_curve": True, **options}
+    fit(card.name, out=folder.path, **options)
 
 
-def _print(pairs):
-    table = csv.writer(sys.stdout)
-    table.writerow(COLUMNS)
-    for log, ours in pairs:
-        table.writerow(
-            (
-                log["epoch"],
-                log["test_accuracy"],
-                f"{ours['val_accuracy']:.4f}",
-                log["test_loss"],
-                f"{ours['val_loss']:.4f}",
-            )
-        )
+def _set_epochs(folder, epochs):
+    # The authors' rate falls at given epochs, so a longer run begins as a shorter one did.
+    settings = folder.read_json()
+    if "test_curve" in settings and settings["recipe"]["epochs"] != epochs:
+        settings["recipe"]["epochs"] = epochs
+        settings.pop("results", None)
+        folder.write_json(settings)
 
 
-if __name__ == "__main__":
-    main()
+def _row(seed, authors, ours):
+    return {
+        "seed": seed,
+        "epoch": int(authors["epoch"]),
+        "authors_accuracy": float(authors["test_accuracy"]),
+        "ours_accuracy": ours["test_accuracy"],
+        "authors_loss": float(authors["test_loss"]),
+        "ours_loss": ours["test_loss"],
+    }

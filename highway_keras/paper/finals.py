@@ -8,6 +8,7 @@ import numpy as np
 
 from highway_keras.files import write_figure, write_json, write_rows
 from highway_keras.paper.searches import read_searches
+from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
 from highway_keras.training.curves import COLOURS
 
@@ -128,10 +129,15 @@ def final_rows(out):
 
 def draw_finals(out):
     """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
-    from matplotlib.figure import Figure
-
     out, rows = pathlib.Path(out), final_rows(out)
     write_rows(out / "figure1-finals.csv", rows)
+    with optional_picture(out / "figure1-finals.png"):
+        _plot_finals(rows, out / "figure1-finals.png")
+
+
+def _plot_finals(rows, path):
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
     depths = sorted({row["depth"] for row in rows})
@@ -144,4 +150,4 @@ def draw_finals(out):
     axes.set(xlabel="epoch", ylabel="training loss (nats)")
     axes.grid(which="both", alpha=0.25)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    write_figure(out / "figure1-finals.png", figure)
+    write_figure(path, figure)

@@ -7,8 +7,9 @@ import pathlib
 import numpy as np
 
 from highway_keras import data
-from highway_keras.files import replacing, write_rows
+from highway_keras.files import write_figure, write_rows
 from highway_keras.paper import provenance
+from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population
@@ -93,7 +94,8 @@ def reproduce_gradients(
             rows.append(dict(zip(COLUMNS, values, strict=True)))
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / "gradient-norms.csv", rows, COLUMNS)
-    plot_gradient_norms(rows, out / "gradient-norms.png")
+    with optional_picture(out / "gradient-norms.png"):
+        plot_gradient_norms(rows, out / "gradient-norms.png")
     return rows
 
 
@@ -131,5 +133,4 @@ def plot_gradient_norms(rows, path):
         axes.set_ylabel("norm of the gradient")
     curves = panels[0, 0].get_legend_handles_labels()
     figure.legend(*curves, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)

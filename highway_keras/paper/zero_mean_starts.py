@@ -19,8 +19,9 @@ STARTS = ("uniform", "normal", "orthogonal")
 SCALES = (0.5, 1.0, 2.0)  # times the normalized deviation: sqrt(gain / fan-in), He's and Glorot's
 GAINS = {"relu": 2.0, "tanh": 1.0}
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-COLUMNS = ("kind", "depth", "activation", "start", "scale", "learning_rate", "loss")
-COLUMNS += ("images", "epochs", "n", "seed", *provenance.COLUMNS)
+BIASES = (-4.0, -10.0)  # of the gates; the paper searches -1 to -10
+COLUMNS = ("kind", "depth", "activation", "start", "scale", "transform_bias", "learning_rate")
+COLUMNS += ("loss", "images", "epochs", "n", "seed", *provenance.COLUMNS)
 
 
 def draw_start(start, scale, shape, rng):
@@ -50,9 +51,8 @@ def draw_start(start, scale, shape, rng):
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
     """Trains a thin network from every start and activation, each with every learning rate.
 
-    All kernels of H start so, at three scales around the normalized one; gates start as those of
-    Figure 1, their biases at `-log(depth)`.
-    SGD with a momentum of 0.9, the rate times 0.9 an epoch.
+    All kernels of H start so, at three scales around the normalized one; the kernels of the gates
+    start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -65,36 +65,30 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         rates: Learning rates to try.
 
     Returns:
-        A list of (activation, start, scale, learning rate, loss), for each start with the rate
-        that ends with the lowest training loss (nats, mean over the last epoch); `inf` where every
-        training diverged.
+        A list of (activation, start, scale, transform bias, learning rate, loss), of a highway
+        network for each bias of `BIASES`, each with the rate that ends with the lowest training
+        loss (nats, mean over the last epoch). Where every training diverged, the rate is empty and
+        the loss `inf`.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
-    cases = list(itertools.product(GAINS, STARTS, SCALES))
-    trials = [(*case, rate) for case in cases for rate in rates]
-    values = [
-        {
-            "learning_rate": rate,
-            "one_minus_momentum": 0.1,
-            "decay": 0.9,
-            "activation": activation,
-            "transform_bias": -math.log(depth),
-        }
-        for activation, _, _, rate in trials
-    ]
-    starts = [
-        _weights(hypermodel, own, *trial[1:3], seed)
-        for own, trial in zip(values, trials, strict=True)
-    ]
-    population, images = Cohorts(kind, values, starts, cores()), Images(x, y, batch_size)
+    biases = BIASES if kind == "highway" else ("",)
+    cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
+    values, weights = [], []
+    for (activation, start, scale, bias), rate in itertools.product(cases, rates):
+        own = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
+        values.append({**own, "one_minus_momentum": 0.1, "decay": 0.9})
+        weights.append(_weights(hypermodel, own, start, scale, seed))
+    population, images = Cohorts(kind, values, weights, cores()), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, _ = population.train(images, epoch, order)
     losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(rates))
-    best = np.argmin(losses, axis=1)
-    return [
-        (*case, rates[i], float(row[i])) for case, row, i in zip(cases, losses, best, strict=True)
-    ]
+    return [(*case, *_best(row, rates)) for case, row in zip(cases, losses, strict=True)]
+
+
+def _best(losses, rates):
+    best = int(np.argmin(losses))
+    return rates[best] if np.isfinite(losses[best]) else "", float(losses[best])
 
 
 def _weights(hypermodel, values, start, scale, seed):
@@ -132,7 +126,8 @@ def reproduce_starts(
     """
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows, out = provenance.provenance("reproduce starts"), [], pathlib.Path(out)
+    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
+    out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
         for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):

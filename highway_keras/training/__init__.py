@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from highway_keras.optimizers import CaffeSGD
     from highway_keras.training.evaluation import evaluate, summary
     from highway_keras.training.folder import RunFolder
-    from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
+    from highway_keras.training.jobs import fit_runs, train_all
+    from highway_keras.training.recipe import Recipe
+    from highway_keras.training.recipes import RECIPES, choose_recipe, get_recipe
     from highway_keras.training.run import Result, TrainingDiverged
     from highway_keras.training.saved_network import SavedNetwork
-    from highway_keras.training.trainer import choose_recipe, fit, fit_runs
+    from highway_keras.training.trainer import fit
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -29,4 +31,5 @@ __all__ = [
     "fit_runs",
     "get_recipe",
     "summary",
+    "train_all",
 ]

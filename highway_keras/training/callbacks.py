@@ -4,15 +4,19 @@ import keras
 import numpy as np
 
 from highway_keras.files import replacing
+from highway_keras.training.evaluation import evaluate
 
 _DRAWS_AN_EPOCH = 2**20
 
 
 class EpochSeeds(keras.callbacks.Callback):
-    """Sets the state of dropout and augmentation by the seed and the epoch alone.
+    """The state of dropout and augmentation, set by the seed and the epoch alone.
 
-    Their state is no part of Keras's checkpoints; with this an epoch draws the same numbers
-    whether or not the run was interrupted before it.
+    Keras's checkpoints leave it out. With this an epoch draws the same numbers whether or not the
+    run was interrupted before it.
+
+    Args:
+        seed: Seed of the run.
     """
 
     def __init__(self, seed):
@@ -26,13 +30,30 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
 
+class TestCurve(keras.callbacks.Callback):
+    """Loss and accuracy on the test images, added to every epoch's logs. They decide nothing.
+
+    Args:
+        network: Function that returns the network with its preprocessing, as trained so far.
+        images: A `data.Dataset`.
+    """
+
+    def __init__(self, network, images):
+        super().__init__()
+        self.network, self.images = network, images
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["test_loss"], logs["test_accuracy"] = evaluate(self.network(), self.images)
+
+
 class Checkpoint(keras.callbacks.Callback):
-    """Saves, after every epoch, the state to resume from and the best network so far.
+    """The state to resume from and the best network so far, saved after every epoch.
 
     Args:
         folder: A `RunFolder`.
         save: Function that saves the network with its preprocessing to a path.
-        monitor: What "best" goes by; the higher the better. `None`: the last epoch is the best.
+        monitor: Name of the metric whose highest value makes the best network; `None` for the last
+            network.
         best: The best value of earlier epochs.
     """
 
@@ -41,7 +62,8 @@ class Checkpoint(keras.callbacks.Callback):
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
-        if not np.isfinite(logs["loss"]):
+        # The loss is that of before the epoch's last step, which may have spoilt the weights.
+        if not np.isfinite(logs["loss"]) or not all_finite(self.model):
             return
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:
@@ -49,3 +71,8 @@ class Checkpoint(keras.callbacks.Callback):
             self.save(self.folder.best)
         with replacing(self.folder.state) as temporary:
             self.model.save_weights(temporary)
+
+
+def all_finite(model):
+    """Return whether no weight of a model is infinite or NaN."""
+    return all(np.isfinite(keras.ops.convert_to_numpy(weight)).all() for weight in model.weights)

@@ -1,13 +1,14 @@
 """Training curves as a picture."""
 
-from highway_keras.files import replacing
+from highway_keras.files import write_figure
+from highway_keras.text import in_picture
 
-# Okabe and Ito's colours, told apart by colour-blind eyes too.
+# Okabe and Ito's colours, which colour-blind eyes tell apart, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def plot_curves(curves, path, title, label="training loss (nats)"):
-    """Draws losses by epoch on a logarithmic axis.
+    """Draw losses by epoch on a logarithmic axis.
 
     Args:
         curves: Dictionary of names to sequences of losses, one an epoch.
@@ -20,10 +21,11 @@ def plot_curves(curves, path, title, label="training loss (nats)"):
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     for (name, losses), colour in zip(curves.items(), COLOURS * len(curves), strict=False):
-        axes.semilogy(range(1, len(losses) + 1), losses, "o-", ms=3, color=colour, label=name)
-    axes.set(title=title, xlabel="epoch", ylabel=label)
+        axes.semilogy(
+            range(1, len(losses) + 1), losses, "o-", ms=3, color=colour, label=in_picture(name)
+        )
+    axes.set(title=in_picture(title), xlabel="epoch", ylabel=label)
     axes.grid(which="both", alpha=0.25)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    write_figure(path, figure)

@@ -1,10 +1,16 @@
 """Measuring a classifier, and stating what several runs reached."""
 
 import keras
+import numpy as np
 
 from highway_keras import results
 
 EVALUATION_BATCH = 500
+_ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
+
+
+class NotProbabilities(ValueError):
+    """A model returned something else than class probabilities."""
 
 
 def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
@@ -20,13 +26,58 @@ def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
 
 
 def evaluate(model, images):
-    """Cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`."""
-    if not model.compiled:
-        compile_classifier(model)
-    results = model.evaluate(images.x_test, images.y_test, EVALUATION_BATCH, verbose=0)
-    return tuple(float(value) for value in results)
+    """Return cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`.
+
+    They do not depend on the loss and the metrics that the model was compiled with.
+
+    Raises:
+        NotProbabilities: If the model does not return class probabilities.
+    """
+    found = probabilities(model, images.x_test)
+    right = found[np.arange(len(found)), images.y_test]
+    loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
+    return float(loss), float((found.argmax(-1) == images.y_test).mean())
+
+
+def probabilities(model, x):
+    """Return the class probabilities that a model returns for raw images, `(n, classes)`.
+
+    Raises:
+        NotProbabilities: If it returns something else.
+    """
+    found = model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
+    check_probabilities(model.name, found)
+    return found
+
+
+def check_classifier(network, inputs, classes):
+    """Raise unless a network returns `classes` class probabilities for `inputs`, a few images."""
+    takes, gives = network.input_shape, network.output_shape
+    if takes != (None, *inputs.shape[1:]) or gives != (None, classes):
+        raise ValueError(
+            f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
+            f"probability for each of {classes} classes. Received: a network from {takes} to "
+            f"{gives}. Leave `input_shape`, `classes`, `include_top` and `pooling` to `fit`."
+        )
+    outputs = network(inputs, training=False)
+    check_probabilities(
+        network.name, keras.ops.convert_to_numpy(keras.ops.cast(outputs, "float32"))
+    )
+
+
+def check_probabilities(name, found):
+    """Raise unless each row of an array is one of class probabilities."""
+    sums = np.sum(found, axis=-1, dtype="float64")
+    wrong = ~(np.abs(sums - 1) <= _ROUNDING) | (np.min(found, axis=-1) < -_ROUNDING)
+    if wrong.any():
+        row = np.argmax(wrong)
+        raise NotProbabilities(
+            f"{name!r} must return class probabilities, from 0 to 1 and 1 together, as a softmax "
+            f"does (`classifier_activation='softmax'`). Received: {found[row].min():.3g} to "
+            f"{found[row].max():.3g}, {sums[row]:.3g} together."
+        )
 
 
 def summary(accuracies):
-    """The paper's way to state several runs, in percent: "best (mean ± std)"."""
+    """Return the accuracies of several runs as the paper states them: "best (mean ± std)" in %."""
     return results.text(results.spread([100 * accuracy for accuracy in accuracies]))

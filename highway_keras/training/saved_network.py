@@ -1,6 +1,6 @@
-"""A network that `fit` saved or the zoo has: loading it safely, measuring it, and asking it."""
+"""A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
-import pathlib
+import zipfile
 
 import keras
 import numpy as np
@@ -8,14 +8,14 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data import read_image
 from highway_keras.models.shipped import entry_of
-from highway_keras.training.evaluation import evaluate
+from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.folder import RunFolder
 
 
 class SavedNetwork:
     """A `.keras` file and, where its training is known, its data set and classes.
 
-    It is known where the run's settings lie beside the file, and for weights of the zoo.
+    They are known if the run's settings lie beside the file, and for weights of the zoo.
 
     Args:
         path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
@@ -27,22 +27,44 @@ class SavedNetwork:
     """
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        self.path = checks.existing_file("path", path)
         self.model = _load(self.path)
         folder = RunFolder(self.path.parent)
         self.settings = folder.read_json() if folder.settings.exists() else entry_of(self.path)
 
     @property
     def dataset(self):
-        """The data set it was trained on."""
+        """Name of the data set it was trained on, or path of its `.npz`."""
         if "dataset" not in self.settings:
             raise ValueError(
-                f"There is no run.json beside {self.path} to tell its data set. Pass --dataset."
+                f"There is no run.json beside {self.path} to tell its data set: pass `dataset`."
+            )
+        if not isinstance(self.settings["dataset"], str):
+            raise ValueError(
+                f"`dataset` in the run.json beside {self.path} must be a name. Received: "
+                f"dataset={checks.shown(self.settings['dataset'])}. Pass --dataset."
             )
         return self.settings["dataset"]
 
+    @property
+    def class_names(self):
+        """The names of its classes; their numbers where the names are not known."""
+        count = self.model.output_shape[-1]
+        names = self.settings.get("class_names", list(range(count)))
+        if not isinstance(names, list) or len(names) != count:
+            raise ValueError(
+                f"`class_names` in the run.json beside {self.path} must be a list of the names of "
+                f"the {count} classes. Received: class_names={checks.shown(names)}. Correct it, or "
+                "move the network away from that file."
+            )
+        return list(map(str, names))
+
     def evaluate(self, images):
-        """Cross-entropy (nats) and accuracy on the test images of a `data.Dataset`."""
+        """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
         wanted = self.model.input_shape[1:], self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
@@ -52,21 +74,25 @@ class SavedNetwork:
         return evaluate(self.model, images)
 
     def classify(self, paths):
-        """Yields (path, class name, probability) for picture files."""
+        """Yield (path, class name, probability) for picture files."""
         shape = self.model.input_shape[1:]
         pictures = np.stack([read_image(path, shape) for path in paths])
-        names = self.settings.get("class_names") or range(self.model.output_shape[-1])
-        for path, row in zip(paths, self.model.predict(pictures, verbose=0), strict=True):
+        for path, row in zip(paths, probabilities(self.model, pictures), strict=True):
             best = int(np.argmax(row))
-            yield str(path), str(names[best]), float(row[best])
+            yield str(path), self.class_names[best], float(row[best])
 
 
 def _load(path):
-    checks.existing_file("path", path)
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
+    if not zipfile.is_zipfile(path):  # Keras calls it "not found"
+        raise ValueError(
+            f"{path} cannot be loaded as a Keras model: it is damaged, cut short, or was not saved "
+            "as a .keras file."
+        )
     try:
-        # Not compiled: Keras's torch backend refuses several steps a call, which others save.
+        # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
+        # several steps a call, which others save.
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -80,7 +106,7 @@ def _load(path):
 
 
 def _classifies_images(model):
-    takes, gives = getattr(model, "input_shape", None), getattr(model, "output_shape", None)
-    if not isinstance(takes, tuple) or not isinstance(gives, tuple):  # several, or not built
+    inputs, outputs = (getattr(model, f"{end}_shape", None) for end in ("input", "output"))
+    if not isinstance(inputs, tuple) or not isinstance(outputs, tuple):  # several, or not built
         return False
-    return len(takes) == 4 and len(gives) == 2 and None not in (*takes[1:], gives[1])
+    return len(inputs) == 4 and len(outputs) == 2 and None not in (*inputs[1:], outputs[1])

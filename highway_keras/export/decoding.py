@@ -1,0 +1,55 @@
+"""Picture files to pixels in TensorFlow's operations, as `data.read_image` reads them."""
+
+import tensorflow as tf
+
+from highway_keras.data.headers import exif_orientation, png_is_transparent
+from highway_keras.data.images import JPEG
+
+# Grey level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
+LUMA = (19595, 38470, 7471)
+
+
+def decode_all(pictures, shape):
+    """Return the images, uint8 `(batch, *shape)`, that PNG or JPEG files `(batch,)` hold."""
+    image = tf.TensorSpec(shape, tf.uint8)
+    return tf.map_fn(lambda file: decode(file, shape), pictures, fn_output_signature=image)
+
+
+def decode(picture, shape):
+    """Return the image of `shape`, uint8, that the bytes of a PNG or JPEG file hold."""
+    height, width, channels = shape
+    is_jpeg = tf.strings.substr(picture, 0, len(JPEG)) == JPEG
+    pixels = tf.cond(is_jpeg, lambda: _jpeg(picture), lambda: _png(picture))
+    if channels == 1:
+        luma = tf.reduce_sum(tf.cast(pixels, tf.int32) * LUMA, axis=-1, keepdims=True)
+        pixels = (luma + 32768) // 65536
+    scaled = tf.image.resize(pixels, (height, width), antialias=True)
+    return tf.cast(tf.round(scaled), tf.uint8)
+
+
+def _jpeg(picture):
+    """Return the pixels of a JPEG file, turned as its EXIF data say."""
+    pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
+    turn = tf.autograph.to_graph(exif_orientation)(_bytes(picture))
+    pixels = tf.cond(turn >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
+    mirrored = tf.reduce_any(turn == (2, 3, 6, 7))
+    pixels = tf.cond(mirrored, lambda: pixels[:, ::-1], lambda: pixels)
+    upside_down = tf.reduce_any(turn == (3, 4, 7, 8))
+    return tf.cond(upside_down, lambda: pixels[::-1], lambda: pixels)
+
+
+def _png(picture):
+    """Return the pixels of a PNG file, on white where it is transparent."""
+
+    def on_white():
+        pixels = tf.cast(tf.io.decode_png(picture, channels=4), tf.int32)
+        colours, alpha = pixels[..., :3], pixels[..., 3:]
+        return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
+
+    # Asked for an alpha channel that is not there, the decoder spoils palettes and grey of 1 bit.
+    transparent = tf.autograph.to_graph(png_is_transparent)(_bytes(picture))
+    return tf.cond(transparent, on_white, lambda: tf.io.decode_png(picture, channels=3))
+
+
+def _bytes(picture):
+    return tf.cast(tf.io.decode_raw(picture, tf.uint8), tf.int32)

@@ -1,0 +1,37 @@
+"""Text from files and users, on its way to a terminal, a CSV file or a picture."""
+
+MOST_IN_A_PICTURE = 60  # characters
+_FORMULA = ("=", "+", "-", "@")
+
+
+def printable(text):
+    """Return `text` with every character that cannot be printed escaped, as Python writes it.
+
+    Among them are line breaks, the control characters that a terminal obeys, those that turn the
+    direction of writing, and bytes of a file name that are not UTF-8.
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def cell(value):
+    """Return a cell of a CSV file that no spreadsheet takes for a formula; numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    value = printable(value)
+    return f"'{value}" if value.startswith(_FORMULA) and not _is_number(value) else value
+
+
+def in_picture(text):
+    """Return `text` as Matplotlib draws it letter by letter: it reads dollars as mathematics."""
+    text = printable(text)
+    if len(text) > MOST_IN_A_PICTURE:
+        text = f"{text[: MOST_IN_A_PICTURE - 1]}…"
+    return text.replace("$", r"\$")
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""Several runs at once: a process each, with its share of the threads.
+
+A thin or narrow network leaves cores idle; two runs side by side on two cores take a quarter less
+time than one after the other.
+"""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import threading
+import time
+
+from tqdm.auto import tqdm
+
+from highway_keras import checks
+from highway_keras.training.folder import RunFolder
+from highway_keras.training.run import TrainingDiverged
+from highway_keras.training.trainer import fit
+
+# What a process of its own reads before its backend starts.
+THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+SECONDS = 1.0  # between two looks at the runs' histories
+
+
+def train_all(tasks, jobs=1):
+    """Train runs, `jobs` of them side by side, and yield (task, outcome) as they end.
+
+    Runs in processes of their own do not outlive this one: whatever ends it ends them, and each
+    resumes from its last epoch.
+
+    Args:
+        tasks: Arguments of `fit`, a dictionary for each run, with its own `out`.
+        jobs: Number of runs at once.
+
+    Yields:
+        A task, and the `Result` of its run or the `TrainingDiverged` that ended it.
+
+    Raises:
+        ValueError: If `jobs` is not a positive integer.
+    """
+    checks.positive_integer("jobs", jobs)
+    if jobs == 1:
+        for number, task in enumerate(tasks, start=1):
+            if len(tasks) > 1 and task.get("verbose", "auto"):
+                run = f"run {number} of {len(tasks)}"
+                print(f"{task['model']}, seed {task['seed']}: {run}", flush=True)
+            yield task, _outcome(task)
+        return
+    with _processes(jobs) as pool:
+        quiet = [{**task, "verbose": 0} for task in tasks]
+        futures = {pool.submit(_outcome, q): t for q, t in zip(quiet, tasks, strict=True)}
+        with _shown(tasks):
+            for future in concurrent.futures.as_completed(futures):
+                yield futures[future], future.result()
+
+
+def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
+    """Train a network `runs` times, with the seeds from `seed` on.
+
+    Args:
+        model: Registered name.
+        runs: Number of runs, a positive integer.
+        out: Folder; the runs are in `OUT/seed-0`, `OUT/seed-1`, ... if there are several.
+        seed: Seed of the first run.
+        jobs: Number of runs to train at once, each in a process of its own.
+        **arguments: As for `fit`.
+
+    Returns:
+        A list of `Result`, in the order of the seeds.
+
+    Raises:
+        TrainingDiverged: After all other runs, if some diverge.
+    """
+    checks.positive_integer("runs", runs)
+    if runs == 1:
+        return [fit(model, out=out, seed=seed, **arguments)]
+    out = pathlib.Path(out or f"runs/{model}-{runs}-runs")
+    seeds = range(seed, seed + runs)
+    tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
+    outcomes = {task["seed"]: outcome for task, outcome in train_all(tasks, jobs)}
+    diverged = [
+        f"seed {s}: {outcomes[s]}" for s in seeds if isinstance(outcomes[s], TrainingDiverged)
+    ]
+    if diverged:
+        raise TrainingDiverged("; ".join(diverged))
+    return [outcomes[s] for s in seeds]
+
+
+def _outcome(task):
+    try:
+        return fit(**task)
+    except TrainingDiverged as error:
+        return error
+
+
+@contextlib.contextmanager
+def _processes(jobs):
+    share = str(max(1, (os.cpu_count() or 1) // jobs))
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, share))
+    pool = concurrent.futures.ProcessPoolExecutor(
+        jobs,
+        multiprocessing.get_context("spawn"),  # a backend that has started cannot be forked
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _end_with(parent):
+    """End this process when `parent` does: a run that nobody waits for must not go on writing."""
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _shown(tasks):
+    """Show a line for each run: its epochs, read from its history."""
+    bars = [
+        tqdm(desc=str(task["out"]), unit="epoch", position=position)
+        for position, task in enumerate(tasks)
+    ]
+    done = threading.Event()
+
+    def follow():
+        while not done.wait(SECONDS):
+            for task, bar in zip(tasks, bars, strict=True):
+                _update(bar, task)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        for task, bar in zip(tasks, bars, strict=True):
+            _update(bar, task)
+            bar.close()
+
+
+def _update(bar, task):
+    folder = RunFolder(task["out"])
+    with contextlib.suppress(OSError, ValueError):  # not there yet, or being written
+        rows = folder.read_history()
+        if rows:
+            bar.n, bar.total = len(rows), folder.read_json()["recipe"]["epochs"]
+            bar.set_postfix(loss=f"{rows[-1]['loss']:.4f}", accuracy=f"{rows[-1]['accuracy']:.4f}")

@@ -1,0 +1,26 @@
+"""Whether a network fits into memory, asked before any of it is made."""
+
+import psutil
+
+FLOAT = 4  # bytes
+
+
+def check_memory(weights, copies=1, **arguments):
+    """Raise unless the weights of a network fit into the memory that is free.
+
+    Args:
+        weights: Their number.
+        copies: Arrays of that size: in training, gradients and momentum too.
+        **arguments: What they follow from, for the message.
+
+    Raises:
+        ValueError: If they do not fit; the message says what they would need.
+    """
+    needed, free = FLOAT * copies * weights, psutil.virtual_memory().available
+    if needed > free:
+        received = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        kept = "" if copies == 1 else f", with what training keeps of each {copies} times as much,"
+        raise ValueError(
+            f"The network must fit into memory. Its {weights:.3g} weights{kept} would need "
+            f"{needed / 2**30:.3g} GiB where {free / 2**30:.3g} GiB are free. Received: {received}."
+        )

@@ -1,0 +1,54 @@
+"""The arguments that factories of the zoo share, stated once for readers, editors and checkers."""
+
+import os
+from typing import Literal, TypedDict
+
+from highway_keras.layers.types import Activation, Initializer
+
+
+class NetworkArguments(TypedDict, total=False):
+    """The arguments that every factory takes.
+
+    Attributes:
+        input_shape: Shape of one input, (height, width, channels). Default: that of the paper's
+            images. Convolutional networks need a least height and width.
+        classes: Number of classes. Default: 10.
+        classifier_activation: Activation of the classifier, by default softmax; `None` returns
+            logits.
+        include_top: Whether the network ends in the classifier. Default: yes.
+        weights: Path of a weights file, or `None` for initial weights, the default.
+        name: Name of the model. Default: the name under which the network is registered.
+    """
+
+    input_shape: tuple[int, ...]
+    classes: int
+    classifier_activation: Activation
+    include_top: bool
+    weights: str | os.PathLike[str] | None
+    name: str | None
+
+
+class ConvolutionalArguments(NetworkArguments, total=False):
+    """The arguments that every convolutional factory takes, besides `NetworkArguments`.
+
+    Attributes:
+        kernel_initializer: Initializer of all kernels that the authors do not start in a special
+            way, gates included. Default: the authors', normal with variance 2 / fan-in. Without a
+            seed every kernel is drawn anew.
+        pooling: What follows if `include_top` is off: `"avg"` or `"max"` for global pooling, or
+            `None` for the maps, as in `keras.applications`.
+    """
+
+    kernel_initializer: Initializer
+    pooling: Literal["avg", "max"] | None
+
+
+class CifarArguments(ConvolutionalArguments, total=False):
+    """The arguments that every CIFAR network takes, besides `ConvolutionalArguments`.
+
+    Attributes:
+        dropout_rate: Dropout on the input, after each pooling and before the classifier. Default:
+            0.2, the authors' for the network of Table 3, used for the others too.
+    """
+
+    dropout_rate: float
