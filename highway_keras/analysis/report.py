@@ -6,9 +6,8 @@ import pathlib
 
 import numpy as np
 
-from highway_keras import files
+from highway_keras import checks, files
 from highway_keras.analysis import gating, lesioning, plots
-from highway_keras.analysis.batches import check_names
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
@@ -84,7 +83,8 @@ def analyze(
     >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
     """
     out, graph = pathlib.Path(out), Graph(model)
-    check_names("class_names", class_names, graph.outputs[0].shape[-1])
+    if class_names is not None:
+        checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     found = _measure(model, x, y, threshold, out / "index.html", verbose)
     out.mkdir(parents=True, exist_ok=True)
     _write_layers(found, out / "layers.csv")

@@ -1,4 +1,4 @@
-"""`export`: check the request, write the file, verify it."""
+"""`export`: check the request, write the export aside, verify it, and give it its name."""
 
 import contextlib
 import dataclasses
@@ -7,11 +7,12 @@ import tempfile
 
 import keras
 
-from highway_keras import data
+from highway_keras import checks, data
 from highway_keras.export.card import model_card
-from highway_keras.export.formats import check_request, check_weights, is_int8
+from highway_keras.export.formats import check_request, check_weights, is_int8, needs_images
 from highway_keras.export.keras_file import write_keras
-from highway_keras.export.verification import verify
+from highway_keras.export.staging import check_place, staged
+from highway_keras.export.verification import ExportMismatch, verify
 from highway_keras.training import SavedNetwork
 
 VERIFIED_IMAGES = 1000
@@ -20,11 +21,11 @@ CALIBRATION_IMAGES = 500
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """An export that passed its verification.
+    """What was exported, and what its verification measured; `None` where there was none.
 
     Attributes:
         path: The file; for a SavedModel its folder.
-        size: Bytes on disk, without what is beside the file.
+        size: Bytes on disk, without model card and class names beside a file.
         difference: Largest difference of a probability from Keras's.
         accuracy: Share of the images that the export classifies correctly.
         keras_accuracy: The same of the Keras model.
@@ -33,22 +34,34 @@ class Exported:
 
     path: pathlib.Path
     size: int
-    difference: float
-    accuracy: float
-    keras_accuracy: float
-    images: int
+    difference: float | None = None
+    accuracy: float | None = None
+    keras_accuracy: float | None = None
+    images: int | None = None
 
 
-def export(model_or_file, path, format="saved_model", quantize=None, dataset=None, data_dir=None):
+def export(
+    model_or_file,
+    path,
+    format="saved_model",
+    quantize=None,
+    dataset=None,
+    data_dir=None,
+    class_names=None,
+    verify=True,
+    overwrite=False,
+):
     """Write a classifier for another runtime, and verify what was written.
 
-    `highway_keras.export` says what goes in and comes out, and how it is verified.
+    `highway_keras.export` says what goes in and comes out, and how it is verified. The export is
+    written into a hidden folder beside `path` and takes its name after the verification: a process
+    that is killed, a full disk or a mismatch leaves `path` as it was.
 
     Args:
-        model_or_file: A `.keras` file that `fit` saved, or a Sequential or functional model with
-            raw images in and class probabilities out.
+        model_or_file: A `.keras` file, or a Sequential or functional model, with raw images in and
+            class probabilities out.
         path: Where to write: a folder for a SavedModel, else a file with the format's suffix,
-            `.onnx`, `.tflite`, `.xml` or `.keras`. It must not exist yet.
+            `.onnx`, `.tflite`, `.xml` or `.keras`.
         format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`.
         quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
@@ -57,6 +70,10 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
             its training images calibrate. Default: that of the training, for a file with its
             `run.json` beside it.
         data_dir: As for `data.load`.
+        class_names: Names of the classes, in the order of their numbers. Default: those of the
+            training, else of `dataset`, else the numbers.
+        verify: Whether to verify. `False` needs no data, except to calibrate.
+        overwrite: Whether to replace an earlier export.
 
     Returns:
         An `Exported`.
@@ -65,7 +82,8 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
             or the format cannot hold the network.
         ImportError: If a package that the format needs is missing.
-        ExportMismatch: If the export does not compute what the Keras model does. It is kept.
+        OSError: If the export cannot be written.
+        ExportMismatch: If the export does not compute what the Keras model does.
 
     Example:
 
@@ -73,26 +91,21 @@ def export(model_or_file, path, format="saved_model", quantize=None, dataset=Non
     >>> export("run/best.keras", "serving/mnist/1").difference  # doctest: +SKIP
     2.4e-07
     """
-    path = pathlib.Path(path)
+    path = checks.path("path", path)
     check_request(path, format, quantize)
+    check_place(path, format, overwrite)
     with _saved(model_or_file) as saved:
         check_weights(saved.model, format)
-        images = _test_images(saved, dataset, data_dir)
-        return _write_and_verify(saved, path, format, quantize, images)
-
-
-def _write_and_verify(saved, path, format, quantize, images):
-    names = _class_names(saved, images)
-    card = model_card(saved, names, format, quantize)
-    # A network that Keras has quantized rounds its inputs, and half-way cases either way.
-    quantized = quantize or ("int8" if is_int8(saved.model) else None)
-    count = None if quantized else VERIFIED_IMAGES
-    x, y = images.x_test[:count], images.y_test[:count]
-    expected = saved.model.predict(x, batch_size=500, verbose=0)
-    _write(saved, path, card, images.x_train[:CALIBRATION_IMAGES])
-    difference, accuracy = verify(path, format, quantized, x, y, expected, names)
-    keras_accuracy = float((expected.argmax(-1) == y).mean())
-    return Exported(path, _size(path), difference, accuracy, keras_accuracy, len(x))
+        images = None
+        if verify or dataset is not None or needs_images(format, quantize):
+            images = _images(saved, dataset, data_dir)
+        names = _class_names(saved, class_names, images)
+        card = model_card(saved, names, format, quantize)
+        with staged(path, format, overwrite) as aside:
+            _write(saved, aside, card, images)
+            size = _size(aside)
+            measured = _measure(saved, path, aside, card, images) if verify else {}
+    return Exported(path, size, **measured)
 
 
 @contextlib.contextmanager
@@ -107,12 +120,12 @@ def _saved(model_or_file):
         yield SavedNetwork(file)
 
 
-def _test_images(saved, dataset, data_dir):
+def _images(saved, dataset, data_dir):
     if not isinstance(dataset, data.Dataset):
         if dataset is None and "dataset" not in saved.settings:
             raise ValueError(
-                "`dataset` must name the data set whose test images verify the export: no run.json "
-                "beside the model tells it. Received: dataset=None."
+                "`dataset` must name the data set whose images verify the export or calibrate it: "
+                "no run.json beside the model tells it. Received: dataset=None."
             )
         dataset = data.load(saved.dataset if dataset is None else dataset, data_dir=data_dir)
     wanted = saved.model.input_shape[1:], saved.model.output_shape[-1]
@@ -124,19 +137,44 @@ def _test_images(saved, dataset, data_dir):
     return dataset
 
 
-def _class_names(saved, images):
-    return saved.class_names if "class_names" in saved.settings else list(images.class_names)
+def _class_names(saved, chosen, images):
+    if chosen is not None:
+        checks.class_names("class_names", chosen, saved.model.output_shape[-1])
+        return list(map(str, chosen))
+    if images is None or "class_names" in saved.settings:
+        return saved.class_names
+    return list(images.class_names)
 
 
-def _write(saved, path, card, calibration):
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write(saved, path, card, images):
     if card["format"] == "keras":
         write_keras(saved.path, path, card)
         return
     from highway_keras.export.classifier import classifier  # imports TensorFlow
     from highway_keras.export.writers import WRITERS
 
+    calibration = None if images is None else images.x_train[:CALIBRATION_IMAGES]
     WRITERS[card["format"]](classifier(saved.model), path, card, calibration)
+
+
+def _measure(saved, path, aside, card, images):
+    """Verify what is written at `aside`; return what an `Exported` says of that."""
+    # A network that Keras has quantized rounds its inputs, and half-way cases either way.
+    quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
+    count = None if quantize else VERIFIED_IMAGES
+    x, y = images.x_test[:count], images.y_test[:count]
+    expected = saved.model.predict(x, batch_size=500, verbose=0)
+    names = card["class_names"]
+    try:
+        difference, accuracy = verify(aside, card["format"], quantize, x, y, expected, names)
+    except ExportMismatch as error:
+        raise ExportMismatch(f"{path} was not written: {error}") from error
+    return {
+        "difference": difference,
+        "accuracy": accuracy,
+        "keras_accuracy": float((expected.argmax(-1) == y).mean()),
+        "images": len(x),
+    }
 
 
 def _size(path):

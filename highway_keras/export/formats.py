@@ -14,6 +14,7 @@ class Format:
 
     Attributes:
         suffix: Of its file; empty for a folder.
+        beside: Suffixes of the files that lie beside it.
         quantizations: What `quantize` may be, besides `None`.
         packages: What must be installed.
         traced: Whether TensorFlow traces it.
@@ -21,6 +22,7 @@ class Format:
     """
 
     suffix: str
+    beside: tuple = (".json", ".txt")
     quantizations: tuple = ()
     packages: tuple = ()
     traced: bool = True
@@ -29,11 +31,11 @@ class Format:
 
 # The name of a format with packages is also the name of the extra that installs them.
 FORMATS = {
-    "saved_model": Format("", runs_int8=True),
+    "saved_model": Format("", beside=(), runs_int8=True),
     "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
-    "litert": Format(".tflite", ("float16", "int8"), ("ai_edge_litert",)),
-    "openvino": Format(".xml", ("float16",), ("openvino", "scipy")),
-    "keras": Format(".keras", ("int8",), traced=False, runs_int8=True),
+    "litert": Format(".tflite", quantizations=("float16", "int8"), packages=("ai_edge_litert",)),
+    "openvino": Format(".xml", (".bin", ".json", ".txt"), ("float16",), ("openvino", "scipy")),
+    "keras": Format(".keras", quantizations=("int8",), traced=False, runs_int8=True),
 }
 
 
@@ -50,8 +52,6 @@ def check_request(path, format, quantize):
         raise ValueError(
             f"`path` must end in {wanted.suffix} for format={format!r}. Received: path={path}."
         )
-    if path.exists():
-        raise ValueError(f"`path` must not exist yet. Received: path={path}. Name another.")
     _check_installation(format, wanted)
 
 
@@ -68,6 +68,11 @@ def _check_installation(name, format):
             f"`format={name!r}` needs {' and '.join(absent)}. Install what it needs: "
             f'pip install "highway-keras[{name}]"'
         )
+
+
+def needs_images(format, quantize):
+    """Return whether images must calibrate the quantization."""
+    return format == "litert" and quantize == "int8"
 
 
 def is_int8(model):

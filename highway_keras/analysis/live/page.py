@@ -2,7 +2,8 @@
 
 import keras
 
-from highway_keras.analysis.batches import as_arrays, as_labels, check_names
+from highway_keras import checks
+from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.gating import observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import examples
@@ -96,8 +97,8 @@ def _image_shape(graph):
 
 def _names(model, labels, class_names):
     classes = model.output_shape[-1]
-    check_names("class_names", class_names, classes)
     names = list(map(str, range(classes) if class_names is None else class_names))
+    checks.class_names("class_names", names, classes)
     if labels.min() < 0 or labels.max() >= classes:
         raise ValueError(
             f"`y` must be class numbers from 0 to {classes - 1}. "
