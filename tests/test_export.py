@@ -22,10 +22,14 @@ needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced
 JAX_ERROR = "the backend 'jax'.*KERAS_BACKEND=tensorflow"
 
 
-def installed(format):
-    absent = [p for p in FORMATS[format].packages if importlib.util.find_spec(p) is None]
+def absent(format):
+    return [package for package in format.packages if importlib.util.find_spec(package) is None]
+
+
+def installed(name):
+    packages = absent(FORMATS[name])
     return pytest.param(
-        format, marks=pytest.mark.skipif(bool(absent), reason=f"not installed: {absent}")
+        name, marks=pytest.mark.skipif(bool(packages), reason=f"not installed: {packages}")
     )
 
 
@@ -425,10 +429,8 @@ for format in sys.argv[4:]:
 @pytest.mark.parametrize("how", ["killed", "full"])
 def test_what_was_exported_before_stays_whole(how, run, tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
-    formats = [
-        f for f, needs in FORMATS.items() if all(map(importlib.util.find_spec, needs.packages))
-    ]
-    formats = formats[:1] if how == "killed" else formats
+    formats = [name for name, format in FORMATS.items() if how == "full" and not absent(format)]
+    formats = formats or ["saved_model"]
     for format in formats:
         path = tmp_path / f"digits{FORMATS[format].suffix}"
         export.export(run / "best.keras", path, format, overwrite=True)
@@ -520,5 +522,5 @@ def test_a_network_of_others_is_exported_without_data(digits, tmp_path, capsys):
 @needs_tensorflow
 @pytest.mark.parametrize("format", [installed("litert")])
 def test_a_calibration_needs_images(format, digits, tmp_path):
-    with pytest.raises(ValueError, match="`dataset` must name .* calibrate it"):
+    with pytest.raises(ValueError, match=r"`dataset` must name .* calibrate it"):
         export.export(shallow(digits), tmp_path / "a.tflite", format, "int8", verify=False)

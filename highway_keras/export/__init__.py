@@ -9,10 +9,10 @@ names and a model card are in the SavedModel's assets, and beside the file for o
 The format `"keras"` stays with Keras and this package: a `.keras` file without the optimizer's
 state, and with `quantize="int8"` as `model.quantize("int8")` leaves it.
 
-`export` writes the file. It is then loaded by its runtime in a new process, which for the other
-formats can import neither this package nor Keras, and run on real test images. Probabilities must
-equal the Keras model's to 1e-5; quantized to float16, to 0.02; to int8, now or before, accuracy may
-fall by 1 point.
+`export` writes the file. Before it takes its name, its runtime loads it in a new process, which for
+all formats but `"keras"` can import neither this package nor Keras, and runs it on real test
+images. Probabilities must equal the Keras model's to 1e-5; quantized to float16, to 0.02; to int8,
+now or before, accuracy may fall by 1 point.
 """
 
 from highway_keras.export.exporting import Exported, export
