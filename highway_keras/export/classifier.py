@@ -1,7 +1,7 @@
 """What is exported, the same for all formats: raw images to probabilities and class numbers.
 
 Keras's own `model.export` writes it. It would write a trained network as it is, too, but not as
-servers and other runtimes need it; what this module changes says why.
+other runtimes need it: each change made here says why.
 """
 
 import keras

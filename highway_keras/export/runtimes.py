@@ -1,4 +1,4 @@
-"""Runs an exported file with its own runtime: no Keras, nothing of this package.
+"""Run an exported file with its own runtime: no Keras, nothing of this package.
 
 Only a `.keras` file needs both.
 

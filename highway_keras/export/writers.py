@@ -1,4 +1,4 @@
-"""How each format that TensorFlow traces is written: by Keras's `export`, with what it leaves out.
+"""How each format that TensorFlow traces is written: by Keras's `export`, plus what that lacks.
 
 A writer takes the network as `classifier` returns it, the path, the model card, and images that
 calibrate a quantization.
