@@ -420,7 +420,7 @@ for format in sys.argv[4:]:
     path = pathlib.Path(folder, f"digits{FORMATS[format].suffix}")
     try:
         export(file, path, format, overwrite=True)
-    except OSError as error:
+    except RuntimeError as error:
         print(error, flush=True)
 """
 
@@ -445,7 +445,9 @@ def test_what_was_exported_before_stays_whole(how, run, tmp_path, monkeypatch):
         assert left.startswith(".digits-")
     else:
         assert done.returncode == 0, done.stderr
-        assert len(done.stdout.splitlines()) == len(formats) and not after
+        lines = done.stdout.splitlines()
+        assert len(lines) == len(formats) and all("was not written: " in line for line in lines)
+        assert not after
 
 
 @needs_tensorflow

@@ -82,8 +82,9 @@ def export(
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
             or the format cannot hold the network.
         ImportError: If a package that the format needs is missing.
-        OSError: If the export cannot be written.
-        ExportMismatch: If the export does not compute what the Keras model does.
+        RuntimeError: If the export cannot be written: its format lacks an operation of the network,
+            say, or the disk is full. An `ExportMismatch` if it does not compute what the Keras
+            model does.
 
     Example:
 
@@ -102,7 +103,7 @@ def export(
         names = _class_names(saved, class_names, images)
         card = model_card(saved, names, format, quantize)
         with staged(path, format, overwrite) as aside:
-            _write(saved, aside, card, images)
+            _write(saved, path, aside, card, images)
             size = _size(aside)
             measured = _measure(saved, path, aside, card, images) if verify else {}
     return Exported(path, size, **measured)
@@ -146,15 +147,20 @@ def _class_names(saved, chosen, images):
     return list(images.class_names)
 
 
-def _write(saved, path, card, images):
-    if card["format"] == "keras":
-        write_keras(saved.path, path, card)
-        return
-    from highway_keras.export.classifier import classifier  # imports TensorFlow
-    from highway_keras.export.writers import WRITERS
+def _write(saved, path, aside, card, images):
+    """Write at `aside` what is to be at `path`."""
+    try:
+        if card["format"] == "keras":
+            write_keras(saved.path, aside, card)
+            return
+        from highway_keras.export.classifier import classifier  # imports TensorFlow
+        from highway_keras.export.writers import WRITERS
 
-    calibration = None if images is None else images.x_train[:CALIBRATION_IMAGES]
-    WRITERS[card["format"]](classifier(saved.model), path, card, calibration)
+        calibration = None if images is None else images.x_train[:CALIBRATION_IMAGES]
+        WRITERS[card["format"]](classifier(saved.model), aside, card, calibration)
+    except Exception as error:  # converters, and a full disk under them, raise errors of many kinds
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise RuntimeError(f"{path} was not written: {reason}") from error
 
 
 def _measure(saved, path, aside, card, images):
