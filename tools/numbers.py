@@ -1,7 +1,13 @@
 """What each rendered number stands for: a name, and how its text comes out of `results/`."""
 
+import itertools
+import math
+import statistics
+
 from highway_keras import models, results
 
+SCALES = (0.5, 1.0, 2.0)  # of the starts
+STARTED = ("tanh", "relu")
 PEERS = {
     "ours": "**`HighwayStack`, through the trainer**",
     "dense_chain": "two Dense layers a block, Keras `fit`",
@@ -90,7 +96,72 @@ def of_runs(model, recipe, epochs):
     return text
 
 
+def first_losses():
+    """Return the table of the losses before the first step, beside the authors' logs."""
+    header = ("network", "size of the inputs", "authors' log", "N(0, 2 / fan-in), theirs")
+    header = ((*header, "uniform, 1 / fan-in, stock Caffe's"), ("---", *["---:"] * 4))
+    lines = []
+    for ours in rows("first-losses", kernel_initializer="authors"):
+        case = {key: ours[key] for key in ("model", "input_scale")}
+        stock = row("first-losses", kernel_initializer="lecun_uniform", **case)
+        losses = (f"{float(r['mean']):.2f} ± {float(r['std']):.2f}" for r in (ours, stock))
+        logged = f"{float(ours['authors']):.2f}"
+        lines.append((f"`{ours['model']}`", ours["input_scale"], logged, *losses))
+    return table(header, lines)
+
+
+def starts():
+    """Return the table of the losses from every start, of both biases and of plain networks."""
+    settings = {
+        "bias -4": ("highway", -4.0),
+        "bias -10": ("highway", -10.0),
+        "plain": ("plain", ""),
+    }
+    header = ("activation", "start", *(f"{s}, x {scale:g}" for s in settings for scale in SCALES))
+    lines = []
+    for activation, start in itertools.product(STARTED, ("uniform", "normal", "orthogonal")):
+        case = {"depth": 50, "activation": activation, "start": start}
+        cells = (
+            row("starts", **case, kind=kind, transform_bias=bias, scale=scale)["loss"]
+            for kind, bias in settings.values()
+            for scale in SCALES
+        )
+        lines.append((activation, start, *(_loss(float(cell)) for cell in cells)))
+    return table((header, ("---", "---", *["---:"] * 9)), lines)
+
+
+def _loss(loss):
+    return f"{loss:.2f}" if math.isfinite(loss) else "diverged"
+
+
+def range_of_two_layers():
+    """Return the range of the losses of plain networks with two hidden layers, over the starts."""
+    losses = [float(r["loss"]) for r in rows("starts", kind="plain", depth=2)]
+    return f"{min(losses):.2f} to {max(losses):.2f}"
+
+
+def gradients():
+    """Return the table of the gradient's norm at 10 and 100 layers, the mean over the layers."""
+    header = ("network", "activation", *(f"{d} layers, x {s:g}" for d in (10, 100) for s in SCALES))
+    lines = []
+    for kind in ("highway", "plain", "residual"):
+        lines += [(kind, a, *_norms(kind, a)) for a in STARTED]
+    return table((header, ("---", "---", *["---:"] * 6)), lines)
+
+
+def _norms(kind, activation):
+    for depth, scale in itertools.product((10, 100), SCALES):
+        case = {"kind": kind, "activation": activation, "depth": depth, "scale": scale}
+        norms = [float(n) for n in row("gradient-norms", **case)["by_layer"].split()]
+        mean = statistics.geometric_mean(norms) if all(map(math.isfinite, norms)) else math.inf
+        yield f"{mean:.0e}" if math.isfinite(mean) else "overflows"
+
+
 NUMBERS = {
+    "first-losses": first_losses,
+    "starts": starts,
+    "starts.two": range_of_two_layers,
+    "gradients": gradients,
     "zoo": zoo,
     "figure1": figure1,
     "thin100": speed_of_100_layers,

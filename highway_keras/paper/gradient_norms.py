@@ -24,7 +24,7 @@ COLUMNS += ("first", "last", "by_layer", *provenance.COLUMNS)
 
 
 def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
-    """Norms of the gradient of the loss at the start, for the kernel of H in each hidden layer.
+    """Return the norms of the loss's first gradient, for the kernel of H in each hidden layer.
 
     The networks are those of Figure 1 as they start, a highway network with a transform bias of
     `-log(depth)`. Of the hidden layers the first is left out: its kernel has another size.
@@ -46,11 +46,11 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
     values = {"learning_rate": 1.0, "one_minus_momentum": 1.0, "decay": 1.0}
     values |= {"transform_bias": -math.log(depth)}
     trials = [({**values, "activation": a}, seed) for a in LINES for seed in range(seeds)]
-    weights = [draw(hypermodel, own, [seed]) for own, seed in trials]
+    weights = [draw(hypermodel, drawn, [seed]) for drawn, seed in trials]
     for start in weights:
         start["first_kernel"] *= scale
         start["kernel"][..., : hypermodel.units] *= scale
-    population = Population(kind, [own for own, _ in trials], weights)
+    population = Population(kind, [drawn for drawn, _ in trials], weights)
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
     gradients = np.asarray(population.state["velocity"]["kernel"], "float64")
     norms = np.linalg.norm(gradients[..., : hypermodel.units], axis=(-2, -1)).T
@@ -66,7 +66,7 @@ def reproduce_gradients(
     out="runs/gradients",
     data_dir=None,
 ):
-    """Measures the norms on training images of MNIST.
+    """Measure the norms on training images of MNIST.
 
     Args:
         kinds: From `"highway"`, `"plain"`, `"residual"`.
@@ -105,7 +105,7 @@ def _geometric_mean(norms):
 
 
 def plot_gradient_norms(rows, path):
-    """Draws the rows of `reproduce_gradients`: a column a kind, a row a scale, a line a network.
+    """Draw the rows of `reproduce_gradients`: a column a kind, a row a scale, a line a network.
 
     Args:
         rows: Dictionaries, as they are or as a CSV file holds them.

@@ -25,7 +25,7 @@ COLUMNS += ("loss", "images", "epochs", "n", "seed", *provenance.COLUMNS)
 
 
 def draw_start(start, scale, shape, rng):
-    """Draws kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
+    """Draw kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
 
     Args:
         start: `"uniform"`, `"normal"` or `"orthogonal"`; the last is orthogonal in each kernel.
@@ -49,7 +49,7 @@ def draw_start(start, scale, shape, rng):
 
 
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
-    """Trains a thin network from every start and activation, each with every learning rate.
+    """Train a thin network from every start and activation, each with every learning rate.
 
     All kernels of H start so, at three scales around the normalized one; the kernels of the gates
     start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
@@ -75,9 +75,9 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
     cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
     values, weights = [], []
     for (activation, start, scale, bias), rate in itertools.product(cases, rates):
-        own = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
-        values.append({**own, "one_minus_momentum": 0.1, "decay": 0.9})
-        weights.append(_weights(hypermodel, own, start, scale, seed))
+        trial = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
+        values.append({**trial, "one_minus_momentum": 0.1, "decay": 0.9})
+        weights.append(_weights(hypermodel, trial, start, scale, seed))
     population, images = Cohorts(kind, values, weights, cores()), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
@@ -110,7 +110,7 @@ def reproduce_starts(
     out="runs/starts",
     data_dir=None,
 ):
-    """Trains from all starts on images of MNIST, and writes a row a start to `OUT/starts.csv`.
+    """Train from all starts on images of MNIST, and write a row a start to `OUT/starts.csv`.
 
     Args:
         kinds: From `"highway"`, `"plain"`, `"residual"`.
