@@ -1,4 +1,4 @@
-"""Section 2.2: with closed gates a deep network trains from whichever zero-mean start H has."""
+"""Section 2.2: with closed gates a deep network trains from any zero-mean start of H."""
 
 import itertools
 import math
@@ -51,8 +51,9 @@ def draw_start(start, scale, shape, rng):
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
     """Train a thin network from every start and activation, each with every learning rate.
 
-    All kernels of H start so, at three scales around the normalized one; the kernels of the gates
-    start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
+    The starts are those of all kernels of H, at three scales around the normalized one; the kernels
+    of the gates start as in Figure 1. SGD with a momentum of 0.9; the rate falls by a tenth after
+    each epoch.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -65,10 +66,10 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         rates: Learning rates to try.
 
     Returns:
-        A list of (activation, start, scale, transform bias, learning rate, loss), of a highway
-        network for each bias of `BIASES`, each with the rate that ends with the lowest training
-        loss (nats, mean over the last epoch). Where every training diverged, the rate is empty and
-        the loss `inf`.
+        A list of (activation, start, scale, transform bias, learning rate, loss), one for each
+        start, with the rate that ends with the lowest training loss (nats, mean over the last
+        epoch). Highway networks have one for each bias of `BIASES`, too. Where every training
+        diverged, the rate is empty and the loss `inf`.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
     biases = BIASES if kind == "highway" else ("",)
@@ -110,7 +111,7 @@ def reproduce_starts(
     out="runs/starts",
     data_dir=None,
 ):
-    """Train from all starts on images of MNIST, and write a row a start to `OUT/starts.csv`.
+    """Train from all starts on images of MNIST, and write a row for each to `OUT/starts.csv`.
 
     Args:
         kinds: From `"highway"`, `"plain"`, `"residual"`.
