@@ -1,9 +1,13 @@
 """What the reports of the benchmarks share."""
 
 import argparse
+import csv
 import os
+import pathlib
 import statistics
 import sys
+
+OUT = "also write the rows to this file, in place of those of the same cases"
 
 
 def spread(values, digits=".3g"):
@@ -14,6 +18,39 @@ def spread(values, digits=".3g"):
 def ratios(values, others):
     """Return the ratio of each turn's value to that of the other in the same turn."""
     return [a / b for a, b in zip(values, others, strict=True)]
+
+
+def save(path, rows, keys, command):
+    """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
+
+    Args:
+        path: The file, which need not be there.
+        rows: Dictionaries.
+        keys: Names of the columns that tell what a row is of.
+        command: What made the rows; it becomes a column beside hardware, versions, commit and date.
+    """
+    from highway_keras.files import write_rows  # imports Keras, which `--help` does without
+    from highway_keras.paper.provenance import provenance
+
+    made_by = provenance(command)
+    rows = [{**row, **made_by, **{key: row[key] for key in made_by if key in row}} for row in rows]
+    path, made = pathlib.Path(path), {_key(row, keys) for row in rows}
+    before = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
+    kept = [row for row in before if _key(row, keys) not in made]
+    write_rows(path, [*kept, *rows], list(rows[0]))
+
+
+def _key(row, keys):
+    return tuple(str(row[key]) for key in keys)
+
+
+def middle(name, values):
+    """Return the columns of several values: their median as `name`, the lowest and the highest."""
+    return {
+        name: statistics.median(values),
+        f"{name}_low": min(values),
+        f"{name}_high": max(values),
+    }
 
 
 def load():

@@ -1,10 +1,8 @@
 """Where a number comes from: what every row of a measurement says besides the number."""
 
 import datetime
-import pathlib
-import subprocess
 
-from highway_keras.training.machine import hardware, versions
+from highway_keras.training.machine import commit, hardware, joined, sessions, versions
 
 COLUMNS = ("hardware", "versions", "commit", "date", "command")
 
@@ -21,16 +19,18 @@ def provenance(command):
     return {
         "hardware": hardware(),
         "versions": versions(),
-        "commit": _commit(),
+        "commit": commit(),
         "date": datetime.date.today().isoformat(),
         "command": command,
     }
 
 
-def _commit():
-    ask = ["git", "rev-parse", "--short", "HEAD"]
-    here = pathlib.Path(__file__).parent
-    try:
-        return subprocess.run(ask, cwd=here, capture_output=True, text=True).stdout.strip()
-    except OSError:  # no git
-        return ""
+def of_run(folder, command):
+    """Return the same columns of a run, from what was recorded while it was trained.
+
+    Args:
+        folder: A `RunFolder`.
+        command: The command that makes the row.
+    """
+    recorded = sessions(folder)
+    return {key: joined(recorded, key) for key in COLUMNS[:-1]} | {"command": command}
