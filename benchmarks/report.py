@@ -1,9 +1,7 @@
 """What the reports of the benchmarks share."""
 
 import argparse
-import csv
 import os
-import pathlib
 import statistics
 import sys
 
@@ -27,21 +25,12 @@ def save(path, rows, keys, command):
         path: The file, which need not be there.
         rows: Dictionaries.
         keys: Names of the columns that tell what a row is of.
-        command: What made the rows; it becomes a column beside hardware, versions, commit and date.
+        command: What made the rows.
     """
-    from highway_keras.files import write_rows  # imports Keras, which `--help` does without
-    from highway_keras.paper.provenance import provenance
+    from highway_keras.paper import provenance  # imports Keras, which `--help` does without
 
-    made_by = provenance(command)
-    rows = [{**row, **made_by, **{key: row[key] for key in made_by if key in row}} for row in rows]
-    path, made = pathlib.Path(path), {_key(row, keys) for row in rows}
-    before = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
-    kept = [row for row in before if _key(row, keys) not in made]
-    write_rows(path, [*kept, *rows], list(rows[0]))
-
-
-def _key(row, keys):
-    return tuple(str(row[key]) for key in keys)
+    made = provenance.provenance(command)
+    provenance.update_rows(path, [{**made, **row} for row in rows], keys)
 
 
 def middle(name, values):

@@ -12,7 +12,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.turns import Worker, take_turns
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
-COLUMNS += ("ratio_high", "first_step_s", "peak_mb", "n", "versions")
+COLUMNS += ("ratio_high", "first_step_s", "peak_mb", "n")
 
 
 def select(names=None, peers=None):

@@ -150,7 +150,7 @@ def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
     assert "thin-highway-3 train: without before: ImportError: an old build" in done.err
     with open("table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == (*run.COLUMNS, *(c for c in provenance.COLUMNS if c != "versions"))
+    assert tuple(rows[0]) == (*run.COLUMNS, *provenance.COLUMNS)
     assert [(row["peer"], row["n"]) for row in rows] == [("ours", "1"), ("plain", "1")]
     ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:10]} for row in rows)
     assert ours["ours_over_peer"] == 1

@@ -1,7 +1,10 @@
 """Where a number comes from: what every row of a measurement says besides the number."""
 
+import csv
 import datetime
+import pathlib
 
+from highway_keras.files import write_rows
 from highway_keras.training.machine import commit, hardware, joined, sessions, versions
 
 COLUMNS = ("hardware", "versions", "commit", "date", "command")
@@ -34,3 +37,22 @@ def of_run(folder, command):
     """
     recorded = sessions(folder)
     return {key: joined(recorded, key) for key in COLUMNS[:-1]} | {"command": command}
+
+
+def update_rows(path, rows, keys):
+    """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
+
+    Args:
+        path: The file, which need not be there.
+        rows: Dictionaries with the columns of the file; those of `COLUMNS` become the last.
+        keys: Names of the columns that tell what a row is of.
+    """
+    path, made = pathlib.Path(path), {_values(row, keys) for row in rows}
+    before = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
+    kept = [row for row in before if _values(row, keys) not in made]
+    columns = [name for name in rows[0] if name not in COLUMNS]
+    write_rows(path, [*kept, *rows], [*columns, *COLUMNS])
+
+
+def _values(row, keys):
+    return tuple(str(row[key]) for key in keys)
