@@ -94,6 +94,7 @@ def lesions(size):
 
 NUMBERS = {
     "thin100": step_of_100_layers,
+    "thin100.n": number("speed-thin", "n", ".0f", case="thin-highway-100 train", peer="ours"),
     "thin1000.first": thin("first_step_s", ".1f"),
     "thin1000.ms": thin("ms_a_step", ".0f"),
     "thin1000.mb": thin("peak_mb", ".0f"),
