@@ -18,6 +18,8 @@ from tools.render import ROOT
 FILE = ROOT / "results" / "analysis.csv"
 SAMPLES = 2000  # of which single gates and block outputs are kept
 DIGITS = (0, 7)  # those of the paper's Figure 3
+COLUMNS = ("start", "mean_bias", "below_start", "mean_gate", "open", "change")
+COLUMNS += (*(f"routing_{digit}" for digit in DIGITS), "lesion_loss", "lesion_error", "matters")
 
 
 def layer_rows(model, x, y):
@@ -47,10 +49,6 @@ def layer_rows(model, x, y):
         }
         rows.append({"layer": index + 1, **measured})
     return rows
-
-
-COLUMNS = ("start", "mean_bias", "below_start", "mean_gate", "open", "change")
-COLUMNS += (*(f"routing_{digit}" for digit in DIGITS), "lesion_loss", "lesion_error", "matters")
 
 
 def main():

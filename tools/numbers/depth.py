@@ -35,15 +35,19 @@ def starts():
     for activation, start in itertools.product(ACTIVATIONS, ("uniform", "normal", "orthogonal")):
         case = {"depth": 50, "activation": activation, "start": start}
         cells = (
-            row("starts", **case, kind=kind, transform_bias=bias, scale=scale)["loss"]
+            _loss(**case, kind=kind, transform_bias=bias, scale=scale)
             for kind, bias in settings.values()
             for scale in SCALES
         )
-        lines.append((activation, start, *(_loss(float(cell)) for cell in cells)))
+        lines.append((activation, start, *cells))
     return table(columns(names, left=2), lines)
 
 
-def _loss(loss):
+def _loss(**case):
+    """Return the loss from a start; blank if it has no row."""
+    if not rows("starts", **case):
+        return ""
+    loss = float(row("starts", **case)["loss"])
     return f"{loss:.2f}" if math.isfinite(loss) else "diverged"
 
 
