@@ -51,15 +51,12 @@ def intact(column, form, factor=1):
     return text
 
 
-def test_accuracy():
-    found = rows("training-curves", command=_command()) if _command() else []
-    tested = [r["test_accuracy"] for r in found if r["test_accuracy"]]
-    return f"{100 * float(tested[0]):.2f} %" if tested else NONE
-
-
-def _command():
-    found = rows("analysis", layer=0)
-    return found[0]["network"] if found else None
+def tested():
+    """Return the test accuracy of the analysed network, from the rows of its training."""
+    network = rows("analysis", layer=0)
+    epochs = rows("training-curves", command=network[0]["network"]) if network else []
+    found = [r["test_accuracy"] for r in epochs if r["test_accuracy"]]
+    return f"{100 * float(found[0]):.2f} %" if found else NONE
 
 
 def matter():
@@ -83,7 +80,7 @@ def idle():
 NUMBERS = {
     "look.error": intact("lesion_error", ".2f", 100),
     "look.loss": intact("lesion_loss", ".3f"),
-    "look.accuracy": test_accuracy,
+    "look.accuracy": tested,
     "look.below": of("below_start", ".0f", factor=100),
     "look.bias": of("mean_bias", ".2f"),
     "look.open": of("open", ".1f", factor=100),

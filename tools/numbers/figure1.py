@@ -22,10 +22,12 @@ def losses():
 
 
 def loss(kind, depth, column="best"):
+    """Return a loss of a search, in nats."""
     return float(row("figure1-top10", kind=kind, depth=depth)[column])
 
 
 def shown(kind, depth):
+    """Return the loss of the best trial as text."""
     return f"{loss(kind, depth):.3f}"
 
 

@@ -26,16 +26,19 @@ RUNTIMES = {
 }
 
 
-def thin(column, form):
+def of_1000_layers(column, form):
+    """Return a function that gives a figure of a training step of 1000 layers."""
     return number("speed-thin", column, form, case="thin-highway-1000 train", peer="ours")
 
 
-def highway_b(peer):
+def of_highway_b(peer):
+    """Return a function that gives the time of a step of Highway B over that of a peer."""
     case = {"case": "highway-b train", "peer": peer}
     return number("speed-convolutional", "ours_over_peer", ".2f", **case)
 
 
 def search(depth, column, form=".0f"):
+    """Return a function that gives a figure of our search beside stock keras-tuner."""
     case = {"depth": depth, "images": 10_000, "epochs": 1}
     return number("search-speed", column, form, **case)
 
@@ -95,12 +98,12 @@ def lesions(size):
 NUMBERS = {
     "thin100": step_of_100_layers,
     "thin100.n": number("speed-thin", "n", ".0f", case="thin-highway-100 train", peer="ours"),
-    "thin1000.first": thin("first_step_s", ".1f"),
-    "thin1000.ms": thin("ms_a_step", ".0f"),
-    "thin1000.mb": thin("peak_mb", ".0f"),
-    "b.two": highway_b("two_convolutions"),
-    "b.maxout": highway_b("maxout"),
-    "b.torch": highway_b("torch_eager"),
+    "thin1000.first": of_1000_layers("first_step_s", ".1f"),
+    "thin1000.ms": of_1000_layers("ms_a_step", ".0f"),
+    "thin1000.mb": of_1000_layers("peak_mb", ".0f"),
+    "b.two": of_highway_b("two_convolutions"),
+    "b.maxout": of_highway_b("maxout"),
+    "b.torch": of_highway_b("torch_eager"),
     "search.10": search(10, "ratio_seconds"),
     "search.50": search(50, "ratio_seconds"),
     "search.10.long": search(10, "projected_ratio", ".1f"),
