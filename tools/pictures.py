@@ -34,6 +34,8 @@ def draw_depth_1000(path):
     """Draw training and held-out loss of a network of 1000 layers, by epoch."""
     figure, axes = _axes()
     curve = [r for r in rows("training-curves") if "depth=1000" in r["settings"]]
+    if not curve:
+        raise LookupError("training-curves.csv has no network of 1000 layers.")
     for colour, (key, label) in zip(COLOURS, LOSSES.items(), strict=False):
         losses = [float(row[key]) for row in curve]
         axes.semilogy(range(1, len(losses) + 1), losses, "o-", ms=4, color=colour, label=label)
