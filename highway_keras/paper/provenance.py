@@ -48,8 +48,8 @@ def update_rows(path, rows, keys):
         keys: Names of the columns that tell what a row is of.
     """
     path, made = pathlib.Path(path), {_values(row, keys) for row in rows}
-    before = list(csv.DictReader(path.open(newline="", encoding="utf-8"))) if path.exists() else []
-    kept = [row for row in before if _values(row, keys) not in made]
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [row for row in csv.DictReader(lines) if _values(row, keys) not in made]
     columns = [name for name in rows[0] if name not in COLUMNS]
     write_rows(path, [*kept, *rows], [*columns, *COLUMNS])
 
