@@ -17,7 +17,7 @@ from highway_keras import training
 from highway_keras.paper import provenance
 
 ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
-TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain"))
+TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain", "machine"))
 NOTES = """
 import subprocess
 
@@ -91,9 +91,9 @@ def test_a_peer_that_takes_too_long_is_given_up(folder):
 
 
 def test_a_case_is_chosen_by_its_network_or_its_name():
-    names = ["thin-highway-100 train", "thin-highway-100 predict"]
+    names = [f"thin-highway-100 {step}" for step in ("train", "predict", "train batch 512")]
     assert [case.name for case in run.select(["thin-highway-100"])] == names
-    assert [case.name for case in run.select([names[1]], ["plain"])] == names[1:]
+    assert [case.name for case in run.select([names[1]], ["plain"])] == names[1:2]
     assert run.select() == list(CASES.values())
 
 
@@ -107,7 +107,10 @@ def test_every_peer_is_there():
     [
         (["--case", "thin"], "`case` must be one of thin-highway-10, thin-highway-50, .*: thin."),
         (["--peer", "theirs"], "`peer` must be one of ours, dense_chain, .*Received: theirs."),
-        (["--case", "highway-b", "--peer", "plain"], "`peer` must be one of ours, two_conv.*: pl"),
+        (
+            ["--case", "highway-b", "--peer", "plain"],
+            "`peer` must be one of ours, ours_bfloat16, two_conv.*: pl",
+        ),
         (["--turns", "0"], "--turns: must be a positive integer. Received: 0"),
         (["--turns", "many"], "--turns: must be a positive integer. Received: many"),
         (["--before", "nowhere"], "`before` must be a folder with the package highway_keras"),
@@ -147,25 +150,23 @@ def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
     arguments = ["--case", TINY.name, "--turns", "1", "--out", "table.csv", "--before", "before"]
     command.main(arguments)
     done = capsys.readouterr()
-    assert "thin-highway-3 train: without before: ImportError: an old build" in done.err
+    assert f"{TINY.name}: without before: ImportError: an old build" in done.err
     with open("table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == (*run.COLUMNS, *provenance.COLUMNS)
     assert [(row["peer"], row["n"]) for row in rows] == [("ours", "1"), ("plain", "1")]
-    ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:10]} for row in rows)
+    ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:12]} for row in rows)
     assert ours["ours_over_peer"] == 1
     assert plain["ours_over_peer"] == pytest.approx(ours["ms_a_step"] / plain["ms_a_step"])
+    assert 0 < ours["share_of_machine"] < 1 and ours["cpu_ms_a_step"] > 0
     assert ours["first_step_s"] > ours["ms_a_step"] / 1000 > 0
-    assert [line.split()[:3] for line in done.out.splitlines()[1:]] == [
-        ["thin-highway-3", "train", "ours"],
-        ["thin-highway-3", "train", "plain"],
-    ]
+    assert [line.split()[4] for line in done.out.splitlines()[1:]] == ["ours", "plain"]
 
 
 def test_without_ours_there_is_nothing_to_compare(monkeypatch, capsys):
     case = Case("no-such-network", False, batch=2, steps=1, peers=("ours",))
     monkeypatch.setitem(CASES, case.name, case)
-    with pytest.raises(SystemExit, match=r"predict: ours does not run\. .*Received"):
+    with pytest.raises(SystemExit, match=r"predict batch 2: ours does not run\. .*Received"):
         command.main(["--case", case.name, "--turns", "1"])
 
 

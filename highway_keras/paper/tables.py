@@ -88,15 +88,9 @@ def reproduce_table(
     seeds = range(checks.seed(seed), seed + checks.positive_integer("runs", runs))
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
-    tasks = []
     # The first run of every network comes before the second of any.
-    for run_seed, card in [(s, card) for s in seeds for card in cards]:
-        settings = _settings(card, recipe, changes, limit, run_seed)
-        folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        if folder.has_ended:
-            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
-        else:
-            tasks.append({**settings, "out": folder.path, "resume": True, **options})
+    runs = [_settings(card, recipe, changes, limit, seed) for seed in seeds for card in cards]
+    tasks = [{**task, **options} for task in _unfinished(runs, out, recipe)]
     diverged = []
     for task, outcome in train_all(tasks, jobs):
         if isinstance(outcome, TrainingDiverged):
@@ -112,6 +106,16 @@ def reproduce_table(
     if diverged:
         raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
     return rows
+
+
+def _unfinished(runs, out, recipe):
+    """Yield the arguments of `fit` for the runs that have not ended; check those that have."""
+    for settings in runs:
+        folder = RunFolder(out / f"{settings['model']}-{recipe}" / f"seed-{settings['seed']}")
+        if folder.has_ended:
+            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
+        else:
+            yield {**settings, "out": folder.path, "resume": True}
 
 
 def read_table(table, out):
