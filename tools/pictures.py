@@ -5,6 +5,7 @@ So no picture shows what has no row. Those of a network's layers, Figures 2 to 4
 """
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from highway_keras import models, results
 from highway_keras.files import write_figure
@@ -33,7 +34,7 @@ def draw_depth_50(path):
 def draw_depth_1000(path):
     """Draw training and held-out loss of a network of 1000 layers, by epoch."""
     figure, axes = _axes()
-    curve = [r for r in rows("training-curves") if "depth=1000" in r["settings"]]
+    curve = [r for r in rows("training-curves") if "depth=1000" in r["command"]]
     if not curve:
         raise LookupError("training-curves.csv has no network of 1000 layers.")
     for colour, (key, label) in zip(COLOURS, LOSSES.items(), strict=False):
@@ -72,6 +73,13 @@ def _axes():
 
 
 def _finish(figure, axes, path):
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.get_major_locator().set_params(integer=True)
     axes.grid(which="both", alpha=0.25)
     axes.legend(frameon=False, fontsize="small")
     write_figure(path, figure)

@@ -90,7 +90,7 @@ def clip_norms():
 
 
 def _limit(found):
-    text = found["settings"].partition("clip_norm=")[2].partition(" ")[0]
+    text = found["command"].partition("clip_norm=")[2].partition(" ")[0]
     if not text:
         return 1.0
     return None if text == "None" else float(text)
