@@ -83,7 +83,8 @@ def reproduce_gradients(
     """
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows, out = provenance.provenance("reproduce gradients"), [], pathlib.Path(out)
+    made, rows = provenance.provenance("highway-keras reproduce gradients"), []
+    out = pathlib.Path(out)
     for kind, depth, scale in itertools.product(kinds, depths, scales):
         bias = f"{-math.log(depth):.3f}" if kind == "highway" else ""
         measured = gradient_norms(kind, depth, x, images.y_train, scale, seeds)

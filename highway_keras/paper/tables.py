@@ -6,19 +6,20 @@ import pathlib
 from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.models import get, list_models
+from highway_keras.paper import provenance
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.pictures import optional_picture
 from highway_keras.results import TABLES
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.jobs import train_all
-from highway_keras.training.machine import hardware_and_versions, minutes, sessions
+from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
-COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
+COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
 
 def reproduce_table(
@@ -153,8 +154,8 @@ def _finished(table, out):
 
 
 def _row(table, card, recipe, folder):
-    settings, parts = folder.read_json(), sessions(folder)
-    took = minutes(parts)
+    settings, took = folder.read_json(), minutes(sessions(folder))
+    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name}"
     kept = ("test_accuracy", "test_loss", "best_epoch")
     return {
         "table": table,
@@ -167,5 +168,5 @@ def _row(table, card, recipe, folder):
         "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),  # 0.1.0 had no other
         **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
-        **hardware_and_versions(parts),
+        **provenance.of_run(folder, command),
     }

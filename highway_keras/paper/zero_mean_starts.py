@@ -127,7 +127,7 @@ def reproduce_starts(
     """
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
+    made, rows = provenance.provenance(f"highway-keras reproduce starts --depth {depth}"), []
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
