@@ -137,7 +137,7 @@ COMMANDS = {
     f"{FIT} --set preprocessing=wash": "`preprocessing` must be a tuple of names",
     f"{FIT} --model-set depth=0": "`depth` must be a positive integer. Received: depth=0",
     f"{FIT} --model-set kind=dense": "`kind` must be one of 'highway', 'plain', 'residual'",
-    f"{FIT} --model-set colour=red": "unexpected keyword argument 'colour'",
+    f"{FIT} --model-set colour=red": "`colour` must be an argument that .* colour='red'",
     f"{FIT} --model-set activation=magic": "must be an activation of Keras.*'magic'",
     f"{FIT} --model-set weights=none.h5": "`weights` must be None or an existing file",
     f"{FIT} --model-set weights={{w}}/deep.weights.h5": "does not fit .* Layers that only one of",
