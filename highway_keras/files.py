@@ -11,17 +11,18 @@ from highway_keras.text import cell
 
 @contextlib.contextmanager
 def replacing(path):
-    """Write a file that is then there whole or not at all: `with replacing(path) as temporary:`.
+    """Yield a path to write to, whose file then replaces the one at `path`.
+
+    A process that is killed while it writes leaves `path` as it was.
 
     Args:
-        path: Where the file is to be; what is there is replaced.
+        path: Where the file is to be.
 
     Yields:
-        The path to write to, beside `path`. Its suffix is that of `path`, since Keras chooses the
-        format by it.
+        A path beside `path`, with the same suffix, since Keras chooses the format by it.
     """
     path = pathlib.Path(path)
-    # A name of this process: another one may be writing the same file.
+    # With the process in its name: another one may be writing the same file.
     temporary = path.with_name(f".{os.getpid()}-{path.name}")
     try:
         yield temporary

@@ -15,7 +15,7 @@ CLASSIFIER = "predictions"
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class CaffeSGD(keras.optimizers.SGD):
-    """SGD with momentum, an L2 penalty in the gradient, and a learning rate for biases.
+    """SGD with momentum, an L2 penalty in the gradient, and another learning rate for biases.
 
     ```
     gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
@@ -85,7 +85,7 @@ class CaffeSGD(keras.optimizers.SGD):
         super().update_step(gradient, variable, learning_rate * rate)
 
     def _rate_and_l2(self, path):
-        """Return the factor on the learning rate, and the penalty, for the weight of that path."""
+        """Return the factor on the learning rate, and the penalty, of the weight at `path`."""
         *_, layer, weight = ("", *path.split("/"))
         if weight.endswith("bias"):
             return self.bias_rate, 0.0

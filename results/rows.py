@@ -5,11 +5,13 @@ from importlib import resources
 
 from highway_keras.results.spread import summarize, text
 
-TABLES = ("table1", "table2", "table3")  # a row for each run, by `highway-keras reproduce`
+# The tables of the paper that `highway-keras reproduce` repeats: the name of the experiment, which
+# is that of its CSV file with a row a run, and the title that cards of networks refer to.
+TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
 
 
 def read(name):
-    """Return the rows of `results/NAME.csv` as dictionaries of strings; none without the file."""
+    """Return the rows of `results/NAME.csv`, dictionaries of strings; none without that file."""
     file = resources.files("highway_keras.results").joinpath(f"{name}.csv")
     if not file.is_file():
         return []
@@ -17,7 +19,10 @@ def read(name):
 
 
 def authors_logs():
-    """Return the rows of the authors' logs by model, from epoch 1 on: 0 is before training."""
+    """Return the authors' logs: by model the rows of the epochs from 1 on.
+
+    Epoch 0 of the file is the measurement before the first step.
+    """
     logs = {}
     for row in read("authors-logs"):
         if row["epoch"] != "0":
@@ -26,10 +31,10 @@ def authors_logs():
 
 
 def accuracies():
-    """Return test accuracies by model: "best (mean ± std)" in percent, as text.
+    """Return the test accuracy by model, in percent, as text: "best (mean ± std)".
 
-    Of several settings, it is the one with the most runs and then the most epochs that counts.
-    Taking the best one would be a choice by test images.
+    Of several settings it is the one with the most runs, then the most epochs, and not the one that
+    did best: that would be a choice by test images.
     """
     runs = [row for table in TABLES for row in read(table) if row["images"] == "all"]
     rows = [*read("accuracy"), *summarize(runs)]

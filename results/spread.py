@@ -6,7 +6,7 @@ SETTING = ("model", "recipe", "epochs", "images")
 
 
 def summarize(rows):
-    """Put together runs of the same model, recipe, number of epochs and of images.
+    """Put together the runs of a network that share recipe, epochs and number of images.
 
     Args:
         rows: A dictionary for each run, with the keys of `SETTING` and `test_accuracy`.
@@ -24,7 +24,7 @@ def summarize(rows):
 
 
 def spread(percent):
-    """Return `n`, `best`, `mean` and `std` of several runs; the last is 0 for a single one."""
+    """Return `n`, `best`, `mean` and `std` of several runs; `std` of a single one is 0."""
     return {
         "n": len(percent),
         "best": max(percent),

@@ -173,7 +173,7 @@ def layer_gradients(layer, x, weighting):
 
     def function(*values):
         outputs, _ = layer.stateless_call(list(values[:-1]), fixed, values[-1])
-        return ops.sum(outputs * weighting)
+        return ops.sum(outputs * ops.convert_to_tensor(weighting, outputs.dtype))
 
     return gradients(function, *[v.value for v in layer.trainable_variables], x)
 

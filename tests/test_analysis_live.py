@@ -14,13 +14,13 @@ from highway_keras import (
     Highway,
     HighwayStack,
     analysis,
-    cli,
     data,
     models,
     training,
 )
 from highway_keras.analysis.live import examples
 from highway_keras.analysis.live.weights import Weights
+from highway_keras.cli import command
 
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page")
 
@@ -457,7 +457,7 @@ def test_quantized_layers_are_refused(tmp_path):
 def test_the_command_goes_on_without_the_page(tmp_path, capsys):
     classifier(keras.layers.BatchNormalization(name="norm")).save(tmp_path / "other.keras")
     arguments = [str(tmp_path / "other.keras"), "--dataset", "digits", "--limit", "60"]
-    assert cli.main(["analyze", *arguments, "--out", str(tmp_path / "look")]) == 0
+    assert command.main(["analyze", *arguments, "--out", str(tmp_path / "look")]) == 0
     printed = capsys.readouterr()
     assert "no live page. The live page cannot compute a layer of that type" in printed.err
     assert f"saved {tmp_path / 'look' / 'index.html'}" in printed.out
@@ -488,7 +488,7 @@ def test_command(tmp_path, capsys):
         tmp_path / "thin.keras"
     )
     arguments = ["analyze", str(tmp_path / "thin.keras"), "--dataset", "digits", "--limit", "100"]
-    assert cli.main([*arguments, "--out", str(tmp_path / "look")]) == 0
+    assert command.main([*arguments, "--out", str(tmp_path / "look")]) == 0
     page = tmp_path / "look" / "live.html"
     assert f"saved {page}" in capsys.readouterr().out
     assert 'href="live.html"' in page.with_name("index.html").read_text(encoding="utf-8")

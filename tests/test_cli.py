@@ -52,8 +52,21 @@ def test_the_installed_script_is_main():
     assert script.value == "highway_keras_command:main"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["fit", "--help"], ["fit"], []])
-def test_no_backend_is_imported_to_say_little(arguments):
+LITTLE = [
+    "",
+    "--help",
+    "list",
+    "fit --help",
+    "fit",
+    "fit thin-higway-10",
+    "fit resnet50 --epochs 3",
+]
+LITTLE += ["fit thin-highway-10 --epochs 0", "fit thin-highway-10 --set speed=1"]
+LITTLE += ["evaluate thin-highway-10", "reproduce table1 --model highway-b", "search --kind dense"]
+
+
+@pytest.mark.parametrize("command", LITTLE)
+def test_no_backend_is_imported_to_say_little(command):
     script = SCRIPT + (
         "try: main()\n"
         "except SystemExit: pass\n"
@@ -61,7 +74,10 @@ def test_no_backend_is_imported_to_say_little(arguments):
         "file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, *command.split()],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stderr.splitlines()[-1] == ""
 
@@ -201,15 +217,15 @@ def test_exit_codes(error, code, line, monkeypatch, capsys):
     def end():
         if error:
             raise error
-        return []
+        return {}
 
-    monkeypatch.setattr(models, "list_models", end)
+    monkeypatch.setattr(results, "accuracies", end)
     assert run("list") == code
     assert capsys.readouterr().err == line
 
 
 def test_our_own_mistakes_keep_their_traceback(monkeypatch):
-    monkeypatch.setattr(models, "list_models", lambda: {}["absent"])
+    monkeypatch.setattr(results, "accuracies", lambda: {}["absent"])
     with pytest.raises(KeyError):
         run("list")
 
@@ -226,3 +242,22 @@ def test_importing_the_backend_gives_stderr_back(capfd):
     import_backend()
     os.write(2, b"heard")
     assert capfd.readouterr().err == "heard"
+
+
+def test_it_runs_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "highway_keras", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == models.list_models()
+
+
+def test_messages_of_the_library_name_flags(tmp_path, capsys):
+    small = f"fit thin-highway-10 --dataset digits --limit 40 --epochs 1 --out {tmp_path / 'run'}"
+    small += " --model-set depth=2"
+    assert run(*small.split()) == 0
+    assert run(*small.split()) == 2
+    assert capsys.readouterr().err == (
+        f"highway-keras: --out already holds a run. Received: --out {tmp_path / 'run'}. "
+        "Pass --resume to continue it, or name another folder.\n"
+    )
+    assert run("reproduce", "figure1", "--search", tmp_path, "--out", tmp_path / "figure") == 2
+    assert capsys.readouterr().err.startswith("highway-keras: --search must be a folder that `run_")

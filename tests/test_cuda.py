@@ -19,8 +19,9 @@ from highway_keras import data, models, training
 from highway_keras.analysis.lesion_layers import LesionedChain
 from highway_keras.depth_loop import scan
 from highway_keras.layers import HighwayStack
-from highway_keras.training import epoch_loop
-from highway_keras.training.batches import batches, orders
+from highway_keras.training.batches import array_batches as batches
+from highway_keras.training.batches import orders
+from highway_keras.training.engines import jax as epoch_loop
 from highway_keras.training.evaluation import compile_classifier
 from highway_keras.training.optimizer import from_recipe
 
@@ -102,7 +103,7 @@ def test_depth_loop_backward(loop):
 def test_lesioned_chain():
     stack = HighwayStack(DEPTH)
     stack.build((None, WIDTH))
-    lesions = LesionedChain([stack], before=1)
+    lesions = LesionedChain([stack], copies=1)
     assert lower(lesions, np.ones((ROWS, WIDTH), "float32")).count("stablehlo.while") == 2
 
 

@@ -31,6 +31,8 @@ def modules():
 def test_examples(name, tmp_path, monkeypatch):
     if name in NEEDS_DATA:
         pytest.skip("its examples need data")
+    if name.endswith(".torch"):
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     results = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
     assert results.failed == 0

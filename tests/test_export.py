@@ -14,7 +14,7 @@ from PIL import Image
 
 from highway_keras import data, export, layers, models
 from highway_keras.cli import command as cli
-from highway_keras.export import FORMATS, ExportMismatch, runtimes, verification
+from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
@@ -147,7 +147,7 @@ def test_quantized_files_are_smaller(format, digits, tmp_path):
 
 @needs_tensorflow
 def test_exporting_leaves_the_model_alone(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "verify", lambda *arguments: (0, 1))  # seconds
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
     model = shallow(digits)
     before, config = model.predict(digits.x_test[:9], verbose=0), model.get_config()
     export.export(model, tmp_path / "out", dataset=digits)
@@ -169,16 +169,14 @@ def encode(array, kind, **options):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(20, 16), (41, 33), (10, 9)])
 def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path):
-    from highway_keras.export.graph import ServingGraph
+    from highway_keras.export.decoding import decode
 
     shape = (20, 16, channels)
-    model = keras.Sequential([keras.Input(shape), keras.layers.Flatten(), keras.layers.Dense(2)])
-    graph = ServingGraph(model, ["a", "b"])
     coarse = np.random.default_rng(0).integers(0, 256, (5, 4, 3), "uint8")
     picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
     file = tmp_path / "picture"
     file.write_bytes(encode(picture, kind))
-    ours = graph._decode(file.read_bytes()).numpy().astype(int)
+    ours = decode(file.read_bytes(), shape).numpy().astype(int)
     theirs = data.read_image(file, shape).astype(int)
     assert ours.shape == shape
     assert np.abs(ours - theirs).max() <= (0 if size == (20, 16) else 1)

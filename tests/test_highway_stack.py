@@ -180,8 +180,8 @@ def test_biases_by_layer_are_finite(odd):
 def test_penalties_are_those_of_all_layers():
     options = {"kernel_regularizer": "l2", "transform_bias_regularizer": "l1"}
     stack = built_stack(4, **options)
-    expected = sum(float(loss) for layer in stack.unstack() for loss in layer.losses)
-    assert sum(float(loss) for loss in stack.losses) == pytest.approx(expected, rel=1e-5)
+    expected = sum(array(loss) for layer in stack.unstack() for loss in layer.losses)
+    assert sum(array(loss) for loss in stack.losses) == pytest.approx(expected, rel=1e-5)
 
 
 def test_constraints_hold_in_each_layer():

@@ -13,6 +13,7 @@ from highway_keras.analysis import plots
 from highway_keras.cli import command as cli
 from highway_keras.paper import figure1, tables
 from highway_keras.pictures import PictureWarning, optional_picture
+from highway_keras.training import jobs
 from highway_keras.training import run as training_run
 
 QUICK = {"epochs": 1, "limit": 40, "verbose": 0}
@@ -100,7 +101,7 @@ def test_a_table_without_its_picture(tmp_path, monkeypatch):
         settings = {"dataset": "mnist", "limit": None, "recipe": {"epochs": 1}}
         folder.write_json({**settings, "seed": options["seed"], "results": results})
 
-    monkeypatch.setattr(tables, "fit", fit)
+    monkeypatch.setattr(jobs, "fit", fit)
     monkeypatch.setattr(tables, "plot_runs", broken)
     with pytest.warns(PictureWarning, match=r"table1.png could not be drawn"):
         rows = tables.reproduce_table("table1", runs=1, out=tmp_path, verbose=0)

@@ -92,6 +92,8 @@ def test_wrapper_and_its_layer_may_have_different_dtype_policies():
     outputs = wrapper(standard_normal((2, 3)))
     assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
     assert wrapper(keras.Input((3,))).dtype == "bfloat16"
+    wrapper = HighwayWrapper(keras.layers.Dense(3), gate_dtype="float32", dtype="mixed_bfloat16")
+    assert keras.backend.standardize_dtype(wrapper(standard_normal((2, 3))).dtype) == "bfloat16"
 
 
 def test_wrapper_gates_have_the_receptive_field_of_a_convolution():

@@ -207,7 +207,8 @@ def test_regularizers_act_on_each_half():
             0.2 * np.sum(np.abs(transform_kernel)),
             0.3 * np.sum(transform_bias**2),
         ]
-        assert sorted(map(float, layer.losses)) == pytest.approx(sorted(expected), rel=1e-5)
+        losses = sorted(float(array(loss)) for loss in layer.losses)
+        assert losses == pytest.approx(sorted(expected), rel=1e-5)
 
 
 @pytest.mark.parametrize("make", [Highway, lambda **k: ConvHighway2D(None, 3, **k)])

@@ -459,7 +459,7 @@ def test_everything_at_once_without_held_out_images(tmp_path):
 def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
     for resume in (False, True):
         with pytest.raises(
-            training.TrainingDiverged, match=r"A lower `learning_rate` helps. Received: .*=1e\+30"
+            training.TrainingDiverged, match=r"A lower `learning_rate` helps.* Received: .*=1e\+30"
         ):
             small_fit(
                 tmp_path / "run",
@@ -474,7 +474,7 @@ def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
 
 def test_a_run_is_not_overwritten(run):
     before = run.folder.settings.read_bytes()
-    with pytest.raises(ValueError, match=r"`out` already holds a run.*--resume .* another folder"):
+    with pytest.raises(ValueError, match=r"`out` already holds a run.* Pass resume=True"):
         small_fit(run.folder.path)
     assert run.folder.settings.read_bytes() == before
 
@@ -526,7 +526,7 @@ def test_resuming_an_ended_run_gives_its_result(run):
         ({"seed": -1}, "`seed` must be an integer from 0 to .* Received: seed=-1"),
         ({"seed": 0.5}, "`seed` must be an integer"),
         ({"preprocessing": ("wash",)}, "`steps` must be a sequence of names from 'scale'"),
-        ({"augmentation": "mirror"}, "`steps` must be a sequence of names from 'crop8'"),
+        ({"augmentation": "mirror"}, "`augmentation` must be a tuple of names of steps"),
         ({"model_options": {"depth": 0}}, "`depth` must be a positive integer"),
         ({"limit": 0}, "`limit` must be a positive integer"),
         ({"distribute": True, "test_curve": True}, "`test_curve` is recorded on one device"),

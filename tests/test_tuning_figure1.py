@@ -28,6 +28,7 @@ def write_search(folder, kind, depth, trials):
     for number, (losses, bias) in enumerate(trials):
         points = [{"value": [loss], "step": step} for step, loss in enumerate(losses or [])]
         state = {
+            "trial_id": f"{number:03}",
             "status": "COMPLETED" if losses else "FAILED",
             "score": min(losses) if losses else None,
             "hyperparameters": {"values": {"transform_bias": bias}},
@@ -95,7 +96,7 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
 
 
 def test_a_folder_without_searches_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="`search` must be a folder that `highway-keras search"):
+    with pytest.raises(ValueError, match="`searches` must be a folder that `run_searches` left"):
         paper.draw_figure1(tmp_path, tmp_path / "drawn")
 
 

@@ -23,8 +23,35 @@ def check_hypermodel(hypermodel):
         )
 
 
-def check_images(hypermodel, x, y, x_name, y_name):
-    """Return `x` and `y` as arrays if they are inputs and class numbers for the hypermodel."""
+def check_data(hypermodel, x, y, validation_data):
+    """Return pairs of arrays by the prefix of their metrics: `""` to train on, `"val_"` to measure.
+
+    Raises:
+        ValueError: If they are not inputs and class numbers for the hypermodel.
+    """
+    pairs = {"": _check_pair(hypermodel, x, y, "x", "y")}
+    if validation_data is None:
+        return pairs
+    if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
+        raise ValueError(
+            "`validation_data` must be a pair of inputs and class numbers, or None. "
+            f"Received: validation_data={checks.shown(validation_data)}."
+        )
+    names = ("validation_data[0]", "validation_data[1]")
+    return pairs | {"val_": _check_pair(hypermodel, *validation_data, *names)}
+
+
+def check_objective(objective, measured):
+    """Raise unless `objective` is one of the metrics that the search will measure."""
+    if getattr(objective, "name", None) not in measured:
+        raise ValueError(
+            f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
+            f"`validation_data`. Received: {objective}."
+        )
+
+
+def _check_pair(hypermodel, x, y, x_name, y_name):
+    """Return `x` and `y` as arrays."""
     x, y = _numbers(x_name, x), _numbers(y_name, y)
     if x.ndim < 2 or not len(x) or x[0].size != hypermodel.inputs:
         raise ValueError(
@@ -45,16 +72,6 @@ def check_images(hypermodel, x, y, x_name, y_name):
     return x, y
 
 
-def check_validation_data(validation_data):
-    """Return `validation_data` if it is a pair."""
-    if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
-        raise ValueError(
-            "`validation_data` must be a pair of inputs and class numbers, or None. "
-            f"Received: validation_data={checks.shown(validation_data)}."
-        )
-    return validation_data
-
-
 def _numbers(name, values):
     """Return an array of finite numbers."""
     try:
@@ -67,12 +84,3 @@ def _numbers(name, values):
             f"{' with NaN or infinity' if array.dtype.kind == 'f' else ''}."
         )
     return array
-
-
-def check_objective(objective, measured):
-    """Raise unless `objective` is one of the metrics that the search will measure."""
-    if getattr(objective, "name", None) not in measured:
-        raise ValueError(
-            f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
-            f"`validation_data`. Received: {objective}."
-        )

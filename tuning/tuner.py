@@ -8,12 +8,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.files import replacing, write_json
-from highway_keras.tuning.arguments import (
-    check_hypermodel,
-    check_images,
-    check_objective,
-    check_validation_data,
-)
+from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle
@@ -144,11 +139,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             return
         checks.positive_integer("epochs", epochs)
         checks.positive_integer("batch_size", batch_size)
-        pairs = {"": check_images(self.hypermodel, x, y, "x", "y")}
-        if validation_data is not None:
-            names = ("validation_data[0]", "validation_data[1]")
-            pair = check_validation_data(validation_data)
-            pairs["val_"] = check_images(self.hypermodel, *pair, *names)
+        pairs = check_data(self.hypermodel, x, y, validation_data)
         check_objective(self.oracle.objective, [f"{p}{m}" for p in pairs for m in METRICS])
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         self.population = self.population or population_size(

@@ -9,8 +9,8 @@ from highway_keras.pictures import PictureWarning
 
 
 def import_backend():
-    """Imports Keras without the lines that TensorFlow's libraries print while they load."""
-    warnings.simplefilter("ignore")  # meant for who writes Python
+    """Import Keras without the lines that TensorFlow's libraries print while they load."""
+    warnings.simplefilter("ignore")  # meant for those who write Python
     warnings.filterwarnings("always", category=PictureWarning)
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -27,7 +27,7 @@ def _show_warning(message, *where, **others):
 
 @contextlib.contextmanager
 def silent_libraries():
-    """Drops what native libraries write to the descriptor of stderr."""
+    """Drop what native libraries write to the descriptor of stderr."""
     stderr = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

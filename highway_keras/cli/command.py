@@ -5,10 +5,11 @@ Keras takes seconds to import, so each command imports what it needs when it run
 
 import argparse
 import os
+import re
 import shlex
 import sys
 
-from highway_keras.cli import experiments, saved, training, zoo
+from highway_keras.cli import experiments, saved, search, training, zoo
 from highway_keras.text import printable
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
@@ -16,42 +17,57 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments=None):
-    """Runs the command; returns its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
+    """Run the command; return its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # "±" must not end a run where it lacks
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        return options.handler(options) or 0
     except KeyboardInterrupt:
         return _end(INTERRUPTED, _how_to_resume(options, arguments))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except USER_ERRORS as error:
-        return _end(MISUSED, str(error) or type(error).__name__)
+        return _end(MISUSED, _with_flags(str(error), options) or type(error).__name__)
     except RuntimeError as error:
-        return _end(FAILED, str(error))
+        return _end(FAILED, _with_flags(str(error), options))
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the arguments in one line, without the usage in front of it."""
+    """A parser that says what is wrong with the arguments in one line, without the usage."""
 
     def parse_args(self, *arguments):
         options = super().parse_args(*arguments)
         for name, value in vars(options).items():
             if "" in (value if isinstance(value, list) else [value]):
                 # An unset variable of the shell, say, which must not stand for the default.
-                self.error(f"argument {name.replace('_', '-')}: expected text, received ''")
+                flag = options.parser.flags.get(name, name)
+                self.error(f"argument {flag}: expected text, received ''")
         return options
 
     def error(self, message):
         self.exit(MISUSED, f"{self.prog}: {printable(message)}. See {self.prog} --help.\n")
 
+    @property
+    def flags(self):
+        """The flag of each argument, by its name in the library."""
+        return {a.dest: a.option_strings[-1] for a in self._actions if a.option_strings}
+
 
 def _end(code, message):
     print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
+
+
+def _with_flags(message, options):
+    """Return a message of the library with flags in place of arguments: --out for `out`."""
+    for name, flag in options.parser.flags.items():
+        message = message.replace(f"`{name}`", flag)
+        message = re.sub(rf"\b{name}=True\b", flag, message)
+        message = re.sub(rf"\b{name}=(?=\S)", f"{flag} ", message)
+    return message
 
 
 def _how_to_resume(options, arguments):
@@ -69,6 +85,6 @@ def _parser():
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for family in (zoo, training, saved, experiments):
+    for family in (zoo, training, saved, search, experiments):
         family.add_commands(commands)
     return parser

@@ -1,11 +1,11 @@
-"""`search` and `reproduce`: the experiments of the paper."""
+"""`reproduce`: the experiments of the paper."""
 
 from highway_keras import results
 from highway_keras.cli.backend import import_backend
+from highway_keras.cli.search import add_searches
 from highway_keras.cli.shared import (
     add_command,
     add_data_dir,
-    add_dataset,
     add_distribute,
     add_dtype_policy,
     add_jobs,
@@ -14,66 +14,17 @@ from highway_keras.cli.shared import (
     print_table,
 )
 
-TABLES = {
-    "table1": "MNIST: convolutional highway networks of width 16 and 32.",
-    "table2": "CIFAR-10: Highway A, B and C, and the Fitnets without hints.",
-    "table3": "CIFAR-10 and CIFAR-100: the network with global average pooling.",
-}
-
 
 def add_commands(commands):
-    _add_search(commands)
     summary = "Repeat an experiment of the paper, and draw its figure."
     command = commands.add_parser("reproduce", help=summary, description=summary)
     experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
     _add_figure1(experiments)
-    for name, summary in TABLES.items():
-        _add_table(experiments, name, summary)
+    for name, title in results.TABLES.items():
+        _add_table(experiments, name, title)
     _add_gradients(experiments)
     _add_starts(experiments)
     _add_authors_log(experiments)
-
-
-def _add_search(commands):
-    summary = "Search for hyperparameters of thin networks, as the paper did."
-    command = add_command(commands, "search", _search, summary)
-    _add_searches(command)
-    command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
-    command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
-    add_dataset(command, "mnist")
-    add_limit(command)
-    add_seed(command)
-    command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
-    command.add_argument("--resume", action="store_true", help="continue searches in that folder")
-
-
-def _add_searches(command):
-    command.add_argument("--depth", type=int, nargs="+", default=[10, 20, 50, 100])
-    command.add_argument(
-        "--kind", nargs="+", default=["highway", "plain"], help="highway, plain, residual"
-    )
-    command.add_argument("--population", type=int, help="train so many trials at once")
-
-
-def _search(options):
-    import_backend()
-    from highway_keras import tuning
-
-    folders = tuning.run_searches(
-        options.depth,
-        options.kind,
-        trials=options.trials,
-        epochs=options.epochs,
-        dataset=options.dataset or "mnist",
-        out=options.out,
-        population=options.population,
-        resume=options.resume,
-        limit=options.limit,
-        seed=options.seed,
-        data_dir=options.data_dir,
-    )
-    for folder in folders:
-        print(f"saved {folder}")
 
 
 def _add_figure1(experiments):
@@ -86,8 +37,13 @@ def _add_figure1(experiments):
         help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
         "for 400 epochs (default: laptop)",
     )
-    command.add_argument("--search", help="take the searches in this folder")
-    _add_searches(command)
+    command.add_argument(
+        "--search",
+        dest="searches",
+        metavar="FOLDER",
+        help="take the searches that `highway-keras search` or an earlier call left there",
+    )
+    add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
     command.set_defaults(resume=True)  # an interrupted one continues
@@ -99,10 +55,10 @@ def _figure1(options):
 
     if options.preset == "finals":
         return _finals(options, paper)
-    searches = options.search or paper.run_preset(
+    searches = options.searches or paper.run_preset(
         options.preset,
-        options.depth,
-        options.kind,
+        options.depths,
+        options.kinds,
         out=options.out,
         population=options.population,
         data_dir=options.data_dir,
@@ -116,12 +72,12 @@ def _figure1(options):
 
 
 def _finals(options, paper):
-    if options.search is None:
+    if options.searches is None:
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
     last = {}
-    for row in paper.run_finals(options.search, options.out, data_dir=options.data_dir):
+    for row in paper.run_finals(options.searches, options.out, data_dir=options.data_dir):
         last[row["kind"], row["depth"]] = row
     rows = [("kind", "depth", "trial", "epochs", "training loss")]
     for (kind, depth), row in last.items():
@@ -185,8 +141,12 @@ def _add_measurement(command, name):
     command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
 
 
-def _add_table(experiments, name, summary):
-    command = add_command(experiments, name, _table, summary)
+def _add_table(experiments, name, title):
+    from highway_keras import models
+
+    cards = [card for card in map(models.get, models.list_models()) if card.table == title]
+    names = [card.name for card in cards]
+    command = add_command(experiments, name, _table, f"{title}: {', '.join(names)}.")
     command.add_argument(
         "--recipe",
         default="authors",
@@ -195,7 +155,14 @@ def _add_table(experiments, name, summary):
     )
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
     add_jobs(command)
-    command.add_argument("--model", nargs="+", metavar="NAME", help="only these networks")
+    command.add_argument(
+        "--model",
+        dest="models",
+        nargs="+",
+        metavar="NAME",
+        choices=names,
+        help="only these networks",
+    )
     command.add_argument("--epochs", type=int, help="of a run (default: the recipe's)")
     add_dtype_policy(command)
     add_limit(command)
@@ -215,7 +182,7 @@ def _table(options):
             options.table,
             options.recipe,
             options.runs,
-            models=options.model,
+            models=options.models,
             epochs=options.epochs,
             dtype_policy=options.dtype_policy,
             jobs=options.jobs,
@@ -232,7 +199,7 @@ def _table(options):
 
 
 def _print_table(options):
-    from highway_keras import models, paper, results
+    from highway_keras import models, paper
 
     done = paper.read_table(options.table, options.out)
     if not done:
@@ -240,24 +207,30 @@ def _print_table(options):
     rows = [("model", "recipe", "epochs", "images", "runs", "ours %", "paper %")]
     for row in results.summarize(done):
         counts = [row[key] for key in ("epochs", "images", "n")]
-        paper = models.get(row["model"]).paper
-        rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), paper))
+        claimed = models.get(row["model"]).paper
+        rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), claimed))
     print_table(rows, right=(2, 3, 4))
     print(f"saved {options.out}")
 
 
 def _add_authors_log(experiments):
-    summary = "The authors' published logs: our training beside theirs, epoch by epoch."
+    summary = "The authors' logs: our training beside theirs, epoch by epoch."
     command = add_command(experiments, "authors-log", _authors_log, summary)
     command.add_argument(
         "--model",
         default="mnist-highway-32",
         choices=results.authors_logs(),
-        help="a network with a log (default: mnist-highway-32)",
+        help="a network that they published a log of (default: mnist-highway-32)",
     )
     command.add_argument("--epochs", type=int, default=5, help="of a run (default: 5)")
     command.add_argument(
-        "--seed", type=int, nargs="+", default=[0], help="of each run (default: 0)"
+        "--seed",
+        dest="seeds",
+        metavar="SEED",
+        type=int,
+        nargs="+",
+        default=[0],
+        help="of each run (default: 0)",
     )
     add_data_dir(command)
     command.add_argument("--out", help="folder (default: runs/authors-log/MODEL)")
@@ -268,16 +241,13 @@ def _authors_log(options):
     import_backend()
     from highway_keras import paper
 
-    found = paper.compare_with_authors(
-        options.model, options.epochs, options.seed, out=options.out, data_dir=options.data_dir
-    )
+    out = options.out or f"runs/authors-log/{options.model}"
     rows = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]
-    for row in found:
-        accuracies = (row["authors_accuracy"], row["ours_accuracy"])
-        losses = (row["authors_loss"], row["ours_loss"])
-        counts = (str(row["seed"]), str(row["epoch"]))
-        rows.append(
-            (*counts, *(f"{100 * a:.2f}" for a in accuracies), *(f"{x:.4f}" for x in losses))
-        )
+    for row in paper.compare_with_authors(
+        options.model, options.epochs, options.seeds, out=out, data_dir=options.data_dir
+    ):
+        percent = [f"{100 * row[f'{who}_accuracy']:.2f}" for who in ("authors", "ours")]
+        losses = [f"{row[f'{who}_loss']:.4f}" for who in ("authors", "ours")]
+        rows.append((str(row["seed"]), str(row["epoch"]), *percent, *losses))
     print_table(rows, right=range(6))
-    print(f"saved {options.out or f'runs/authors-log/{options.model}'}")
+    print(f"saved {out}")

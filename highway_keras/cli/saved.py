@@ -1,4 +1,4 @@
-"""`evaluate`, `predict`, `analyze` and `export`: what is done with a trained network."""
+"""`evaluate`, `predict`, `analyze` and `export`: what one does with a trained network."""
 
 import pathlib
 import sys
@@ -49,16 +49,16 @@ def _add_network(command):
 
 
 def _file(options):
-    """Path of the network that the options name."""
+    """Return the path of the network that the options name."""
     from highway_keras import models
 
     name, path = options.network, pathlib.Path(options.network)
     if options.weights:
         return models.get(name).weights_file(options.weights)
     if name in models.list_models() and not path.exists():
-        there = ", ".join(models.get(name).weights)
-        named = f"Use trained ones with --weights {there}" if there else "Train it with `fit`"
-        raise ValueError(f"{name} is a network without weights. {named}, or give a .keras file.")
+        trained = ", ".join(models.get(name).weights)
+        remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
+        raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
     return path
 
 

@@ -1,14 +1,14 @@
-"""What several commands share: their arguments, and how they print a table."""
+"""What several commands share: their arguments, and printing a table."""
 
 from highway_keras.text import printable
 
 DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
 
 
-def add_command(commands, name, run, summary):
-    """A command that calls `run` with its options; returns its parser."""
+def add_command(commands, name, handler, summary):
+    """Add a command that calls `handler` with its options; return its parser."""
     command = commands.add_parser(name, help=summary, description=summary)
-    command.set_defaults(run=run)
+    command.set_defaults(handler=handler, parser=command)
     return command
 
 
@@ -22,7 +22,7 @@ def add_data_dir(command):
 
 
 def add_limit(command):
-    command.add_argument("--limit", type=int, help="use so many training images only")
+    command.add_argument("--limit", type=int, help="number of training images (default: all)")
 
 
 def add_seed(command):
@@ -44,14 +44,12 @@ def add_jobs(command):
 
 def add_distribute(command):
     command.add_argument(
-        "--distribute",
-        action="store_true",
-        help="train data-parallel over all devices that are there",
+        "--distribute", action="store_true", help="train data-parallel on all devices"
     )
 
 
 def print_table(rows, right=()):
-    """Prints rows of texts in columns, those with an index in `right` aligned to the right."""
+    """Print rows of texts in columns; those with an index in `right` are aligned to the right."""
     rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -14,6 +14,7 @@ from highway_keras.cli.shared import (
     add_limit,
     add_seed,
 )
+from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
 def add_commands(commands):
@@ -32,7 +33,9 @@ def add_commands(commands):
     )
     add_limit(command)
     add_seed(command)
-    command.add_argument("--runs", type=int, default=1, help="train so often, each its own seed")
+    command.add_argument(
+        "--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"
+    )
     add_jobs(command)
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
@@ -40,9 +43,7 @@ def add_commands(commands):
 
 
 def _add_recipe(command):
-    from highway_keras.training.recipes import RECIPES
-
-    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: its own)")
+    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: the network's own)")
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)
@@ -103,17 +104,17 @@ def _overrides(options):
 
 
 def _fit(options):
-    overrides = _overrides(options)
+    recipe = choose_recipe(options.recipe, options.model, options.dataset)
+    recipe = recipe.override(**_overrides(options))  # first: a mistake in it needs no backend
     import_backend()
     from highway_keras import training
 
-    recipe = training.choose_recipe(options.recipe, options.model, options.dataset)
     runs = training.fit_runs(
         options.model,
         options.runs,
         jobs=options.jobs,
         dataset=options.dataset,
-        recipe=recipe.override(**overrides),
+        recipe=recipe,
         out=options.out,
         resume=options.resume,
         seed=options.seed,

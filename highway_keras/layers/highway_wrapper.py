@@ -121,9 +121,10 @@ class HighwayWrapper(keras.layers.Wrapper):
 
     def call(self, inputs, return_gate=False):
         check_floating(inputs)
-        # The wrapped layer may have another dtype policy.
-        h = ops.cast(self.layer(*self._arguments(inputs)), self.compute_dtype)
+        h = self.layer(*self._arguments(inputs))
         gates = [g(inputs) for g in (self.transform_gate, self.carry_gate) if g is not None]
+        # The wrapped layer and the gates may have other dtype policies.
+        h, *gates = (ops.cast(z, self.compute_dtype) for z in (h, *gates))
         outputs = highway(inputs, h, *gates)
         return (outputs, gates[0]) if return_gate else outputs
 

@@ -19,7 +19,7 @@ LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
 def draw_figure1(searches, out):
-    """Draws both panels of Figure 1, and the loss over transform bias and depth.
+    """Draw both panels of Figure 1, and the loss over transform bias and depth.
 
     Args:
         searches: Folder of searches, as `run_searches` leaves it.
@@ -35,15 +35,13 @@ def draw_figure1(searches, out):
     """
     found, out = read_searches(searches), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    curves, tops, biases = curve_rows(found), top_rows(found), bias_rows(found)
-    trials = trial_rows(found)
-    write_rows(
-        out / "figure1-trials.csv", trials, max(trials, key=len)
-    )  # the failed ones are short
-    write_rows(out / "figure1-curves.csv", curves, list(curves[0]))
-    write_rows(out / "figure1-top10.csv", tops, list(tops[0]))
+    tops, biases, trials = top_rows(found), bias_rows(found), trial_rows(found)
+    columns = max(trials, key=len)  # those of a failed trial are fewer
+    write_rows(out / "figure1-trials.csv", trials, columns)
+    write_rows(out / "figure1-curves.csv", curve_rows(found))
+    write_rows(out / "figure1-top10.csv", tops)
     if biases:
-        write_rows(out / "transform-bias.csv", biases, list(biases[0]))
+        write_rows(out / "transform-bias.csv", biases)
     with optional_picture(out / "figure1.png"):
         _draw_panels(found, tops, out / "figure1.png")
     if biases:
@@ -58,31 +56,40 @@ def _draw_panels(searches, tops, path):
     figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     depths = sorted({search.depth for search in searches})
+    _draw_curves(left, searches, depths)
+    _draw_tops(right, tops, depths)
+    for axes in (left, right):
+        axes.grid(which="both", alpha=0.25)
+    # Up to twelve curves leave no room for their names among them: a column for each kind below.
+    kinds = {search.kind for search in searches}
+    layout = {"loc": "outside lower center", "ncols": len(kinds)}
+    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize="small", **layout)
+    write_figure(path, figure)
+
+
+def _draw_curves(axes, searches, depths):
     for search in searches:
         losses = search.trials[0].losses
-        colour = COLOURS[depths.index(search.depth) % len(COLOURS)]
-        label = f"{search.kind} {search.depth}"
-        style = {"ls": LINES[search.kind], "color": colour, "label": label}
-        left.semilogy(range(1, len(losses) + 1), losses, **style)
+        axes.semilogy(
+            range(1, len(losses) + 1),
+            losses,
+            LINES[search.kind],
+            color=COLOURS[depths.index(search.depth) % len(COLOURS)],
+            label=f"{search.kind} {search.depth}",
+        )
+    axes.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_tops(axes, tops, depths):
     for kind, line in LINES.items():
         rows = [row for row in tops if row["kind"] == kind]
         if rows:
             means = [row["top10_mean"] for row in rows]
-            right.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
-    left.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
-    right.set(title="mean of the top 10", xlabel="hidden layers")
-    left.xaxis.get_major_locator().set_params(integer=True)
-    right.set_xticks(depths)
-    for axes in (left, right):
-        axes.grid(which="both", alpha=0.25)
-    right.legend(frameon=False, fontsize="small")
-    # Up to twelve curves leave no room for their names among them: a column for each kind below.
-    columns = len({search.kind for search in searches})
-    curves = left.get_legend_handles_labels()
-    figure.legend(
-        *curves, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
-    )
-    write_figure(path, figure)
+            axes.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
+    axes.set(title="mean of the top 10", xlabel="hidden layers")
+    axes.set_xticks(depths)
+    axes.legend(frameon=False, fontsize="small")
 
 
 def _draw_biases(rows, path):
@@ -92,16 +99,15 @@ def _draw_biases(rows, path):
     figure = Figure(figsize=(9.6, 3.2), layout="constrained")
     depths = sorted({row["depth"] for row in rows})
     lows = sorted({row["bias_from"] for row in rows})
-    for axes, what in zip(figure.subplots(1, 2), ("best", "median"), strict=True):
+    for axes, column in zip(figure.subplots(1, 2), ("best", "median"), strict=True):
         cells = np.full((len(depths), len(lows)), np.nan)
         for row in rows:
             if row["n"]:
-                cells[depths.index(row["depth"]), lows.index(row["bias_from"])] = row[what]
+                cells[depths.index(row["depth"]), lows.index(row["bias_from"])] = row[column]
         picture = axes.pcolormesh(cells, norm=LogNorm(), cmap="viridis")
         axes.set_xticks(range(len(lows) + 1), [*lows, lows[-1] + 1])
         axes.set_yticks(np.arange(len(depths)) + 0.5, depths)
-        axes.set(
-            title=f"{what} trial", xlabel="transform bias at the start", ylabel="hidden layers"
-        )
+        labels = {"xlabel": "transform bias at the start", "ylabel": "hidden layers"}
+        axes.set(title=f"{column} trial", **labels)
         figure.colorbar(picture, ax=axes, label="training loss (nats)")
     write_figure(path, figure)

@@ -29,16 +29,24 @@ PRESETS = {
 
 
 def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
-    """Runs, or continues, the searches of a preset on MNIST in `OUT/searches`, and returns that.
+    """Run the searches of a preset on MNIST, or continue them.
 
     Args:
         name: `"laptop"` or `"paper"`.
         depths: Numbers of hidden layers.
         kinds: From `"highway"`, `"plain"`, `"residual"`.
-        out: Folder.
+        out: Folder; the searches are in `OUT/searches`.
         **arguments: As for `run_searches`.
+
+    Returns:
+        The folder of the searches, for `draw_figure1`.
+
+    Raises:
+        ValueError: If an argument is out of its range, or `out` holds other searches.
+        ImportError: With the PyTorch backend, which cannot train a population.
     """
-    checks.one_of("name", name, PRESETS)
-    size, searches = dataclasses.asdict(PRESETS[name]), pathlib.Path(out) / "searches"
-    run_searches(depths, kinds, out=searches, resume=True, **size, **arguments)
+    preset = PRESETS[checks.one_of("name", name, PRESETS)]
+    searches = pathlib.Path(out) / "searches"
+    sizes = dataclasses.asdict(preset)
+    run_searches(depths, kinds, out=searches, resume=True, **sizes, **arguments)
     return searches

@@ -1,4 +1,4 @@
-"""Searches read back from disk, and the tables of Figure 1 made of them."""
+"""Searches read back from disk, and the tables of Figure 1 that are made of them."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ TOP = 10  # the paper's: the mean of the top 10 of 100
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One trial: its hyperparameters, its training loss by epoch and the lowest of them.
+    """One trial: its hyperparameters, its training losses by epoch and the lowest of them.
 
     Attributes:
         number: Its number in the search, as text: `"007"`.
@@ -32,7 +32,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The trials of one kind and depth that have ended, and what they were run with.
+    """The trials of one kind and depth that have ended, and the settings of their search.
 
     Attributes:
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -58,7 +58,14 @@ class Search:
 
 
 def read_searches(folder):
-    """The searches in the folders of `folder`, by kind and depth; those without a result are not.
+    """Return the searches in a folder, sorted by kind and depth.
+
+    Args:
+        folder: Folder of searches, as `run_searches` leaves it. Those without a result are left
+            out.
+
+    Returns:
+        A list of `Search`.
 
     Raises:
         ValueError: If there is none.
@@ -67,17 +74,17 @@ def read_searches(folder):
     searches = [search for search in searches if search and search.completed]
     if not searches:
         raise ValueError(
-            "`search` must be a folder that `highway-keras search --out` wrote, with trials that "
-            f"have ended. Received: search={folder}."
+            "`searches` must be a folder that `run_searches` left, with trials that have ended. "
+            f"Received: searches={folder}."
         )
     return sorted(searches, key=lambda search: (search.kind, search.depth))
 
 
 def _read(folder):
-    run = RunFolder(folder)
-    if not run.settings.exists():
+    files = RunFolder(folder)
+    if not files.settings.exists():
         return None
-    settings = run.read_json()
+    settings = files.read_json()
     states = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
     trials = [_trial(state) for state in states if state["status"] in ("COMPLETED", "FAILED")]
     trials.sort(key=lambda trial: trial.score)
@@ -92,7 +99,7 @@ def _trial(state):
 
 
 def curve_rows(searches):
-    """The left panel: the training curve of the best trial of each search."""
+    """Return the left panel: the training curve of the best trial of each search."""
     return [
         {"kind": search.kind, "depth": search.depth, "epoch": epoch, "loss": loss}
         for search in searches
@@ -114,7 +121,7 @@ def trial_rows(searches):
 
 
 def top_rows(searches):
-    """The right panel: the mean of the top 10 of each search, and what it was run with."""
+    """Return the right panel: the mean of the top 10 of each search, and its settings."""
     rows = []
     for search in searches:
         top = [trial.score for trial in search.completed[:TOP]]
@@ -128,7 +135,7 @@ def top_rows(searches):
 
 
 def bias_rows(searches):
-    """Loss against the transform bias that highway networks started from, in steps of one."""
+    """Return losses by the transform bias that highway networks started from, in steps of one."""
     rows = []
     for search in searches:
         if search.kind != "highway":

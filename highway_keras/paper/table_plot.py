@@ -10,7 +10,7 @@ LEAST_ERROR = 0.01  # percent; the logarithm needs one above 0
 
 
 def plot_runs(runs, path, title):
-    """Draws the accuracy of each run by epoch, and its test accuracy as a point at its end.
+    """Draw the accuracy of each run by epoch, and its test accuracy as a point at its best epoch.
 
     The lines show the accuracy on held-out images where the recipe holds some out, else that in
     training, with dropout and augmentation at work. Dotted: the authors' log of that network, where
@@ -26,24 +26,8 @@ def plot_runs(runs, path, title):
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes, colours, labelled = figure.subplots(), {}, set()
     for card, recipe, folder in runs:
-        history, settings = folder.read_history(), folder.read_json()
-        curve = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
-        errors = [_error(row[curve]) for row in history]
         colour = colours.setdefault(card.name, COLOURS[len(colours) % len(COLOURS)])
-        kind = "training" if curve == "accuracy" else "held out"
-        label = in_picture(f"{card.name}, {recipe}: {kind}")
-        axes.plot(
-            range(1, len(errors) + 1),
-            errors,
-            LINES[recipe],
-            lw=1,
-            alpha=0.6,
-            color=colour,
-            label=None if label in labelled else label,
-        )
-        labelled.add(label)
-        tested = _error(settings["results"]["test_accuracy"])
-        axes.plot(settings["results"]["best_epoch"], tested, "o", ms=4, color=colour)
+        _plot_run(axes, f"{card.name}, {recipe}", folder, LINES[recipe], colour, labelled)
     for name, log in results.authors_logs().items():
         if name in colours:
             _plot_log(axes, name, log, colours[name])
@@ -52,6 +36,19 @@ def plot_runs(runs, path, title):
     axes.set(title=in_picture(title), xlabel="epoch", ylabel="accuracy (%)")
     axes.legend(frameon=False, fontsize="small")
     write_figure(path, figure)
+
+
+def _plot_run(axes, name, folder, line, colour, labelled):
+    history, measured = folder.read_history(), folder.read_json()["results"]
+    curve = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
+    label = in_picture(f"{name}: {'training' if curve == 'accuracy' else 'held out'}")
+    shown = None if label in labelled else label  # once for several runs
+    labelled.add(label)
+    errors = [_error(row[curve]) for row in history]
+    style = {"lw": 1, "alpha": 0.6, "color": colour}
+    axes.plot(range(1, len(errors) + 1), errors, line, label=shown, **style)
+    tested = _error(measured["test_accuracy"])
+    axes.plot(measured["best_epoch"], tested, "o", ms=4, color=colour)
 
 
 def _plot_log(axes, name, log, colour):

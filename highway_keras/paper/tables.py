@@ -8,6 +8,7 @@ from highway_keras.files import write_rows
 from highway_keras.models import get, list_models
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.pictures import optional_picture
+from highway_keras.results import TABLES
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.jobs import train_all
@@ -15,8 +16,7 @@ from highway_keras.training.machine import hardware_and_versions, minutes, sessi
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.run import TrainingDiverged
 
-TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
-RECIPES = {"authors": "{}", "modern": "modern-{}"}  # after the recipe on a network's card
+VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
 COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
 
@@ -36,7 +36,7 @@ def reproduce_table(
     verbose="auto",
     distribute=False,
 ):
-    """Trains the networks of a table, `runs` times each, and writes a row a run.
+    """Train the networks of a table several times each, and write a row a run.
 
     It continues what is in `out`: a run that has ended is not repeated, one that was interrupted
     goes on from its last epoch. The folder can be moved to another machine in between. The test
@@ -74,7 +74,7 @@ def reproduce_table(
         ValueError: If an argument is unknown or out of its range, or a run in `out` was started
             with other settings.
         OSError: If the folder cannot be written.
-        TrainingDiverged: After all other runs, if the loss of some left the finite numbers.
+        TrainingDiverged: After all other runs, if the loss of some is no longer finite.
 
     Example:
 
@@ -82,29 +82,20 @@ def reproduce_table(
     >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
     is_chief = not distribute or data_parallel().is_chief
-    cards = _cards(table, models)
-    checks.positive_integer("runs", runs)
-    checks.one_of("recipe", recipe, RECIPES)
-    out = pathlib.Path(out or f"runs/{table}")
+    out, cards = pathlib.Path(out or f"runs/{table}"), _cards(table, models)
+    checks.one_of("recipe", recipe, VARIANTS)
+    seeds = range(checks.seed(seed), seed + checks.positive_integer("runs", runs))
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    common = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
     tasks = []
-    # A first run of every network comes before the second of any.
-    for card, run_seed in [(card, s) for s in range(seed, seed + runs) for card in cards]:
-        settings = {
-            "model": card.name,
-            "model_options": {},
-            "dataset": card.dataset,
-            "limit": limit,
-            "seed": run_seed,
-            "recipe": get_recipe(RECIPES[recipe].format(card.recipe)).override(**changes),
-        }
+    # The first run of every network comes before the second of any.
+    for run_seed, card in [(s, card) for s in seeds for card in cards]:
+        settings = _settings(card, recipe, changes, limit, run_seed)
         folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
         if folder.has_ended:
             folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
         else:
-            tasks.append({**settings, "out": folder.path, "resume": True, **common})
+            tasks.append({**settings, "out": folder.path, "resume": True, **options})
     diverged = []
     for task, outcome in train_all(tasks, jobs):
         if isinstance(outcome, TrainingDiverged):
@@ -123,7 +114,7 @@ def reproduce_table(
 
 
 def read_table(table, out):
-    """The rows of the runs of a table that have ended in the folder `out`."""
+    """Return the rows of the runs of a table that have ended in the folder `out`."""
     return [_row(table, *run) for run in _finished(table, out)]
 
 
@@ -139,10 +130,17 @@ def _cards(table, names=None):
     return [card for card in known if not names or card.name in names]
 
 
+def _settings(card, recipe, changes, limit, seed):
+    changes = {name: value for name, value in changes.items() if value is not None}
+    recipe = get_recipe(VARIANTS[recipe].format(card.recipe)).override(**changes)
+    data = {"dataset": card.dataset, "limit": limit, "seed": seed}
+    return {"model": card.name, "model_options": {}, **data, "recipe": recipe}
+
+
 def _finished(table, out):
-    """(card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
+    """Yield (card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
-        for recipe in RECIPES:
+        for recipe in VARIANTS:
             parent = pathlib.Path(out) / f"{card.name}-{recipe}"
             for path in sorted(parent.glob("seed-*"), key=lambda path: int(path.name[5:])):
                 folder = RunFolder(path)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from highway_keras.training.evaluation import evaluate, summary
     from highway_keras.training.folder import RunFolder
     from highway_keras.training.jobs import fit_runs, train_all
-    from highway_keras.training.recipes import RECIPES, Recipe, choose_recipe, get_recipe
+    from highway_keras.training.recipe import Recipe
+    from highway_keras.training.recipes import RECIPES, choose_recipe, get_recipe
     from highway_keras.training.run import Result, TrainingDiverged
     from highway_keras.training.saved_network import SavedNetwork
     from highway_keras.training.trainer import fit

@@ -10,10 +10,13 @@ _DRAWS_AN_EPOCH = 2**20
 
 
 class EpochSeeds(keras.callbacks.Callback):
-    """Sets the state of dropout and augmentation by the seed and the epoch alone.
+    """The state of dropout and augmentation, set by the seed and the epoch alone.
 
-    Their state is no part of Keras's checkpoints; with this an epoch draws the same numbers
-    whether or not the run was interrupted before it.
+    Keras's checkpoints leave it out. With this an epoch draws the same numbers whether or not the
+    run was interrupted before it.
+
+    Args:
+        seed: Seed of the run.
     """
 
     def __init__(self, seed):
@@ -28,7 +31,7 @@ class EpochSeeds(keras.callbacks.Callback):
 
 
 class TestCurve(keras.callbacks.Callback):
-    """Loss and accuracy on the test images, in the history of every epoch. Nothing goes by them.
+    """Loss and accuracy on the test images, added to every epoch's logs. They decide nothing.
 
     Args:
         network: Function that returns the network with its preprocessing, as trained so far.
@@ -44,12 +47,13 @@ class TestCurve(keras.callbacks.Callback):
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves, after every epoch, the state to resume from and the best network so far.
+    """The state to resume from and the best network so far, saved after every epoch.
 
     Args:
         folder: A `RunFolder`.
         save: Function that saves the network with its preprocessing to a path.
-        monitor: What "best" goes by; the higher the better. `None`: the last epoch is the best.
+        monitor: Name of the metric whose highest value makes the best network; `None` for the last
+            network.
         best: The best value of earlier epochs.
     """
 

@@ -3,7 +3,7 @@
 from highway_keras.files import write_figure
 from highway_keras.text import in_picture
 
-# Okabe and Ito's colours, told apart by colour-blind eyes too.
+# Okabe and Ito's colours, which colour-blind eyes tell apart, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 

@@ -79,5 +79,5 @@ def check_probabilities(name, found):
 
 
 def summary(accuracies):
-    """The paper's way to state several runs, in percent: "best (mean ± std)"."""
+    """Return the accuracies of several runs as the paper states them: "best (mean ± std)" in %."""
     return results.text(results.spread([100 * accuracy for accuracy in accuracies]))

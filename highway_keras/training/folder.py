@@ -5,7 +5,7 @@ import json
 import pathlib
 
 from highway_keras.files import write_json, write_rows
-from highway_keras.training.recipes import deciding
+from highway_keras.training.recipe import deciding
 
 DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
 
@@ -18,7 +18,7 @@ class RunFolder:
     final.keras         the same, as of the last epoch
     curves.png          losses by epoch
     history.csv         a row an epoch
-    machine.json        on what it was trained, and how long
+    machine.json        what it was trained on, and for how long
     run.json            settings, and results once it has ended
     state.weights.h5    weights and optimizer, to resume from
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
@@ -26,6 +26,9 @@ class RunFolder:
 
     Files are written under another name and renamed, so that a run killed at any moment leaves
     none half-written.
+
+    Args:
+        path: Path of the folder, which need not exist yet.
     """
 
     def __init__(self, path):
@@ -39,7 +42,12 @@ class RunFolder:
         self.tensorboard = self.path / "tensorboard"
 
     def open(self, settings, resume):
-        """Starts the run or, with `resume`, checks that it is the one that was started.
+        """Start a run or, with `resume`, check that it is the one that was started.
+
+        Args:
+            settings: What `run.json` is to hold, a dictionary. A run is the same if what decides
+                its training is: model, data, seed and the numbers of the recipe.
+            resume: Whether to continue a run that is there.
 
         Raises:
             ValueError: If there is a run already and `resume` is off, or its settings differ.
@@ -61,8 +69,8 @@ class RunFolder:
     def _check_same(self, settings, resume):
         if not resume:
             raise ValueError(
-                f"`out` already holds a run. Received: out={self.path}. Continue it with --resume "
-                "(resume=True), or name another folder."
+                f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
+                "continue it, or name another folder."
             )
         before, now = _deciding(self.read_json()), _deciding(settings)
         differing = [key for key in before | now if before.get(key) != now.get(key)]
@@ -71,6 +79,7 @@ class RunFolder:
             raise ValueError(f"A run resumes with the settings it was started with. {listed}.")
 
     def read_json(self):
+        """Return what `run.json` holds, a dictionary."""
         try:
             return dict(json.loads(self.settings.read_text(encoding="utf-8")))
         except (TypeError, ValueError) as error:
@@ -80,6 +89,7 @@ class RunFolder:
             ) from error
 
     def write_json(self, content):
+        """Write `run.json`."""
         write_json(self.settings, content)
 
     @property
@@ -88,7 +98,7 @@ class RunFolder:
         return self.settings.exists() and "results" in self.read_json()
 
     def read_history(self):
-        """The rows of `history.csv`, numbers as floats."""
+        """Return the rows of `history.csv`, with numbers as floats."""
         try:
             return [
                 # Keras writes NA where no images are held out.
@@ -101,12 +111,12 @@ class RunFolder:
             ) from error
 
     def keep_history(self, epochs):
-        """Cuts the history back to its first epochs: those that the saved state has seen."""
+        """Cut the history back to its first epochs: those that the saved state has seen."""
         rows = self._rows()[:epochs]
-        if not rows:
+        if rows:
+            write_rows(self.history, rows)
+        else:
             self.history.unlink(missing_ok=True)
-            return
-        write_rows(self.history, rows, list(rows[0]))
 
     def _rows(self):
         if not self.history.exists():

@@ -80,7 +80,9 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
     seeds = range(seed, seed + runs)
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     outcomes = {task["seed"]: outcome for task, outcome in train_all(tasks, jobs)}
-    diverged = [f"seed {s}: {o}" for s, o in outcomes.items() if isinstance(o, TrainingDiverged)]
+    diverged = [
+        f"seed {s}: {outcomes[s]}" for s in seeds if isinstance(outcomes[s], TrainingDiverged)
+    ]
     if diverged:
         raise TrainingDiverged("; ".join(diverged))
     return [outcomes[s] for s in seeds]

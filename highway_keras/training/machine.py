@@ -1,4 +1,4 @@
-"""On what a run was trained, and how long: `machine.json` in its folder."""
+"""What a run was trained on, and for how long: `machine.json` in its folder."""
 
 import contextlib
 import importlib
@@ -17,7 +17,7 @@ FILE = "machine.json"
 
 @contextlib.contextmanager
 def recorded(folder, distribute=False):
-    """`with recorded(folder): ...` adds a session to the `machine.json` of a `RunFolder`.
+    """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder): ...`.
 
     A session is the time from starting or resuming a run to its end or interruption. One that was
     killed leaves none, which shows as a gap between the epochs of its neighbours.
@@ -43,13 +43,13 @@ def _epochs(folder):
 
 
 def sessions(folder):
-    """The sessions of a `RunFolder`, none if they were not recorded."""
+    """Return the sessions of a `RunFolder`, none if they were not recorded."""
     path = folder.path / FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def minutes(sessions):
-    """Minutes that all epochs took; `None` if a session is missing."""
+    """Return the minutes that all epochs took; `None` if a session is missing."""
     seen = 0
     for session in sessions:
         if session["first_epoch"] > seen:
@@ -59,7 +59,7 @@ def minutes(sessions):
 
 
 def hardware_and_versions(sessions):
-    """`hardware` and `versions` of the sessions; a run continued elsewhere names both machines."""
+    """Return `hardware` and `versions` of the sessions, every one of them if they differ."""
     return {
         key: "; ".join(dict.fromkeys(session[key] for session in sessions))
         for key in ("hardware", "versions")
@@ -67,7 +67,7 @@ def hardware_and_versions(sessions):
 
 
 def hardware(distribute=False):
-    """What networks are trained on here, such as `"NVIDIA H200"` or `"2 CPU cores"`.
+    """Return what networks are trained on here, such as `"NVIDIA H200"` or `"2 CPU cores"`.
 
     Args:
         distribute: Whether they are trained on all devices, not only on the first.
@@ -79,7 +79,7 @@ def hardware(distribute=False):
 
 
 def versions():
-    """Versions of Python, this library, Keras and its backend, in one line."""
+    """Return the versions of Python, this library, Keras and its backend, in one line."""
     import highway_keras
 
     backend = keras.backend.backend()

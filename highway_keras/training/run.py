@@ -24,7 +24,7 @@ from highway_keras.training.optimizer import from_recipe
 
 
 class TrainingDiverged(RuntimeError):
-    """The training loss left the finite numbers."""
+    """A training loss that is no longer finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Result:
     Attributes:
         folder: Its `RunFolder`.
         history: Metrics by epoch, a list of dictionaries.
-        test_accuracy: Share of test images that `best.keras` classifies rightly.
+        test_accuracy: Share of the test images that `best.keras` classifies correctly.
         test_loss: Its cross-entropy on the test images, in nats.
-        best_epoch: The epoch (from 1) that `best.keras` is of: the one with the highest accuracy
-            on held-out images, or the last one if none were held out.
+        best_epoch: The epoch (from 1) of `best.keras`: the one with the highest accuracy on
+            held-out images, or the last one if none were held out.
         seconds: Duration of the training since it was started or resumed.
     """
 
@@ -62,7 +62,7 @@ class Run:
         engine: The `Engine` in whose scope the network was built.
         saved: The same network in float32, which is saved with the weights of `network`; `None` if
             `network` itself computes in float32.
-        test_curve: Whether to record the test images' loss and accuracy after every epoch, too.
+        test_curve: Whether to record loss and accuracy on the test images after every epoch.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Run:
         saved=None,
         test_curve=False,
     ):
-        self.test_curve = test_curve
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
+        self.test_curve = test_curve
         self.network, self.saved = network, saved or network
         for model in {network, self.saved}:
             _scale_dropout(model, recipe.dropout)
@@ -87,23 +87,27 @@ class Run:
         check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         engine.check_batch(self.batch_size)
-        steps_per_execution = engine.stepping.steps_per_execution(self.steps, planned)
-        self.complete = compile_classifier(
-            keras.Sequential([self.preprocess, self.saved], name=network.name)
-        )
-        with engine.scope():
-            augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-        # A model of its own even without augmentation: see `replica_steps`.
-        self.trainee = (
+        # What is saved: the network behind its preprocessing. Get it by `_as_saved`.
+        complete = keras.Sequential([self.preprocess, self.saved], name=network.name)
+        self.complete = compile_classifier(complete)
+        per_call = engine.stepping.steps_per_execution(self.steps, planned)
+        self.trainee = self._build_trainee(network, per_call)
+
+    def _build_trainee(self, network, steps_per_execution):
+        with self.engine.scope():
+            augment = data.augmenter(self.recipe.augmentation, self.images.input_shape, self.seed)
+        # Never `network` itself, which was built within the scope: see `replica_steps`.
+        trainee = (
             keras.Sequential([augment, network])
             if augment
             else keras.Model(network.inputs, network.outputs)
         )
-        with engine.scope():
-            optimizer = from_recipe(recipe, self.steps)
-            compile_classifier(self.trainee, optimizer, steps_per_execution)
+        with self.engine.scope():
+            optimizer = from_recipe(self.recipe, self.steps)
+            return compile_classifier(trainee, optimizer, steps_per_execution)
 
     def train(self):
+        """Train from the first or the last saved epoch to the last; return a `Result`."""
         with self.engine.scope():
             first = self._restore()
         started = time.perf_counter()
@@ -120,7 +124,7 @@ class Run:
         return self._finish(rows, seconds)
 
     def _restore(self):
-        """Loads the saved state if there is one; returns the epoch to go on from."""
+        """Load the saved state if there is one; return the epoch to continue with."""
         self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
             self.folder.keep_history(0)
@@ -137,17 +141,14 @@ class Run:
         return epoch
 
     def _fit(self, first):
-        images, engine = self.images, self.engine
-        x = self.preprocess.predict(images.x_train, batch_size=EVALUATION_BATCH, verbose=0)
-        held_out = None
-        if len(images.x_val):
-            x_val = self.preprocess.predict(images.x_val, verbose=0)
-            held_out = engine.equal_shares(x_val, images.y_val)
+        engine, labels = self.engine, self.images.y_train
+        x = self.preprocess.predict(self.images.x_train, EVALUATION_BATCH, verbose=0)
+        held_out = self._held_out()
         plan = self.steps, self.batch_size, self.seed, first
         with engine.scope():
-            engine.stepping.take_over(self.trainee, x, images.y_train, plan, engine.replicas)
+            engine.stepping.take_over(self.trainee, x, labels, plan, engine.replicas)
             self.trainee.fit(
-                engine.stepping.batches(x, images.y_train, *plan),
+                engine.stepping.batches(x, labels, *plan),
                 steps_per_epoch=self.steps,
                 shuffle=False,
                 epochs=self.recipe.epochs,
@@ -157,6 +158,13 @@ class Run:
                 verbose=self.verbose,
                 callbacks=self._callbacks("val_accuracy" if held_out else None),
             )
+
+    def _held_out(self):
+        """Return the preprocessed images that are held out, and their labels; or `None`."""
+        if not len(self.images.x_val):
+            return None
+        x = self.preprocess.predict(self.images.x_val, verbose=0)
+        return self.engine.equal_shares(x, self.images.y_val)
 
     def _callbacks(self, monitor):
         best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
@@ -170,6 +178,8 @@ class Run:
         ]
 
     def _finish(self, rows, seconds):
+        # Not compiled as it was saved: the run may have begun with another backend, which takes
+        # more steps a call than this one can.
         chosen = keras.models.load_model(self.folder.best, compile=False)
         try:
             loss, accuracy = evaluate(chosen, self.images)

@@ -1,4 +1,4 @@
-"""A network that `fit` saved or the zoo has: loading it safely, measuring it, and asking it."""
+"""A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
 import zipfile
 
@@ -15,7 +15,7 @@ from highway_keras.training.folder import RunFolder
 class SavedNetwork:
     """A `.keras` file and, where its training is known, its data set and classes.
 
-    It is known where the run's settings lie beside the file, and for weights of the zoo.
+    They are known if the run's settings lie beside the file, and for weights of the zoo.
 
     Args:
         path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
@@ -34,10 +34,10 @@ class SavedNetwork:
 
     @property
     def dataset(self):
-        """The data set it was trained on."""
+        """Name of the data set it was trained on, or path of its `.npz`."""
         if "dataset" not in self.settings:
             raise ValueError(
-                f"There is no run.json beside {self.path} to tell its data set. Pass --dataset."
+                f"There is no run.json beside {self.path} to tell its data set: pass `dataset`."
             )
         if not isinstance(self.settings["dataset"], str):
             raise ValueError(
@@ -60,7 +60,11 @@ class SavedNetwork:
         return list(map(str, names))
 
     def evaluate(self, images):
-        """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`."""
+        """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
         wanted = self.model.input_shape[1:], self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
@@ -102,7 +106,7 @@ def _load(path):
 
 
 def _classifies_images(model):
-    takes, gives = getattr(model, "input_shape", None), getattr(model, "output_shape", None)
-    if not isinstance(takes, tuple) or not isinstance(gives, tuple):  # several, or not built
+    inputs, outputs = (getattr(model, f"{end}_shape", None) for end in ("input", "output"))
+    if not isinstance(inputs, tuple) or not isinstance(outputs, tuple):  # several, or not built
         return False
-    return len(takes) == 4 and len(gives) == 2 and None not in (*takes[1:], gives[1])
+    return len(inputs) == 4 and len(outputs) == 2 and None not in (*inputs[1:], outputs[1])

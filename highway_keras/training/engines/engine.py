@@ -47,14 +47,14 @@ class Engine:
             )
 
     def equal_shares(self, *arrays):
-        """Return the arrays without the last rows, at most `replicas - 1`, of unequal shares."""
+        """Return the arrays without the last rows, so that the devices get equal shares of them."""
         return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)
 
     @contextlib.contextmanager
     def writable(self, folder):
-        """Yield the folder to write to: the run's for the chief, for others a copy that vanishes.
+        """Yield the folder to write to: that of the run, or for all but the chief a temporary copy.
 
-        All save alike, since saving may read weights that lie on several of them.
+        Every process saves, since saving may read weights that lie on several of them.
         """
         if self.is_chief:
             yield folder
@@ -71,7 +71,7 @@ def data_parallel():
     """Return the `Engine` over all devices that this process and its peers see.
 
     Raises:
-        ValueError: With a backend that has none.
+        ValueError: If the backend trains on one device only.
     """
     backend = keras.backend.backend()
     if backend not in SEVERAL_DEVICES:

@@ -1,7 +1,7 @@
 """JAX: several devices, and a whole epoch as one compiled loop with the data set on the device.
 
-TensorFlow needs none: its `tf.data` set is on the device already, and `steps_per_execution` puts
-many steps into a call.
+TensorFlow needs no such loop: its `tf.data` set is on the device already, and
+`steps_per_execution` puts many steps into a call.
 """
 
 import os
@@ -48,10 +48,10 @@ def data_parallel():
 
 
 def compiled_epoch(model, images, labels, orders):
-    """A `train_function` for `model.fit` that runs an epoch, not a step, at every call.
+    """Return a `train_function` for `model.fit` that runs an epoch, not a step, at every call.
 
-    The step is the model's own `train_step`: loss, optimizer, dropout and augmentation are those of
-    `fit` without this. Assign it behind `compile`, which resets it, and compile with
+    The step is the model's `train_step`, so that loss, optimizer, dropout and augmentation are
+    those of `fit` without it. Assign it after `compile`, which resets it, and compile with
     `steps_per_execution` equal to the steps of an epoch. It is compiled once; weights, optimizer
     and metrics are updated in place. Under a `keras.distribution.DataParallel` every device holds
     all images and works on its share of each batch.
@@ -67,7 +67,7 @@ def compiled_epoch(model, images, labels, orders):
             `batches.orders`.
 
     Returns:
-        A function of the state and of the batches that `fit` reads, which it leaves unread.
+        A function of the state and of the batches that `fit` would read, which it does not touch.
     """
     distribution = keras.distribution.distribution()
 
@@ -88,25 +88,25 @@ def compiled_epoch(model, images, labels, orders):
         state, logs = jax.lax.scan(body, state, order)
         return jax.tree.map(lambda log: log[-1], logs), state
 
-    at_once = jax.jit(all_steps, donate_argnums=0)
-    one_by_one = jax.jit(one_step, donate_argnums=0)
+    compiled_loop = jax.jit(all_steps, donate_argnums=0)
+    compiled_step = jax.jit(one_step, donate_argnums=0)
     data = [_on_every_device(array, distribution) for array in (images, labels)]
 
     def epoch(state, batches):
         order = next(orders)
         if not _slow_in_a_loop(model):
-            return at_once(state, *data, order)
+            return compiled_loop(state, *data, order)
         for chosen in order:
-            logs, state = one_by_one(state, *data, chosen)
+            logs, state = compiled_step(state, *data, chosen)
         return logs, state
 
     return epoch
 
 
 def _slow_in_a_loop(model):
-    """Whether this machine's compiler had better not see the loop.
+    """Return whether steps are faster compiled one by one than in a loop.
 
-    In a loop XLA computes the gradients of convolutions some 40 times slower on a CPU than outside
+    On a CPU XLA computes the gradients of convolutions some 40 times slower in a loop than outside
     (github.com/jax-ml/jax/issues/12868).
     """
     convolutional = any(len(weight.shape) > 3 for weight in model.trainable_weights)

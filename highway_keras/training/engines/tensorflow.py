@@ -37,7 +37,7 @@ def steps_per_execution(steps, planned):
 
 
 def take_over(model, x, y, plan, replicas):
-    """Give `model` step functions of its own on several devices; on one, Keras's serve."""
+    """Give `model` the functions of `replica_steps` on several devices; on one, Keras's serve."""
     if replicas > 1:
         model.train_function, model.test_function = replica_steps(model)
 
@@ -67,29 +67,30 @@ def _is_chief(strategy):
 
 
 def replica_steps(model):
-    """A `train_function` and a `test_function` for `fit` under the current strategy.
+    """Return a `train_function` and a `test_function` for `fit` under the current strategy.
 
     Each runs `steps_per_execution` steps a call, a share of the batch on every replica. Loss,
-    metrics and optimizer are those of the model's `train_step` and `test_step`. Assign them behind
+    metrics and optimizer are those of the model's `train_step` and `test_step`. Assign them after
     `compile`, which resets them.
 
     Args:
         model: A Keras model compiled in the scope of the strategy that made its weights, with
-            metrics that are objects: those given by name are made too late, within a replica. The
-            model itself was built outside the scope: within, `fit` tries a batch, and fails.
+            metrics that are objects: Keras would make those given by name too late, within a
+            replica. The model itself must be built outside the scope: for one that was built
+            within, `fit` tries a batch first, and fails.
     """
     strategy = tf.distribute.get_strategy()
 
     def repeated(step):
         @tf.function
-        def run(iterator):
+        def steps(iterator):
             for _ in tf.range(model.steps_per_execution):
                 batch = iterator.get_next_as_optional()
                 if batch.has_value():
                     strategy.run(step, args=(batch.get_value(),))
 
         def function(iterator):
-            run(iterator)
+            steps(iterator)
             return model.get_metrics_result()
 
         return function
