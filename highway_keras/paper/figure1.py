@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 
 from highway_keras.files import write_figure, write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -33,8 +34,13 @@ def draw_figure1(searches, out):
     Raises:
         ValueError: If there is no search with a result.
     """
-    found, out = read_searches(searches), pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
+    read_searches(searches)  # a mistake in it leaves no folder
+    out = pathlib.Path(out)
+    with folder_lock(out, seconds=60):  # another process may be drawing
+        return _draw(read_searches(searches), out)
+
+
+def _draw(found, out):
     tops, biases, trials = top_rows(found), bias_rows(found), trial_rows(found)
     columns = max(trials, key=len)  # those of a failed trial are fewer
     write_rows(out / "figure1-trials.csv", trials, columns)

@@ -60,7 +60,7 @@ class Engine:
             yield folder
             return
         with tempfile.TemporaryDirectory() as temporary:
-            for file in (folder.best, folder.history, folder.state):
+            for file in (folder.best, folder.history, folder.settings, folder.state):
                 if file.exists():
                     shutil.copy(file, temporary)
             yield RunFolder(temporary)
