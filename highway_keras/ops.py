@@ -43,7 +43,7 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     x, h, t = ops.convert_to_tensor(x), ops.convert_to_tensor(h), ops.convert_to_tensor(t)
     c = None if c is None else ops.convert_to_tensor(c)
     _check_shapes(x=x, h=h, t=t, c=c)
-    # Differences, because TensorFlow's `ops.add` takes a summand of no rows for a bias.
+    # Not `ops.add`: on TensorFlow it treats an operand without rows as a bias.
     if c is None:
         return ops.subtract(x, ops.multiply(t, ops.subtract(x, h)))
     return ops.subtract(ops.multiply(h, t), ops.multiply(ops.negative(x), c))

@@ -83,12 +83,8 @@ def thin_mlp(
         "activation": check_activation("activation", activation),
         "kernel_initializer": fresh(kernel_initializer or normalized),
     }
-    gate = {
-        "transform_kernel_initializer": normalized,
-        "transform_bias_initializer": -math.log(depth)
-        if transform_bias is None
-        else transform_bias,
-    }
+    bias = -math.log(depth) if transform_bias is None else transform_bias
+    gate = {"transform_kernel_initializer": normalized, "transform_bias_initializer": bias}
     inputs = keras.Input(input_shape, name="images")
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.Dense(**layer, name="plain")(x)

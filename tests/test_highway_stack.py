@@ -37,8 +37,8 @@ def chain_gradients(stack, x, dy):
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_outputs_and_gradients_equal_the_chains(options, dtype, tolerance):
-    if dtype == "float64" and keras.backend.backend() == "jax":
-        pytest.skip("JAX computes in float32 unless x64 is enabled")
+    if dtype == "float64" and keras.backend.backend() != "tensorflow":
+        pytest.skip("Keras multiplies matrices in float32 on JAX and PyTorch")
     keras.config.set_dtype_policy(dtype)
     stack = built_stack(12, **options)
     x, dy = (standard_normal((5, 3, 6), seed).astype(dtype) for seed in (1, 2))

@@ -519,7 +519,7 @@ def test_unknown_name(function, name, message):
         (lambda: models.highway_a(input_shape=(28, 28, 1)), "sides of at least 32"),
         (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
         (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
-        (lambda: models.mnist_highway(0), "width=0"),
+        (lambda: models.mnist_highway(0), "`width` must be a positive integer. Received: width=0"),
         *(
             (
                 lambda make=make: make(kernel_initializer="he"),

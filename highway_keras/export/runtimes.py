@@ -49,7 +49,9 @@ def load_litert(path):
 def load_openvino(path):
     import openvino
 
-    model = openvino.Core().compile_model(str(path), "CPU")
+    # By default, OpenVINO computes in bfloat16 where the processor multiplies it faster.
+    precision = {"INFERENCE_PRECISION_HINT": "f32"}
+    model = openvino.Core().compile_model(str(path), "CPU", precision)
 
     def run(images):
         outputs = model({"images": images})

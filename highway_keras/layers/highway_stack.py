@@ -157,7 +157,7 @@ class HighwayStack(GatedLayer):
         """
         if not self.built:
             raise ValueError(
-                "Only a built stack has weights to hand on: call it or `build` it first. "
+                "Only a built stack has weights to copy: call it or `build` it first. "
                 f"Received: {self.name!r}, which is not built."
             )
         config = _shared_config(self)

@@ -1,4 +1,4 @@
-"""The left panel of Figure 1 at the paper's length: the best trials trained on, for 400 epochs."""
+"""The left panel of Figure 1 at the paper's length: the best trials, trained for 400 epochs."""
 
 import json
 import math
@@ -27,11 +27,11 @@ def run_finals(
     data_dir=None,
     verbose="auto",
 ):
-    """Train the best trials of each search on, and the best of those to the end.
+    """Train the best trials of each search for longer, and the best of those to the end.
 
-    A rate that suits ten short epochs need not suit four hundred long ones. So the five trials of
-    the lowest loss are trained for 40 epochs first, and the best of them for 400. What is in `out`
-    goes on where it was.
+    A rate that suits ten short epochs need not suit four hundred long ones. So the five trials with
+    the lowest loss are trained for 40 epochs first, and the best of them for 400. Called again, it
+    continues what is in `out`.
 
     ```
     OUT/thin-highway-50/trial-007/   a candidate, a folder of `fit`

@@ -1,9 +1,9 @@
-"""The loss before the first step, of which the authors' logs hold one value a network.
+"""The loss before the first step, of which the authors' logs hold one value for each network.
 
     python -m highway_keras.paper.first_losses
 
-It depends on how the kernels start and on the size of the images, and on nothing of the solver. So
-it is a check of both. The images are training images that are held out.
+It depends on the start of the kernels and on the scale of the images, not on the solver, and so it
+is a check of both. It is measured on held-out training images.
 """
 
 import argparse
@@ -20,19 +20,19 @@ from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe
 
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
-# Their size after contrast normalization is not given for CIFAR, so that two are tried.
+# The scale of images after contrast normalization is not given for CIFAR: two are tried.
 SCALES = {"mnist-highway-32": (1.0,), "highway-gap-10": (1.0, 0.5), "highway-gap-100": (1.0, 0.5)}
 COLUMNS = ("model", "kernel_initializer", "input_scale", "images", "n", "seeds", "mean", "std")
 COLUMNS += ("authors", *provenance.COLUMNS)
 
 
 def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000, data_dir=None):
-    """Cross-entropy of an untrained network on held-out images, once a seed.
+    """Measure the cross-entropy of an untrained network on held-out images, once a seed.
 
     Args:
         model: Registered name.
         kernel_initializer: Start of the kernels; default: the network's own.
-        scale: Factor on the images behind the preprocessing of the network's recipe.
+        scale: Factor on the images after the preprocessing of the network's recipe.
         seeds: Number of seeds, from 0 on.
         limit: Number of held-out images, at most a tenth of the training images.
         data_dir: Where TFDS keeps its data.
@@ -61,6 +61,7 @@ def _held_out(model, limit, data_dir):
 
 
 def main():
+    """Measure all networks that have a log, and write a row for each start and scale."""
     parser = argparse.ArgumentParser(prog="python -m highway_keras.paper.first_losses")
     parser.add_argument("--seeds", type=int, default=10, help="from 0 on (default: 10)")
     parser.add_argument("--limit", type=int, default=1000, help="held-out images (default: 1000)")

@@ -25,17 +25,17 @@ COLUMNS += ("first", "last", "by_layer", *provenance.COLUMNS)
 
 
 def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
-    """Norms of the gradient of the loss at the start, for the kernel of H in each hidden layer.
+    """Measure the norm of the loss's gradient at the start, for the kernel of H in each layer.
 
-    The networks are those of Figure 1 as they start, a highway network with a transform bias of
-    `-log(depth)`. Of the hidden layers the first is left out: its kernel has another size.
+    The networks are those of Figure 1 before training, highway networks with a transform bias of
+    `-log(depth)`. The first hidden layer is left out, since its kernel has another size.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
         depth: Number of hidden layers, at least 2.
         x: Images, an array `(n, ...)`, scaled as the network is to see them.
         y: Class numbers, an array `(n,)`.
-        scale: Factor on the normalized start of all kernels of H; gates keep theirs.
+        scale: Factor on the normalized start of all kernels of H, not on those of the gates.
         seeds: Number of networks of each activation, with the seeds from 0 on.
 
     Returns:
@@ -47,11 +47,11 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
     values = {"learning_rate": 1.0, "one_minus_momentum": 1.0, "decay": 1.0}
     values |= {"transform_bias": -math.log(depth)}
     trials = [({**values, "activation": a}, seed) for a in LINES for seed in range(seeds)]
-    weights = [draw(hypermodel, own, [seed]) for own, seed in trials]
+    weights = [draw(hypermodel, trial, [seed]) for trial, seed in trials]
     for start in weights:
         start["first_kernel"] *= scale
         start["kernel"][..., : hypermodel.units] *= scale
-    population = Population(kind, [own for own, _ in trials], weights)
+    population = Population(kind, [trial for trial, _ in trials], weights)
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
     gradients = np.asarray(population.state["velocity"]["kernel"], "float64")
     norms = np.linalg.norm(gradients[..., : hypermodel.units], axis=(-2, -1)).T
@@ -67,7 +67,7 @@ def reproduce_gradients(
     out="runs/gradients",
     data_dir=None,
 ):
-    """Measures the norms on training images of MNIST.
+    """Measure the norms of gradients on training images of MNIST.
 
     Args:
         kinds: From `"highway"`, `"plain"`, `"residual"`.
@@ -75,8 +75,8 @@ def reproduce_gradients(
         scales: Factors on the normalized start.
         seeds: Number of networks of each kind, depth, scale and activation.
         limit: Number of training images.
-        out: Folder for `gradient-norms.csv`, a row for each of those with geometric means over the
-            seeds, and `gradient-norms.png`.
+        out: Folder for `gradient-norms.csv`, with a row for each kind, depth, scale and activation
+            that holds geometric means over the seeds, and for `gradient-norms.png`.
         data_dir: Where TFDS keeps its data.
 
     Returns:
@@ -112,10 +112,10 @@ def _geometric_mean(norms):
 
 
 def plot_gradient_norms(rows, path):
-    """Draws the rows of `reproduce_gradients`: a column a kind, a row a scale, a line a network.
+    """Draw the rows of `reproduce_gradients`, with a panel for each kind and scale.
 
     Args:
-        rows: Dictionaries, as they are or as a CSV file holds them.
+        rows: Dictionaries, with numbers or with their text from the CSV file.
         path: Where to put the PNG, a `pathlib.Path`.
     """
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Where a number comes from: what every row of a measurement says besides what was measured."""
+"""Where a number comes from: what every row of a measurement says besides the number."""
 
 import datetime
 import pathlib
@@ -10,7 +10,7 @@ COLUMNS = ("hardware", "versions", "commit", "date", "command")
 
 
 def provenance(command):
-    """The columns of a row that tell how to make it again.
+    """Return the columns of a row that say how to measure it again.
 
     Args:
         command: The command that makes the row.

@@ -1,4 +1,4 @@
-"""Section 2.2: with closed gates a deep network trains from whichever zero-mean start H has."""
+"""Section 2.2: with closed gates a deep network trains from any zero-mean start of H."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ COLUMNS += ("loss", "images", "epochs", "n", "seed", *provenance.COLUMNS)
 
 
 def draw_start(start, scale, shape, rng):
-    """Draws kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
+    """Draw kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
 
     Args:
         start: `"uniform"`, `"normal"` or `"orthogonal"`; the last is orthogonal in each kernel.
@@ -50,10 +50,11 @@ def draw_start(start, scale, shape, rng):
 
 
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
-    """Trains a thin network from every start and activation, each with every learning rate.
+    """Train a thin network from every start and activation, each with every learning rate.
 
-    All kernels of H start so, at three scales around the normalized one; the kernels of the gates
-    start as those of Figure 1. SGD with a momentum of 0.9, the rate times 0.9 an epoch.
+    The starts are those of all kernels of H, at three scales around the normalized one; the kernels
+    of the gates start as in Figure 1. SGD with a momentum of 0.9; the rate falls by a tenth after
+    each epoch.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -66,19 +67,19 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         rates: Learning rates to try.
 
     Returns:
-        A list of (activation, start, scale, transform bias, learning rate, loss), of a highway
-        network for each bias of `BIASES`, each with the rate that ends with the lowest training
-        loss (nats, mean over the last epoch). Where every training diverged, the rate is empty and
-        the loss `inf`.
+        A list of (activation, start, scale, transform bias, learning rate, loss), one for each
+        start, with the rate that ends with the lowest training loss (nats, mean over the last
+        epoch). Highway networks have one for each bias of `BIASES`, too. Where every training
+        diverged, the rate is empty and the loss `inf`.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
     biases = BIASES if kind == "highway" else ("",)
     cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
     values, weights = [], []
     for (activation, start, scale, bias), rate in itertools.product(cases, rates):
-        own = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
-        values.append({**own, "one_minus_momentum": 0.1, "decay": 0.9})
-        weights.append(_weights(hypermodel, own, start, scale, seed))
+        trial = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
+        values.append({**trial, "one_minus_momentum": 0.1, "decay": 0.9})
+        weights.append(_weights(hypermodel, trial, start, scale, seed))
     population, images = Cohorts(kind, values, weights, cores()), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
@@ -111,7 +112,7 @@ def reproduce_starts(
     out="runs/starts",
     data_dir=None,
 ):
-    """Trains from all starts on images of MNIST, and writes a row a start to `OUT/starts.csv`.
+    """Train from all starts on images of MNIST, and write a row for each to `OUT/starts.csv`.
 
     Args:
         kinds: From `"highway"`, `"plain"`, `"residual"`.

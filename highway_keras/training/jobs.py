@@ -1,6 +1,6 @@
-"""Several runs at once: a process each, with its share of the threads.
+"""Several runs at once, each in a process with its share of the threads.
 
-A thin or narrow network leaves cores idle; two runs side by side on two cores take a quarter less
+A thin or narrow network leaves cores idle: two runs side by side on two cores take a quarter less
 time than one after the other.
 """
 
@@ -20,7 +20,7 @@ from highway_keras.training.folder import RunFolder
 from highway_keras.training.run import TrainingDiverged
 from highway_keras.training.trainer import fit
 
-# What a process of its own reads before its backend starts.
+# What a process reads before its backend starts.
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 FAILURES = (TrainingDiverged, BusyError)  # of one run, which do not end the others
 SECONDS = 1.0  # between two looks at the runs' histories
@@ -29,8 +29,8 @@ SECONDS = 1.0  # between two looks at the runs' histories
 def train_all(tasks, jobs=1):
     """Train runs, `jobs` of them side by side, and yield (task, outcome) as they end.
 
-    Runs in processes of their own do not outlive this one: whatever ends it ends them, and each
-    resumes from its last epoch.
+    With several jobs each run has a process. It does not outlive this one, and a run that ended
+    with it resumes from its last epoch.
 
     Args:
         tasks: Arguments of `fit`, a dictionary for each run, with its own `out`.
@@ -64,9 +64,9 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
     Args:
         model: Registered name.
         runs: Number of runs, a positive integer.
-        out: Folder; the runs are in `OUT/seed-0`, `OUT/seed-1`, ... if there are several.
+        out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
         seed: Seed of the first run.
-        jobs: Number of runs to train at once, each in a process of its own.
+        jobs: Number of runs to train at once, each in its own process.
         **arguments: As for `fit`.
 
     Returns:
@@ -121,7 +121,7 @@ def _processes(jobs):
 
 
 def _end_with(parent):
-    """End this process when `parent` does: a run that nobody waits for must not go on writing."""
+    """End this process when `parent` ends: a run that nobody waits for must not go on writing."""
 
     def watch():
         while os.getppid() == parent:
