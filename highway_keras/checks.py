@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import pathlib
+from collections.abc import Sized
 
 MOST_SHOWN = 200  # characters of a value that a message repeats
 
@@ -116,6 +117,14 @@ def path(name, value):
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"`{name}` must be a path. Received: {name}={shown(value)}.")
     return pathlib.Path(os.path.expanduser(value))
+
+
+def class_names(name, value, count):
+    """Raise unless `value` names each of `count` classes."""
+    is_list = isinstance(value, Sized) and not isinstance(value, str)
+    if not is_list or len(value) != count:
+        received = f"{len(value)} names" if is_list else f"{name}={shown(value)}"
+        raise ValueError(f"`{name}` must name the {count} classes. Received: {received}.")
 
 
 def existing_file(name, value):

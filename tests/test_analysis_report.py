@@ -132,11 +132,9 @@ def test_a_lesion_without_errors_has_a_place_on_the_logarithmic_axis():
     assert axis.get_lines()[0].get_ydata()[0] == 0.5
 
 
-@pytest.mark.parametrize("worst, scale", [(0.5, "log"), (0.03, "linear")])
+@pytest.mark.parametrize("worst, scale", [(1000, "log"), (60, "linear")])
 def test_the_axis_of_the_lesions_says_what_it_is(worst, scale):
-    found = analysis.Lesions(
-        ("a", "b"), np.ones(2), np.array([40, int(2000 * worst)]), 0.02, 40, 2000
-    )
+    found = analysis.Lesions(("a", "b"), np.ones(2), np.array([40, worst]), 0.02, 40, 2000)
     (axis,) = analysis.plot_lesions(found).axes
     axis.figure.draw_without_rendering()
     label = "Error on 2,000 samples (%)" if scale == "linear" else "(%, logarithmic)"
