@@ -20,6 +20,8 @@ class BusyError(RuntimeError):
 def folder_lock(path, seconds=SECONDS):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
+    If an exception ends it before anything was written, the folder is removed.
+
     Args:
         path: The folder.
         seconds: How long to wait for another process.
@@ -28,9 +30,16 @@ def folder_lock(path, seconds=SECONDS):
         BusyError: If another process, or another thread, holds the lock. It says which.
         OSError: If the folder cannot be made, or cannot be written.
     """
+    is_new = not os.path.lexists(path)
     path = make_folder(path)
-    with _lock(path, path / ".lock", seconds):
-        yield
+    try:
+        with _lock(path, path / ".lock", seconds):
+            yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # not empty
+                path.rmdir()
+        raise
 
 
 @contextlib.contextmanager
@@ -51,10 +60,14 @@ def _lock(path, file, seconds):
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
+        if not file.exists():  # a file system that makes no files
+            raise OSError(f"{path} cannot be written.") from None
         raise BusyError(
             f"{path} is being written by {_read(owner)}. Wait until that has ended, or name "
             "another place."
         ) from None
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror}).") from error
     try:
         with contextlib.suppress(OSError):  # a full disk: others will not learn who it is
             owner.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")

@@ -273,7 +273,7 @@ def at_most(seconds):
 
 
 def complaint(arguments, must_fail):
-    """What is wrong with how a command ends, empty if nothing is; and its exit code."""
+    """What is wrong with how a command ends, empty if nothing is; exit code, what it printed."""
     try:
         code, out, err = run(arguments)
     except KeyboardInterrupt:
@@ -281,7 +281,7 @@ def complaint(arguments, must_fail):
     except BaseException as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(last.filename)}:{last.lineno}"
-        return f"{type(error).__name__}: {error!s:.300} ({where})", None
+        return f"{type(error).__name__}: {error!s:.300} ({where})", None, ""
     lines = [line for line in err.splitlines() if "could not be drawn" not in line]
     wrongs = {
         f"exit code {code}": code not in (0, 1, 2),
@@ -290,7 +290,7 @@ def complaint(arguments, must_fail):
         f"no sentence: {err:.500}": lines and not re.search(r"^highway-keras.*[.?!)]$", lines[0]),
         f"raw: {out + err:.500}": re.search(RAW, out + err),
     }
-    return next((wrong for wrong, is_so in wrongs.items() if is_so), ""), code
+    return next((wrong for wrong, is_so in wrongs.items() if is_so), ""), code, out
 
 
 @pytest.mark.slow
@@ -302,7 +302,7 @@ def test_a_thousand_command_lines(w, stand_ins, tmp_path, monkeypatch, capsys):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         monkeypatch.chdir(folder)
-        wrong, code = complaint(arguments, must_fail)
+        wrong, code, _ = complaint(arguments, must_fail)
         ended[arguments[0], code] += 1
         if wrong:
             found[number] = f"{shlex.join(['highway-keras', *arguments])[:600]}\n    {wrong}"
@@ -345,39 +345,71 @@ def odd_settings(drawn):
     return json.dumps(drawn.choice([settings, settings, drawn.choice(odd)])).encode()
 
 
+FIT = "thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --resume --out"
+SEARCH = "--depth 2 --kind plain --trials 2 --epochs 1 --dataset digits --limit 40 --resume --out"
+DAMAGED = {  # a file, and the command that reads it
+    "picture.png": "predict {run}/best.keras {file}",
+    "picture.jpeg": "predict {run}/best.keras {file}",
+    "good.npz": "evaluate {run}/best.keras --dataset {file}",
+    "run/best.keras": "predict {file} {png}",
+    "run/run.json": "predict {run}/best.keras {png}",
+    "run/run.json ": "evaluate {run}/best.keras",
+    "run/run.json  ": f"fit {FIT} {{run}}",
+    "run/state.weights.h5": f"fit {FIT} {{run}}",
+    "run/history.csv": f"fit {FIT} {{run}}",
+    "run/machine.json": f"fit {FIT} {{run}}",
+    "run/best.keras ": f"fit {FIT} {{run}}",
+    "search/thin-plain-2/run.json": f"search {SEARCH} {{search}}",
+    "search/thin-plain-2/oracle.json": f"search {SEARCH} {{search}}",
+    "search/thin-plain-2/tuner0.json": f"search {SEARCH} {{search}}",
+    "search/thin-plain-2/trial_0/trial.json": f"search {SEARCH} {{search}}",
+    "search/thin-plain-2/trial_1/trial.json": "reproduce figure1 --search {search} --out figure",
+}
+
+
+@pytest.fixture(scope="module")
+def searched(w):
+    assert cli.main(["search", *SEARCH.split(), str(w / "search")]) == 0
+    return w
+
+
+def put_damaged(w, folder, name, drawn):
+    """Copy what a command reads into a folder, with one file damaged; return the paths."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for source in ("run", "search"):
+        shutil.copytree(w / source, folder / source)
+    source, file = w / name.strip(), folder / name.strip()
+    content = damage(source.read_bytes(), drawn)
+    if "run.json" in name and drawn.random() < 0.7:
+        content = odd_settings(drawn)
+    file.write_bytes(content)
+    paths = {"run": folder / "run", "search": folder / "search", "png": w / "picture.png"}
+    return {**paths, "file": file}
+
+
 @pytest.mark.slow
-def test_a_thousand_damaged_files(w, stand_ins, tmp_path, monkeypatch, capsys):
+def test_a_thousand_damaged_files(searched, stand_ins, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    drawn, found = random.Random(SEED), []
-    sources = {
-        "picture.png": ["predict", w / "run" / "best.keras", "FILE"],
-        "picture.jpeg": ["predict", w / "run" / "best.keras", "FILE"],
-        "good.npz": ["evaluate", w / "run" / "best.keras", "--dataset", "FILE"],
-        "run/best.keras": ["predict", "FILE", w / "picture.png"],
-        "run/run.json": ["predict", "BEST", w / "picture.png"],
-        "run/run.json ": ["evaluate", "BEST"],
-    }
-    for number in range(max(LINES, 1)):
-        name = drawn.choice(list(sources))
-        source = w / name.strip()
-        content = damage(source.read_bytes(), drawn)
-        if "json" in name and drawn.random() < 0.7:
-            content = odd_settings(drawn)
-        folder = tmp_path / "damaged"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        shutil.copy(w / "run" / "best.keras", folder)
-        (folder / source.name).write_bytes(content)
-        places = {"FILE": folder / source.name, "BEST": folder / "best.keras"}
-        arguments = [str(places.get(part, part)) for part in sources[name]]
-        wrong, _ = complaint(arguments, must_fail=False)
+    drawn, found, ended = random.Random(SEED), [], collections.Counter()
+    whole = cli.main(["fit", *FIT.split(), str(searched / "run")])
+    accuracy = capsys.readouterr().out.split("%")[0]
+    assert whole == 0 and "test accuracy" in accuracy
+    for number in range(LINES):
+        name = drawn.choice(list(DAMAGED))
+        paths = put_damaged(searched, tmp_path / "damaged", name, drawn)
+        arguments = DAMAGED[name].format(**paths).split()
+        wrong, code, out = complaint(arguments, must_fail=False)
+        ended[arguments[0], code] += 1
+        if arguments[0] == "fit" and code == 0 and accuracy.splitlines()[-1] not in out:
+            wrong = wrong or f"another result: {out}"
         if wrong:
             found.append(f"{number}: {name}: {wrong}")
-            shutil.copy(folder / source.name, tmp_path / f"{number}-{source.name}")
+            with capsys.disabled():
+                print(f"\n{found[-1]}".encode(errors="backslashreplace").decode())
         if number % 20 == 0:
             keras.backend.clear_session()
     with capsys.disabled():
-        print(f"\nFUZZ_SEED={SEED}: {LINES} damaged files, {len(found)} faults")
+        print(f"\nFUZZ_SEED={SEED}: {LINES} damaged files, {len(found)} faults, {dict(ended)}")
     assert not found, "\n".join([f"FUZZ_SEED={SEED}", *found])
 
 
