@@ -1,5 +1,6 @@
 """What decides a search, kept in its files so that no other search goes on there."""
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -24,7 +25,7 @@ def search_settings(tuner, pairs, epochs, batch_size):
         "kind": network.kind,
         "depth": network.depth,
         "units": network.units,
-        "input_shape": list(network.input_shape),
+        "input_shape": list(map(int, network.input_shape)),
         "classes": network.classes,
         "objective": f"{objective.direction} {objective.name}",
         "seed": tuner.seed,
@@ -71,16 +72,20 @@ def check_recorded(folder, settings):
 
 
 def read_json(path):
-    """Return what a file of a search holds, a dictionary; an empty one if it is not there.
-
-    Raises:
-        ValueError: If it is damaged.
-    """
+    """Return what a file of a search holds, a dictionary; an empty one if it is not there."""
     if not path.exists():
         return {}
-    try:
+    with readable(path.parent):
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (TypeError, ValueError) as error:
+
+
+@contextlib.contextmanager
+def readable(folder):
+    """Turn what damaged files of a search raise into a `ValueError`: `with readable(folder):`."""
+    try:
+        yield
+    except Exception as error:  # of many kinds
         raise ValueError(
-            f"{path} cannot be read. Bring it back, or delete the folder to search anew."
+            f"The search in {folder} cannot be read: one of its JSON files is missing or damaged. "
+            "Bring it back, or delete the folder to search anew."
         ) from error

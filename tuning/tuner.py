@@ -17,7 +17,7 @@ from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle
 from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.settings import check_recorded, search_settings
+from highway_keras.tuning.settings import check_recorded, readable, search_settings
 from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
 
@@ -124,14 +124,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.population = self.population or state["population"]
 
     def reload(self):
-        try:
+        with readable(self.project_dir):
             super().reload()
-        except Exception as error:  # damaged files raise errors of many kinds
-            raise ValueError(
-                f"The search in {self.project_dir} cannot be read "
-                f"({type(error).__name__}: {error}). Bring back what is missing or damaged, or "
-                "delete the folder to search anew."
-            ) from error
 
     def save(self):
         if not self.is_worker:
@@ -155,8 +149,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             BusyError: If another process is searching there.
             RuntimeError: In a worker, if there is no chief.
         """
-        checks.positive_integer("epochs", epochs)
-        checks.positive_integer("batch_size", batch_size)
+        epochs = checks.positive_integer("epochs", epochs)
+        batch_size = checks.positive_integer("batch_size", batch_size)
         pairs = check_data(self.hypermodel, x, y, validation_data)
         check_objective(self.objective, [f"{p}{m}" for p in pairs for m in METRICS])
         settings = search_settings(self, pairs, epochs, batch_size)
@@ -178,11 +172,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         check_recorded(self.project_dir, settings)
         folder = pathlib.Path(self.project_dir)
         if (folder / "oracle.json").exists():
-            self.oracle.reload()
+            with readable(folder):
+                self.oracle.reload()
         elif any(folder.glob("trial_*/trial.json")):
             raise ValueError(
-                f"{folder} holds trials of a search without its oracle.json. Bring that file back, "
-                "or delete the folder to search anew."
+                f"The search in {folder} has lost its oracle.json. Bring that file back, or delete "
+                "the folder to search anew."
             )
         self.oracle.settings = settings
 

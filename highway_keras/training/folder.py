@@ -101,11 +101,10 @@ class RunFolder:
         try:
             content = json.loads(self.settings.read_text(encoding="utf-8"))
             _check_settings(content)
-        except (TypeError, ValueError) as error:
+        except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(
                 f"The run's settings {self.settings} cannot be read. Delete that file to resume "
-                "with the settings that you pass, if the saved state was made with them, or the "
-                "folder to start anew."
+                "with the settings that the saved state was made with, or the folder to start anew."
             ) from error
         return content
 
@@ -129,18 +128,22 @@ class RunFolder:
 
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats."""
-        try:
-            rows = [
-                # Keras writes NA where no images are held out.
-                {key: float(value) for key, value in row.items() if value != "NA"}
-                for row in self.read_rows()
-            ]
-            _check_epochs(rows)
-        except (TypeError, ValueError) as error:
-            raise self._unreadable_history() from error
+        rows = self._numbers(self.read_rows())
         if self.has_ended and len(rows) != self.read_json().get("recipe", {}).get("epochs"):
             raise self._unreadable_history()
         return rows
+
+    def _numbers(self, rows):
+        try:
+            # Keras writes NA where no images are held out.
+            numbers = [{k: float(v) for k, v in row.items() if v != "NA"} for row in rows]
+        except (TypeError, ValueError) as error:
+            raise self._unreadable_history() from error
+        epochs = [row.get("epoch") for row in numbers]
+        whole = all({"loss", "accuracy"} <= row.keys() for row in numbers)
+        if epochs != list(range(len(rows))) or not whole:
+            raise self._unreadable_history()
+        return numbers
 
     def read_rows(self):
         """Return the rows of `history.csv` as dictionaries of text."""
@@ -159,12 +162,12 @@ class RunFolder:
         """
         belongings = read_belongings(self.state) if epochs else {}
         rows = belongings.get("history") or self.read_rows()[:epochs]
+        if len(self._numbers(rows)) != epochs:
+            raise self._unreadable_history()
         if rows:
             write_rows(self.history, rows)
         else:
             self.history.unlink(missing_ok=True)
-        if len(self.read_history()) != epochs:
-            raise self._unreadable_history()
 
     def _unreadable_history(self):
         return ValueError(
@@ -201,11 +204,3 @@ def _check_settings(settings):
     results = settings.get("results")
     if results is not None and not all(checks.is_number(results.get(key)) for key in MEASURED):
         raise ValueError(f"results must hold {', '.join(MEASURED)}")
-
-
-def _check_epochs(rows):
-    """Raise a `ValueError` unless there is a row an epoch, in order, with what every epoch has."""
-    if [row.get("epoch") for row in rows] != list(range(len(rows))):
-        raise ValueError("epochs are missing or out of order")
-    if any(row.keys() != rows[0].keys() or not {"loss", "accuracy"} <= row.keys() for row in rows):
-        raise ValueError("columns are missing")

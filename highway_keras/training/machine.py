@@ -46,7 +46,7 @@ def sessions(folder):
     """Return the sessions of a `RunFolder`, none if they were not recorded or cannot be read."""
     try:
         found = json.loads((folder.path / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, RecursionError, ValueError):
         return []
     whole = isinstance(found, list) and all(_is_session(session) for session in found)
     return found if whole else []
