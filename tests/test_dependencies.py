@@ -25,7 +25,11 @@ def declared():
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     always = parser["options"]["install_requires"]
-    extras = [text for name, text in parser["options.extras_require"].items() if name not in ("docs", "test")]
+    extras = [
+        text
+        for name, text in parser["options.extras_require"].items()
+        if name not in ("docs", "test")
+    ]
     split = (text.strip().splitlines() for text in (always, "\n".join(extras)))
     return [{distribution(line) for line in lines if line} for lines in split]
 

@@ -82,9 +82,9 @@ def public_names(room):
 def command_page():
     """Return what `--help` prints, for each command."""
     overview = _help()
+    names = re.findall(r"^ {4}(\w+) ", overview, re.MULTILINE)
     parts = ["# The command", f"```text\n{overview}```"]
-    for name in re.findall(r"^ {4}(\w+) ", overview, re.MULTILINE):
-        parts.append(f"## `highway-keras {name}`\n\n```text\n{_help(name)}```")
+    parts += [f"## `highway-keras {name}`\n\n```text\n{_help(name)}```" for name in names]
     return "\n\n".join(parts) + "\n"
 
 

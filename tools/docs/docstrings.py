@@ -8,7 +8,10 @@ import re
 
 import griffe
 
-EXAMPLE = re.compile(r"^Example:\n\n(?P<doctests>(?:>>> (?:.+\n)*.*(?:\n\n(?=>>> ))?)+)", re.MULTILINE)
+# A doctest ends with an empty line, and another may follow.
+EXAMPLE = re.compile(
+    r"^Example:\n\n(?P<doctests>(?:>>> (?:.+\n)*.*(?:\n\n(?=>>> ))?)+)", re.MULTILINE
+)
 NAMES = re.compile(r"^(?P<first> {4}[\w, *]+,)\n {8}(?P<second>[\w, *]+:)", re.MULTILINE)
 
 
@@ -21,7 +24,7 @@ class Docstrings(griffe.Extension):
 
 
 def in_google_style(text):
-    """Return a docstring with doctests indented below `Examples:`, and joined lists of arguments."""
+    """Return a docstring with doctests indented below `Examples:` and lists of names joined."""
     text = NAMES.sub(r"\g<first> \g<second>", text)
     return EXAMPLE.sub(lambda found: f"Examples:\n{_indented(found['doctests'])}", text)
 

@@ -5,17 +5,17 @@ root to `docs/`. In the site all of them lie in one folder.
 """
 
 import pathlib
+import re
 import sys
 import tempfile
 
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # mkdocs is a script, which does not look into the working directory
-
+# mkdocs is a script, and does not look into the working directory.
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 from tools.docs import api, live, zoo
-from tools.render import MARK
+from tools.render import MARK, ROOT
 
 FROM_ROOT = (
     "CHANGELOG.md",
@@ -53,4 +53,10 @@ def on_page_markdown(markdown, page, **_):
     markdown = MARK.sub(lambda mark: mark["text"], markdown)
     if "/" in page.file.src_uri:
         return markdown
-    return markdown.replace("](../", "](").replace("](docs/", "](")
+    markdown = markdown.replace("](../", "](").replace("](docs/", "](")
+    return re.sub(r"\]\((results/[\w-]+\.csv)\)", _measurement, markdown)
+
+
+def _measurement(link):
+    """Return a link to a file of results; to the list of them if it is not measured yet."""
+    return link[0] if (ROOT / link[1]).is_file() else "](results/README.md)"

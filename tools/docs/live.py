@@ -3,8 +3,8 @@
 import pathlib
 import tempfile
 
-import keras
 import numpy as np
+from PIL import Image
 
 NETWORKS = ("mnist-highway-16", "thin-highway-50")
 BOX = 20  # MNIST's digits lie in a box of 20 pixels, centred in 28
@@ -34,9 +34,8 @@ def examples():
     from highway_keras import data
 
     digits = data.load("digits")
-    large = keras.ops.image.resize(
-        digits.x_test.astype("float32"), (BOX, BOX), interpolation="bicubic"
-    )
+    images = [Image.fromarray(image[..., 0]) for image in digits.x_test]
+    large = np.stack([image.resize((BOX, BOX), Image.Resampling.BICUBIC) for image in images])
     edge = (28 - BOX) // 2
-    framed = np.pad(keras.ops.convert_to_numpy(large), [(0, 0), (edge, edge), (edge, edge), (0, 0)])
-    return np.clip(np.round(framed), 0, 255).astype("uint8"), digits.y_test
+    framed = np.pad(large, [(0, 0), (edge, edge), (edge, edge)])
+    return framed[..., None], digits.y_test

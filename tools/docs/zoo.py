@@ -7,10 +7,11 @@ from tools.numbers import NUMBERS
 
 INTRODUCTION = """# Networks
 
-Every network of the paper, by the name that `highway-keras fit` and `models.create` take. Layers are
-counted as the paper counts them. Multiplications are those by a weight in the forward pass of one
-image. Accuracies are of the test images, in percent; several runs read "best (mean ± standard
-deviation)", and blank is not measured yet. [Tables 1 to 3](../tables.md) say how ours were trained.
+Every network of the paper, by the name that `highway-keras fit` and `models.create` take. Layers
+are counted as the paper counts them. Multiplications are those by a weight in the forward pass of
+one image. Accuracies are of the test images, in percent; several runs read "best (mean ± standard
+deviation)", and blank is not measured yet. [Tables 1 to 3](../tables.md) says how ours were
+trained.
 """
 
 
@@ -28,7 +29,8 @@ def navigation():
 def index():
     """Return the table of the zoo, each name a link to its card."""
     names = "|".join(map(re.escape, models.list_models()))
-    return f"{INTRODUCTION}\n{re.sub(rf'`({names})`', r'[`\1`](\1.md)', NUMBERS['zoo']())}\n"
+    table = re.sub(rf"`({names})`", r"[`\1`](\1.md)", NUMBERS["zoo"]())
+    return f"{INTRODUCTION}{table}"
 
 
 def card(name):
@@ -46,7 +48,7 @@ def _facts(card):
         "Layers": card.layers,
         "Parameters": f"{card.parameters:,}",
         "Multiplications": f"{card.multiplications:,} an image",
-        "Images": f"{' × '.join(map(str, card.input_shape))}, {card.classes} classes",
+        "Images": f"{' x '.join(map(str, card.input_shape))}, {card.classes} classes",
         "Trained on": f"`{card.dataset}`, by the recipe `{card.recipe}` unless told otherwise",
         "In the paper": card.table or "not there: a twin to compare with",
         "The paper's accuracy": f"{card.paper} %" if card.paper else "",
