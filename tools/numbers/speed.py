@@ -127,6 +127,7 @@ NUMBERS = {
     "search.50": search(50, "ratio_seconds"),
     "search.10.long": search(10, "projected_ratio", ".1f"),
     "search.50.long": search(50, "projected_ratio", ".1f"),
+    "jobs.16": number("speed-jobs", "jobs_2_over_1", ".2f", model="mnist-highway-16"),
     "steps": steps,
     "epochs": epochs,
     "serving.16": serving("mnist-highway-16"),
