@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import pathlib
+from collections.abc import Sized
 
 MOST_SHOWN = 200  # characters of a value that a message repeats
 
@@ -75,6 +76,18 @@ def seed(value, name="seed"):
     return int(value)
 
 
+def seeds(first, runs):
+    """Return the seeds of `runs` runs, from the seed `first` on."""
+    seed(first)
+    last = first + positive_integer("runs", runs) - 1
+    if last >= 2**31:
+        raise ValueError(
+            "The seeds of all `runs` must be below 2**31, one after the other from `seed` on. "
+            f"Received: seed={first}, runs={runs}."
+        )
+    return range(first, last + 1)
+
+
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary would ask for its hash
@@ -104,6 +117,14 @@ def path(name, value):
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"`{name}` must be a path. Received: {name}={shown(value)}.")
     return pathlib.Path(os.path.expanduser(value))
+
+
+def class_names(name, value, count):
+    """Raise unless `value` names each of `count` classes."""
+    is_list = isinstance(value, Sized) and not isinstance(value, str)
+    if not is_list or len(value) != count:
+        received = f"{len(value)} names" if is_list else f"{name}={shown(value)}"
+        raise ValueError(f"`{name}` must name the {count} classes. Received: {received}.")
 
 
 def existing_file(name, value):

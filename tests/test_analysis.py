@@ -475,6 +475,11 @@ Y = np.zeros(SAMPLES, int)
         (ValueError, "`y` must be class numbers from 0 to 2", lambda: lesions_of(stack(), Y + 3)),
         (
             ValueError,
+            "`y` must hold one class for each sample",
+            lambda: analysis.mean_gates(dense_chain(), np.ones((2, 8)), np.zeros((2, 2), int)),
+        ),
+        (
+            ValueError,
             "`model` must return one prediction",
             lambda: lesions_of(as_model((4, 6), [Highway()]), Y),
         ),

@@ -9,9 +9,9 @@ import sys
 ROOT = pathlib.Path(__file__).parents[1]
 SHIPPED = ("highway_keras", "models", "results", "tuning")
 # The name of a distribution where it is not that of the module.
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}
+DISTRIBUTIONS = {"PIL": "pillow", "grpc": "grpcio", "sklearn": "scikit-learn"}
 # Imported by a library that does not declare them; setup.cfg says which beside each.
-FOR_OTHERS = {"six", "scipy"}
+FOR_OTHERS = {"six", "scipy", "tf2onnx"}
 
 
 def distribution(requirement):

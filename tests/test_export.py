@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -21,10 +22,14 @@ needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced
 JAX_ERROR = "the backend 'jax'.*KERAS_BACKEND=tensorflow"
 
 
-def installed(format):
-    absent = [p for p in FORMATS[format].packages if importlib.util.find_spec(p) is None]
+def absent(format):
+    return [package for package in format.packages if importlib.util.find_spec(package) is None]
+
+
+def installed(name):
+    packages = absent(FORMATS[name])
     return pytest.param(
-        format, marks=pytest.mark.skipif(bool(absent), reason=f"not installed: {absent}")
+        name, marks=pytest.mark.skipif(bool(packages), reason=f"not installed: {packages}")
     )
 
 
@@ -93,7 +98,7 @@ def test_saved_model_signatures(run, saved_model, digits):
 
 
 @needs_tensorflow
-def test_saved_model_assets_and_graph(saved_model):
+def test_saved_model_assets_and_graph(run, saved_model):
     import tensorflow as tf
 
     path, _ = saved_model
@@ -107,7 +112,11 @@ def test_saved_model_assets_and_graph(saved_model):
     graph = loaded.signatures["serving_default"].graph.as_graph_def()
     functions = [node for f in graph.library.function for node in f.node_def]
     assert not {node.op for node in [*graph.node, *functions]} & {"While", "StatelessWhile"}
-    assert b"_XlaMustCompile" not in (path / "saved_model.pb").read_bytes()
+    file = (path / "saved_model.pb").read_bytes()
+    assert b"_XlaMustCompile" not in file
+    # The weights are constants, once for both signatures.
+    kernel = keras.models.load_model(run / "best.keras").layers[-1].kernel
+    assert file.count(keras.ops.convert_to_numpy(kernel).tobytes()) == 1
 
 
 @needs_tensorflow
@@ -334,12 +343,12 @@ def test_a_wrong_export_is_an_error():
     results |= {"class_name": np.asarray(names)[labels]}
 
     def check(expected=expected, names=names, **changed):
-        return verification.compare("out", None, results | changed, labels, expected, names)
+        return verification.compare(None, results | changed, labels, expected, names)
 
     assert check() == (0, 1)
     shifted = expected.copy()
     shifted[3, 4] += 0.5
-    text = r"^out was written, but its probabilities differ from Keras's by up to 0\.5 \(image 3, "
+    text = r"^its probabilities differ from Keras's by up to 0\.5 \(image 3, "
     with pytest.raises(ExportMismatch, match=text + r"class 4: 0\.55\d+ instead of 0\.05\d+\); at"):
         check(probabilities=shifted)
     with pytest.raises(ExportMismatch, match="probabilities of PNG files differ"):
@@ -358,16 +367,162 @@ def test_a_wrong_export_is_an_error():
 
 
 @needs_tensorflow
-def test_a_broken_export_is_an_error_and_stays(digits, tmp_path):
+def test_an_export_that_does_not_run_is_an_error(digits, tmp_path):
     (tmp_path / "saved_model.pb").write_text("not a graph")
-    with pytest.raises(ExportMismatch, match=r"was written but does not run: .*[Pp]ars"):
+    with pytest.raises(ExportMismatch, match=r"^the export does not run: .*[Pp]ars"):
         verification.verify(
             tmp_path, "saved_model", None, digits.x_test[:2], digits.y_test[:2], None, ["a"]
         )
-    assert (tmp_path / "saved_model.pb").exists()
 
 
 def test_lost_accuracy_is_an_error():
-    verification._check_accuracy("out", 0.98, 0.989)
+    verification._check_accuracy(0.98, 0.989)
     with pytest.raises(ExportMismatch, match=r"accuracy is 97\.00 % where Keras has 98\.90 %"):
-        verification._check_accuracy("out", 0.97, 0.989)
+        verification._check_accuracy(0.97, 0.989)
+
+
+# Written whole or not at all
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", [installed(f) for f in FORMATS])
+def test_an_export_has_no_name_before_it_is_verified(format, run, tmp_path, monkeypatch):
+    path = tmp_path / f"digits{FORMATS[format].suffix}"
+
+    def verify(aside, *arguments):
+        assert aside.name == path.name and aside.exists()
+        assert [entry.name[:8] for entry in tmp_path.iterdir()] == [f".{path.name}-"[:8]]
+        raise ExportMismatch("its class_id is 'a'.")
+
+    monkeypatch.setattr(exporting, "verify", verify)
+    with pytest.raises(ExportMismatch, match=f"^{path} was not written: its class_id is 'a'.$"):
+        export.export(run / "best.keras", path, format)
+    assert not list(tmp_path.iterdir())
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+INTERRUPTED = """
+import os, pathlib, resource, signal, sys
+from highway_keras.export import FORMATS, export, exporting
+file, folder, how, *formats = sys.argv[1:]
+
+def end(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if how == "killed":
+    exporting.verify = end
+else:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, -1))  # the disk is full
+for format in formats:
+    path = pathlib.Path(folder, f"digits{FORMATS[format].suffix}")
+    try:
+        export(file, path, format, overwrite=True)
+    except RuntimeError as error:
+        print(error, flush=True)
+"""
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("how", ["killed", "full"])
+def test_what_was_exported_before_stays_whole(how, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
+    formats = [name for name, format in FORMATS.items() if how == "full" and not absent(format)]
+    formats = formats or ["saved_model"]
+    for format in formats:
+        path = tmp_path / f"digits{FORMATS[format].suffix}"
+        export.export(run / "best.keras", path, format, overwrite=True)
+    before = contents(tmp_path)
+    script = [sys.executable, "-c", INTERRUPTED, run / "best.keras", tmp_path, how, *formats]
+    done = subprocess.run(script, capture_output=True, text=True)
+    after = contents(tmp_path)
+    assert {path: after.pop(path) for path in before} == before
+    if how == "killed":
+        assert done.returncode == -signal.SIGKILL
+        (left,) = {path.relative_to(tmp_path).parts[0] for path in after}
+        assert left.startswith(".digits-")
+    else:
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert len(lines) == len(formats) and all("was not written: " in line for line in lines)
+        assert not after
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", ["saved_model", "keras"])
+def test_an_earlier_export_is_replaced_on_request_only(format, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
+    path = tmp_path / f"digits{FORMATS[format].suffix}"
+    export.export(run / "best.keras", path, format)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"`path` must not exist yet. .*overwrite=True"):
+        export.export(run / "best.keras", path, format)
+    assert contents(tmp_path) == before
+    names = list("abcdefghij")
+    export.export(run / "best.keras", path, format, class_names=names, overwrite=True)
+    after = contents(tmp_path)
+    assert after.keys() == before.keys() and after != before
+    (card,) = tmp_path.rglob("*.json")
+    assert json.loads(card.read_text("utf-8"))["class_names"] == names
+
+
+@needs_tensorflow
+def test_a_folder_that_cannot_be_replaced_stays(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
+    path = tmp_path / "digits"
+    export.export(run / "best.keras", path)
+    before, rename = contents(tmp_path), os.rename
+
+    def failing(source, target):
+        if source.name == target.name:
+            raise OSError("no")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(OSError, match="no"):
+        export.export(run / "best.keras", path, overwrite=True)
+    assert contents(tmp_path) == before
+
+
+def test_files_of_others_are_not_replaced(run, tmp_path):
+    """A card beside `run.keras` would be the `run.json` of the training."""
+    (tmp_path / "run.json").write_text("settings")
+    with pytest.raises(ValueError, match=r"must not exist yet.*, and run\.json beside it exists"):
+        export.export(run / "best.keras", tmp_path / "run.keras", "keras")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(ValueError, match=r"overwrite=True replaces a file only.*folder\.json"):
+        export.export(run / "best.keras", tmp_path / "folder.keras", "keras", overwrite=True)
+
+
+@needs_tensorflow
+def test_only_a_saved_model_is_a_folder_to_replace(run, tmp_path):
+    with pytest.raises(ValueError, match=r"overwrite=True replaces the folder of a SavedModel on"):
+        export.export(run / "best.keras", tmp_path, overwrite=True)
+
+
+# Without data
+
+
+@needs_tensorflow
+def test_a_network_of_others_is_exported_without_data(digits, tmp_path, capsys):
+    shallow(digits).save(tmp_path / "foreign.keras")
+    out, names = tmp_path / "out", [f"the {n}" for n in range(10)]
+    command = ["export", str(tmp_path / "foreign.keras"), "--no-verify", "--out", str(out)]
+    assert cli.main([*command, "--class-names", *names]) == 0
+    assert capsys.readouterr().out.startswith(f"saved {out}  (")
+    assert (out / "assets" / "class_names.txt").read_text("utf-8").splitlines() == names
+    assert cli.main([*command, "--overwrite"]) == 0
+    assert (out / "assets" / "class_names.txt").read_text("utf-8").split() == list("0123456789")
+    capsys.readouterr()
+    assert cli.main([*command, "--overwrite", "--class-names", "a"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("--class-names must name the 10 classes. Received: 1 names.")
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("format", [installed("litert")])
+def test_a_calibration_needs_images(format, digits, tmp_path):
+    with pytest.raises(ValueError, match=r"`dataset` must name .* calibrate it"):
+        export.export(shallow(digits), tmp_path / "a.tflite", format, "int8", verify=False)

@@ -43,14 +43,6 @@ def as_labels(y, count):
     return labels
 
 
-def check_names(argument, names, classes):
-    """Raise unless `names`, if they are given, name each of the classes."""
-    if names is not None and len(names) != classes:
-        raise ValueError(
-            f"`{argument}` must name the {classes} classes. Received: {len(names)} names."
-        )
-
-
 def run(model, arrays, batch_size, verbose, parts=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 

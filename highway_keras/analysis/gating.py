@@ -145,11 +145,7 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
     count = len(arrays[0])
-    labels = np.zeros(count, int) if y is None else as_labels(y, count)
-    if labels.ndim != 1:
-        raise ValueError(
-            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
-        )
+    labels = np.zeros(count, int) if y is None else _one_each(as_labels(y, count))
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     batches = run(observer(graph, "gates"), arrays, batch_size, verbose)
     sums = _sums_by_class(batches, numbers, len(classes))
@@ -159,6 +155,14 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     means = [s / sizes[:, None] - s.sum(0) / count for s in sums]
     by_class = by_layer(means, graph.blocks, **{"class": tuple(classes.tolist())})
     return MeanGates(overall, by_class, count)
+
+
+def _one_each(labels):
+    if labels.ndim != 1:
+        raise ValueError(
+            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
+        )
+    return labels
 
 
 def _sums_by_class(batches, numbers, classes):

@@ -51,15 +51,14 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.
         batch_size: Samples at once. Default: what the memory of the copies suggests.
-        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
+        verbose: As for `mean_gates`.
 
     Returns:
         A `Lesions`.
 
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
-        ValueError: If `model` has no gated layers or does not return probabilities, or `x` or `y`
-            do not fit it.
+        ValueError: If `model` has no gates or returns no probabilities, or `x` or `y` do not fit.
 
     Example:
 

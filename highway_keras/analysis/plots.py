@@ -20,7 +20,7 @@ TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
 
 
 def plot_gates(biases, mean, gates, outputs, sample=None):
-    """Figure 2: biases, mean gates, and gates and block outputs of one sample, layers downwards.
+    """Draw Figure 2: biases, mean gates, and gates and block outputs of one sample.
 
     Args:
         biases: What `transform_biases` returned.
@@ -54,7 +54,7 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
 
 
 def plot_routing(by_class, classes=None, names=None):
-    """Figure 3: for each class, its mean gates minus those of all samples.
+    """Draw Figure 3: for each class, its mean gates minus those of all samples.
 
     Args:
         by_class: The `by_class` of what `mean_gates` returned with labels.
@@ -96,7 +96,7 @@ def plot_routing(by_class, classes=None, names=None):
 
 
 def plot_lesions(lesions, needed=None):
-    """Figure 4: the error with the gates of one layer closed, for each layer.
+    """Draw Figure 4: the error with the gates of one layer closed, for each layer.
 
     The dashed line is the intact network, the dotted one the threshold above which a layer counts.
 
@@ -108,26 +108,18 @@ def plot_lesions(lesions, needed=None):
         A `matplotlib.figure.Figure`.
     """
     needed = needed or needed_layers(lesions)
-    numbers = np.arange(1, len(lesions.layers) + 1)
-    matters = np.isin(lesions.layers, needed.layers)
     floor = 50 / lesions.samples  # half a sample: on a logarithmic axis, 0 needs a place
     error = np.maximum(100 * lesions.error, floor)
     intact = 100 * lesions.intact_error
-    limit = intact + 100 * needed.threshold
     figure = Figure(figsize=(8, 4), layout="constrained")
     axis = figure.subplots()
-    axis.plot(numbers, error, color=LINE, linewidth=1, zorder=1)
-    for chosen, fill, label in ((matters, LINE, "matters"), (~matters, "white", "idle")):
-        label = f"{label} ({chosen.sum()})"
-        style = {"s": 22, "facecolor": fill, "edgecolor": LINE, "linewidth": 1, "zorder": 2}
-        axis.scatter(numbers[chosen], error[chosen], label=label, **style)
+    _show_errors(axis, error, np.isin(lesions.layers, needed.layers))
     axis.axhline(max(intact, floor), color=ACCENT, linestyle="--", label=f"intact ({intact:.2f} %)")
     label = f"threshold (+{100 * needed.threshold:g} points)"
+    limit = intact + 100 * needed.threshold
     axis.axhline(limit, color=MUTED, linestyle=":", linewidth=1, label=label)
     _scale_errors(axis, error, lesions.samples)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
     axis.set_xlabel("Layer whose gates are closed", fontsize=LABEL)
-    axis.tick_params(which="both", labelsize=TICK)
     axis.set_title(f"{len(needed.layers)} of {needed.of} gated layers matter", fontsize=TITLE)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", which="both", color="#eeeeee", linewidth=0.8)
@@ -136,8 +128,20 @@ def plot_lesions(lesions, needed=None):
     return figure
 
 
+def _show_errors(axis, error, matters):
+    """Draw a curve over the layers, with filled points for those that matter."""
+    numbers = np.arange(1, len(error) + 1)
+    axis.plot(numbers, error, color=LINE, linewidth=1, zorder=1)
+    for chosen, fill, label in ((matters, LINE, "matters"), (~matters, "white", "idle")):
+        label = f"{label} ({chosen.sum()})"
+        style = {"s": 22, "facecolor": fill, "edgecolor": LINE, "linewidth": 1, "zorder": 2}
+        axis.scatter(numbers[chosen], error[chosen], label=label, **style)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
+    axis.tick_params(which="both", labelsize=TICK)
+
+
 def _scale_errors(axis, error, samples):
-    """A logarithmic axis, as in the paper, unless errors so close together leave it no ticks."""
+    """Make the axis logarithmic, as in the paper, unless that leaves it without ticks."""
     label = f"Error on {samples:,} samples (%)"
     if error.max() > 4 * error.min():
         label = f"{label[:-1]}, logarithmic)"
@@ -152,7 +156,7 @@ def _is_image(sample):
 
 
 def _show_sample(figure, sample):
-    """The image that goes with maps of one sample."""
+    """Draw the image that goes with maps of one sample."""
     axis = figure.subplots()
     low, high = np.min(sample), np.max(sample)
     shown = (np.asarray(sample, "float32") - low) / ((high - low) or 1)
@@ -180,14 +184,14 @@ def _show_layers(axis, values, colours, limits):
 
 
 def _colorbar(figure, image, axes, **options):
-    """A colour bar with an arrow at either end that numbers lie beyond."""
+    """Draw a colour bar, with an arrow at an end that numbers lie beyond."""
     low, high = image.get_clim()
     below, above = np.nanmin(image.get_array()) < low, np.nanmax(image.get_array()) > high
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}
     extend = extend.get((bool(below), bool(above)), "neither")
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
     bar.ax.tick_params(labelsize=TICK)
-    bar.ax.locator_params(nbins=5)
+    bar.ax.locator_params(nbins=4)
 
 
 # Colour limits that a few extreme numbers do not stretch.

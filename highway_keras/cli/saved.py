@@ -34,6 +34,13 @@ def add_commands(commands):
     )
     command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)")
     command.add_argument("--out", required=True, help="folder of a SavedModel, else a file")
+    command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+    command.add_argument(
+        "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
+    )
+    command.add_argument(
+        "--no-verify", dest="verify", action="store_false", help="write it without test images"
+    )
     add_dataset(command, "that of its training")
 
 
@@ -131,9 +138,13 @@ def _export(options):
             quantize=options.quantize,
             dataset=options.dataset,
             data_dir=options.data_dir,
+            class_names=options.class_names,
+            verify=options.verify,
+            overwrite=options.overwrite,
         )
-    print(
-        f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
-        f"largest difference {done.difference:.1e}, {done.images} images)"
-    )
+    if options.verify:
+        print(
+            f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
+            f"largest difference {done.difference:.1e}, {done.images} images)"
+        )
     print(f"saved {done.path}  ({done.size:,} bytes)")

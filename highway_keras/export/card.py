@@ -1,17 +1,16 @@
 """What an export says of itself: class names, inputs and outputs, and where it comes from."""
 
-import json
-
 import keras
 
 import highway_keras
+from highway_keras import files
 from highway_keras.text import printable
 
 
 def model_card(saved, class_names, format, quantize):
-    """The model card of a `SavedNetwork`, a dictionary.
+    """Return the model card of a `SavedNetwork`, a dictionary.
 
-    The run's settings and results, as `run.json` has them, under `training`.
+    Under `training` it has the run's settings and results as `run.json` has them.
     """
     model = saved.model
     return {
@@ -32,14 +31,12 @@ def model_card(saved, class_names, format, quantize):
 
 
 def write_card(card, card_path, names_path):
-    """Writes the card as JSON, and the class names as text, one a line; returns both paths."""
-    text = json.dumps(card, indent=2, ensure_ascii=False)
-    card_path.write_text(text + "\n", encoding="utf-8")
+    """Write the card as JSON, and the class names as text, one on each line."""
+    files.write_json(card_path, card)
     names = "".join(f"{printable(name)}\n" for name in card["class_names"])
-    names_path.write_text(names, encoding="utf-8")
-    return card_path, names_path
+    files.write_text(names_path, names)
 
 
 def write_card_beside(path, card):
-    """Writes both beside a file, under its name."""
+    """Write both beside a file, under its name."""
     write_card(card, path.with_suffix(".json"), path.with_suffix(".txt"))

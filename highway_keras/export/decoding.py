@@ -9,6 +9,12 @@ from highway_keras.data.images import JPEG
 LUMA = (19595, 38470, 7471)
 
 
+def decode_all(pictures, shape):
+    """Return the images, uint8 `(batch, *shape)`, that PNG or JPEG files `(batch,)` hold."""
+    image = tf.TensorSpec(shape, tf.uint8)
+    return tf.map_fn(lambda file: decode(file, shape), pictures, fn_output_signature=image)
+
+
 def decode(picture, shape):
     """Return the image of `shape`, uint8, that the bytes of a PNG or JPEG file hold."""
     height, width, channels = shape

@@ -1,72 +1,90 @@
-"""How each format that TensorFlow traces is written."""
+"""The formats, and what can be asked of each. `writers.py` writes them."""
 
-import contextlib
-import pathlib
-import tempfile
+import dataclasses
+import importlib.util
 
-import tensorflow as tf
+import keras
 
-from highway_keras.export.card import write_card, write_card_beside
-
-ONNX_OPSET = 17
+from highway_keras import checks
 
 
-def write_saved_model(graph, path, card, quantize, calibration):
-    signatures = {"serving_default": graph.images}
-    if graph.encoded:
-        signatures["encoded"] = graph.encoded
-    module = tf.Module()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        files = write_card(card, folder / "model_card.json", folder / "class_names.txt")
-        module.assets = [tf.saved_model.Asset(str(file)) for file in files]
-        tf.saved_model.save(module, str(path), signatures=signatures)
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """What a format asks of the user.
+
+    Attributes:
+        suffix: Of its file; empty for a folder.
+        beside: Suffixes of the files that lie beside it.
+        quantizations: What `quantize` may be, besides `None`.
+        packages: What must be installed.
+        traced: Whether TensorFlow traces it.
+        runs_int8: Whether it can hold a network that Keras has quantized.
+    """
+
+    suffix: str
+    beside: tuple = (".json", ".txt")
+    quantizations: tuple = ()
+    packages: tuple = ()
+    traced: bool = True
+    runs_int8: bool = False
 
 
-def write_onnx(graph, path, card, quantize, calibration):
-    import tf2onnx
-
-    tf2onnx.convert.from_function(
-        graph.numbers, graph.numbers.input_signature, opset=ONNX_OPSET, output_path=str(path)
-    )
-    write_card_beside(path, card)
-
-
-def write_litert(graph, path, card, quantize, calibration):
-    with _numbers(graph) as folder:
-        converter = tf.lite.TFLiteConverter.from_saved_model(
-            folder, signature_keys=["serving_default"]
-        )
-        if quantize:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if quantize == "float16":
-            converter.target_spec.supported_types = [tf.float16]
-        if quantize == "int8":
-            converter.representative_dataset = lambda: ({"images": x[None]} for x in calibration)
-        path.write_bytes(converter.convert())
-    write_card_beside(path, card)
-
-
-def write_openvino(graph, path, card, quantize, calibration):
-    import openvino
-
-    with _numbers(graph) as folder:
-        model = openvino.convert_model(folder)
-        openvino.save_model(model, path, compress_to_fp16=quantize == "float16")
-    write_card_beside(path, card)
-
-
-WRITERS = {
-    "saved_model": write_saved_model,
-    "onnx": write_onnx,
-    "litert": write_litert,
-    "openvino": write_openvino,
+# The name of a format with packages is also the name of the extra that installs them.
+FORMATS = {
+    "saved_model": Format("", beside=(), runs_int8=True),
+    "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
+    "litert": Format(".tflite", quantizations=("float16", "int8"), packages=("ai_edge_litert",)),
+    "openvino": Format(".xml", (".bin", ".json", ".txt"), ("float16",), ("openvino", "scipy")),
+    "keras": Format(".keras", quantizations=("int8",), traced=False, runs_int8=True),
 }
 
 
-@contextlib.contextmanager
-def _numbers(graph):
-    """A SavedModel without strings, which LiteRT and OpenVINO convert."""
-    with tempfile.TemporaryDirectory() as folder:
-        tf.saved_model.save(tf.Module(), folder, signatures=graph.numbers)
-        yield folder
+def check_request(path, format, quantize):
+    """Raise what `export` raises for a request that cannot be met."""
+    wanted = FORMATS[checks.one_of("format", format, FORMATS)]
+    if quantize not in (None, *wanted.quantizations):
+        known = ", ".join(map(repr, (None, *wanted.quantizations)))
+        raise ValueError(
+            f"`quantize` for format={format!r} must be one of {known}. "
+            f"Received: quantize={quantize!r}."
+        )
+    if path.suffix != wanted.suffix and wanted.suffix:
+        raise ValueError(
+            f"`path` must end in {wanted.suffix} for format={format!r}. Received: path={path}."
+        )
+    _check_installation(format, wanted)
+
+
+def _check_installation(name, format):
+    if format.traced and keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            f"`format={name!r}` is traced by TensorFlow. Received: the backend "
+            f"{keras.backend.backend()!r}. Save the model as a .keras file and export that with "
+            "KERAS_BACKEND=tensorflow: such a file loads under any backend."
+        )
+    absent = [package for package in format.packages if importlib.util.find_spec(package) is None]
+    if absent:
+        raise ImportError(
+            f"`format={name!r}` needs {' and '.join(absent)}. Install what it needs: "
+            f'pip install "highway-keras[{name}]"'
+        )
+
+
+def needs_images(format, quantize):
+    """Return whether images must calibrate the quantization."""
+    return format == "litert" and quantize == "int8"
+
+
+def is_int8(model):
+    """Return whether Keras has quantized the model."""
+    return any(weight.dtype == "int8" for weight in model.weights)
+
+
+def check_weights(model, name):
+    """Raise a `ValueError` if the model is quantized and the format cannot compute that."""
+    if not FORMATS[name].runs_int8 and is_int8(model):
+        raise ValueError(
+            f"`format={name!r}` cannot compute what Keras's int8 layers do. Received: a network "
+            "quantized to int8. Export the one that it was made from, with `quantize` where the "
+            "format has it."
+        )

@@ -7,15 +7,15 @@ import keras
 from highway_keras.export.card import write_card_beside
 
 
-def write_keras(file, path, card, quantize):
+def write_keras(file, path, card):
     # Loading drops the optimizer of the whole, cloning those of the models inside.
     model = keras.models.load_model(file, compile=False)
     copy = keras.models.clone_model(model)
     copy.set_weights(model.get_weights())
-    if quantize:
+    if card["quantize"]:
         with warnings.catch_warnings():
             # Keras warns of each layer that it leaves as it is: pooling, dropout, scaling ...
             warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
-            copy.quantize(quantize)
+            copy.quantize(card["quantize"])
     copy.save(path)
     write_card_beside(path, card)

@@ -1,4 +1,4 @@
-"""Runs an exported file with its own runtime: no Keras, nothing of this package.
+"""Run an exported file with its own runtime: no Keras, nothing of this package.
 
 Only a `.keras` file needs both.
 
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def load_saved_model(path):
-    """A function of raw images, and a function of encoded ones or `None`."""
+    """Return a function of raw images, and a function of encoded ones or `None`."""
     import tensorflow as tf
 
     signatures = tf.saved_model.load(str(path)).signatures
@@ -102,7 +102,7 @@ def main(format, path, folder):
 
 
 def _plain(array):
-    """Text instead of Python objects, which would have to be pickled."""
+    """Return text instead of Python objects, which would have to be pickled."""
     return np.char.decode(array.astype("S"), "utf-8") if array.dtype == object else array
 
 

@@ -15,15 +15,16 @@ PICTURES = 100
 
 
 class ExportMismatch(RuntimeError):
-    """An exported file does not compute what the Keras model does. The file is kept."""
+    """An export does not compute what the Keras model does."""
 
 
 def verify(path, format, quantize, images, labels, expected, class_names):
-    """Runs an export in a new process and compares.
+    """Run an export in a new process, and compare it with the Keras model.
 
     Args:
         path: The exported file.
-        format, quantize: As in `export`.
+        format: As in `export`.
+        quantize: The same; `"int8"` also for a network that Keras has quantized.
         images: Raw images, uint8.
         labels: Their classes.
         expected: The Keras model's probabilities for them.
@@ -33,23 +34,23 @@ def verify(path, format, quantize, images, labels, expected, class_names):
         The largest difference of a probability from `expected`, and the accuracy.
 
     Raises:
-        ExportMismatch: If it does not run or runs differently; the message says how.
+        ExportMismatch: If it does not run, or its results differ; the message says how.
     """
-    return compare(path, quantize, _run(path, format, images), labels, expected, class_names)
+    return compare(quantize, _run(path, format, images), labels, expected, class_names)
 
 
-def compare(path, quantize, results, labels, expected, class_names):
-    """Compares the results of `runtimes.main`; see `verify`."""
+def compare(quantize, results, labels, expected, class_names):
+    """Compare the results of `runtimes.main`; see `verify`."""
     found, tolerance = results["probabilities"], TOLERANCE[quantize]
-    difference = _difference(path, "probabilities", found, expected, tolerance)
+    difference = _difference("probabilities", found, expected, tolerance)
     single = results["single_probabilities"]
-    _difference(path, "probabilities of a single image", single, expected[:1], tolerance)
+    _difference("probabilities of a single image", single, expected[:1], tolerance)
     if "encoded_probabilities" in results:
         encoded = results["encoded_probabilities"]
-        _difference(path, "probabilities of PNG files", encoded, expected[:PICTURES], tolerance)
+        _difference("probabilities of PNG files", encoded, expected[:PICTURES], tolerance)
     accuracy = float((results["class_id"] == labels).mean())
-    _check_accuracy(path, accuracy, float((expected.argmax(-1) == labels).mean()))
-    _check_classes(path, results, class_names)
+    _check_accuracy(accuracy, float((expected.argmax(-1) == labels).mean()))
+    _check_classes(results, class_names)
     return difference, accuracy
 
 
@@ -64,7 +65,7 @@ def _run(path, format, images):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip() or "no message").splitlines()[-1]
-            raise ExportMismatch(f"{path} was written but does not run: {reason}")
+            raise ExportMismatch(f"the export does not run: {reason}")
         with np.load(folder / "results.npz") as file:
             return dict(file)
 
@@ -77,33 +78,32 @@ def _write_pictures(folder, images):
         picture.save(folder / f"{index:04}.png")
 
 
-def _difference(path, what, found, expected, tolerance):
+def _difference(what, found, expected, tolerance):
     if found.shape != expected.shape:
         raise ExportMismatch(
-            f"{path} was written, but its {what} have the shape {found.shape} instead of "
-            f"{expected.shape}."
+            f"its {what} have the shape {found.shape} instead of {expected.shape}."
         )
     differences = np.abs(found - expected)
     # A NaN is never within the tolerance.
     worst = np.unravel_index(np.argmax(np.nan_to_num(differences, nan=np.inf)), found.shape)
     if not differences[worst] <= tolerance:
         raise ExportMismatch(
-            f"{path} was written, but its {what} differ from Keras's by up to "
+            f"its {what} differ from Keras's by up to "
             f"{differences[worst]:.2g} (image {worst[0]}, class {worst[1]}: {found[worst]:.6f} "
             f"instead of {expected[worst]:.6f}); at most {tolerance:g} is allowed."
         )
     return float(differences[worst])
 
 
-def _check_accuracy(path, accuracy, before):
+def _check_accuracy(accuracy, before):
     if accuracy < before - ALLOWED_DROP:
         raise ExportMismatch(
-            f"{path} was written, but its accuracy is {100 * accuracy:.2f} % where Keras has "
+            f"its accuracy is {100 * accuracy:.2f} % where Keras has "
             f"{100 * before:.2f} %; quantization may cost {100 * ALLOWED_DROP:g} point."
         )
 
 
-def _check_classes(path, results, class_names):
+def _check_classes(results, class_names):
     best = results["probabilities"].argmax(-1)
     wanted = {"class_id": best, "class_name": np.asarray(class_names)[best]}
     for name in wanted.keys() & results.keys():
@@ -111,6 +111,6 @@ def _check_classes(path, results, class_names):
         if len(wrong):
             first = wrong[0]
             raise ExportMismatch(
-                f"{path} was written, but its {name} of image {first} is "
+                f"its {name} of image {first} is "
                 f"{results[name][first].item()!r} instead of {wanted[name][first].item()!r}."
             )

@@ -76,8 +76,9 @@ def compare_with_authors(
 def _train(card, epochs, seed, folder, options):
     """Train a run to `epochs`, or evaluate one that has come further."""
     if folder.settings.exists():
-        epochs = max(epochs, len(folder.read_history()))
-        _set_epochs(folder, epochs)
+        with folder.locked():
+            epochs = max(epochs, len(folder.read_rows()))
+            _set_epochs(folder, epochs)
     recipe = get_recipe(card.recipe).override(epochs=epochs)
     options = {"recipe": recipe, "seed": seed, "resume": True, "test_curve": True, **options}
     fit(card.name, out=folder.path, **options)
@@ -87,9 +88,7 @@ def _set_epochs(folder, epochs):
     # The authors' rate falls at given epochs, so a longer run begins as a shorter one did.
     settings = folder.read_json()
     if "test_curve" in settings and settings["recipe"]["epochs"] != epochs:
-        settings["recipe"]["epochs"] = epochs
-        settings.pop("results", None)
-        folder.write_json(settings)
+        folder.lengthen(epochs)
 
 
 def _row(seed, authors, ours):

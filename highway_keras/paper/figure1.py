@@ -3,6 +3,7 @@
 import pathlib
 
 from highway_keras.files import write_figure, write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
 from highway_keras.paper.provenance import provenance
 from highway_keras.paper.searches import (
@@ -33,12 +34,16 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
     Raises:
         ValueError: If there is no search with a result.
     """
-    found, out = read_searches(searches), pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
+    read_searches(searches)  # a mistake in it leaves no folder
+    out = pathlib.Path(out)
+    with folder_lock(out, seconds=60):  # another process may be drawing
+        return _draw(read_searches(searches), out, provenance(command))
+
+
+def _draw(found, out, made):
     tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
     tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
     tables["figure1-curves"] = curve_rows(found)
-    made = provenance(command)
     for name, rows in tables.items():
         if rows:
             columns = max(rows, key=len)  # those of a failed trial are fewer

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 
 from highway_keras.files import write_figure, write_json, write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
@@ -134,10 +135,12 @@ def final_rows(out):
 
 def draw_finals(out):
     """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
-    out, rows = pathlib.Path(out), final_rows(out)
-    write_rows(out / "figure1-finals.csv", rows)
-    with optional_picture(out / "figure1-finals.png"):
-        _plot_finals(rows, out / "figure1-finals.png")
+    out = pathlib.Path(out)
+    with folder_lock(out, seconds=60):  # another process may be training another search
+        rows = final_rows(out)
+        write_rows(out / "figure1-finals.csv", rows)
+        with optional_picture(out / "figure1-finals.png"):
+            _plot_finals(rows, out / "figure1-finals.png")
 
 
 def _plot_finals(rows, path):

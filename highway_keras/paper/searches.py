@@ -91,17 +91,29 @@ def _read(folder):
     if not files.settings.exists():
         return None
     settings = files.read_json()
-    states = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
-    trials = [_trial(state) for state in states if state["status"] in ("COMPLETED", "FAILED")]
-    trials.sort(key=lambda trial: trial.score)
-    return Search(settings["kind"], settings["depth"], settings, trials)
+    trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
+    trials = sorted(filter(None, trials), key=lambda trial: trial.score)
+    try:
+        return Search(settings["kind"], settings["depth"], settings, trials)
+    except KeyError as error:
+        raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
 
 
-def _trial(state):
-    curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
-    losses = [statistics.fmean(point["value"]) for point in curve]
-    score = state["score"] if state["status"] == "COMPLETED" else math.inf
-    return Trial(state["trial_id"], state["hyperparameters"]["values"], losses, score)
+def _trial(path):
+    """Return the `Trial` that a file holds, or `None` if it has not ended."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        if state["status"] not in ("COMPLETED", "FAILED"):
+            return None
+        curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
+        losses = [statistics.fmean(point["value"]) for point in curve]
+        score = float(state["score"]) if state["status"] == "COMPLETED" else math.inf
+        return Trial(state["trial_id"], dict(state["hyperparameters"]["values"]), losses, score)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} cannot be read. Bring it back, or delete the folder of its search to search "
+            "anew."
+        ) from error
 
 
 def curve_rows(searches):

@@ -48,9 +48,21 @@ def _epochs(folder):
 
 
 def sessions(folder):
-    """Return the sessions of a `RunFolder`, none if they were not recorded."""
-    path = folder.path / FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    """Return the sessions of a `RunFolder`, none if they were not recorded or cannot be read."""
+    try:
+        found = json.loads((folder.path / FILE).read_text(encoding="utf-8"))
+    except (OSError, RecursionError, ValueError):
+        return []
+    whole = isinstance(found, list) and all(_is_session(session) for session in found)
+    return found if whole else []
+
+
+def _is_session(session):
+    kinds = {"hardware": str, "versions": str, "first_epoch": int, "last_epoch": int}
+    kinds |= {"seconds": int | float}
+    return isinstance(session, dict) and all(
+        isinstance(session.get(key), kind) for key, kind in kinds.items()
+    )
 
 
 def minutes(sessions):

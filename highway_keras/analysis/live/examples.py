@@ -8,7 +8,7 @@ MOST = 20
 
 
 def choose(labels, most=MOST):
-    """Indices of the first image of each class, then of the second of each, and so on."""
+    """Return indices of the first image of each class, then of the second of each, and so on."""
     labels = np.asarray(labels)
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
@@ -58,6 +58,6 @@ def scale(blocks, reach=None):
 
 
 def _round_up(number):
-    """The next of ..., 0.5, 1, 2, 5, 10, ..."""
+    """Return the next of ..., 0.5, 1, 2, 5, 10, ..."""
     power = 10.0 ** np.floor(np.log10(number))
     return float(f"{next(n for n in (1, 2, 5, 10) if n * power >= number) * power:g}")

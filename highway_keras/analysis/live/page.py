@@ -2,7 +2,8 @@
 
 import keras
 
-from highway_keras.analysis.batches import as_arrays, as_labels, check_names
+from highway_keras import checks
+from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.gating import observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import examples
@@ -33,7 +34,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
         title: Says which network it is. Default: the model's name.
 
     Raises:
-        TypeError: If `model` is a subclassed model, or none.
+        TypeError: If `model` is not a functional or Sequential model.
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
             or `x` or `y` does not fit it.
         OSError: If the file cannot be written.
@@ -50,18 +51,26 @@ def live_page(model, x, y, path, class_names=None, title=None):
     (images,) = as_arrays(x, graph.inputs)
     labels = as_labels(y, len(images))
     names = _names(model, labels, class_names)
-    chosen = examples.choose(labels)
-    images, labels = images[chosen], labels[chosen]
     weights = Weights()
     steps = network_steps(graph, weights)
     _check_size(model, weights)
     number_format, numbers = weights.encode()
+    chosen = examples.choose(labels)
     description = {
         "inputShape": shape,
         "classes": names,
         "layers": graph.blocks,
         "steps": steps,
         "format": number_format,
+        **_of_examples(graph, images[chosen], labels[chosen]),
+    }
+    said = texts(graph, shape, names, title or model.name, weights)
+    write_text(path, fill(said, description, numbers))
+
+
+def _of_examples(graph, images, labels):
+    """Return the examples, and what they tell of where to draw and how to colour."""
+    return {
         "guide": examples.drawn_box(images),
         "scales": {
             "gates": examples.scale(_observed(graph, "gates", images), reach=1),
@@ -69,8 +78,6 @@ def live_page(model, x, y, path, class_names=None, title=None):
         },
         "examples": examples.encode(images, labels),
     }
-    said = texts(graph, shape, names, title or model.name, weights)
-    write_text(path, fill(said, description, numbers))
 
 
 def _image_shape(graph):
@@ -90,8 +97,8 @@ def _image_shape(graph):
 
 def _names(model, labels, class_names):
     classes = model.output_shape[-1]
-    check_names("class_names", class_names, classes)
     names = list(map(str, range(classes) if class_names is None else class_names))
+    checks.class_names("class_names", names, classes)
     if labels.min() < 0 or labels.max() >= classes:
         raise ValueError(
             f"`y` must be class numbers from 0 to {classes - 1}. "
@@ -110,7 +117,7 @@ def _check_size(model, weights):
 
 
 def _observed(graph, what, images):
-    """The `"gates"` or `"outputs"` of all blocks, an array each, for a few images."""
+    """Return the `"gates"` or `"outputs"` of all blocks for a few images, one array each."""
     # Called, not predicted: a compiled function for a single batch costs more than it saves.
     inputs = keras.ops.convert_to_tensor(images, graph.inputs[0].dtype)
     blocks = keras.tree.flatten(observer(graph, what, per_position=True)(inputs))

@@ -136,7 +136,7 @@ def _block(layer, pairs, weights):
 
 
 def _transform(layer, prefix, kernel, bias, weights):
-    """One of H, T and C, or a plain layer: `activation(conv(x, kernel) + bias)`."""
+    """Return the step of H, T, C or a plain layer: `activation(conv(x, kernel) + bias)`."""
     shape = (1, 1, *kernel.shape) if len(kernel.shape) == 2 else tuple(kernel.shape)
     padding = getattr(layer, "padding", "valid")
     return {

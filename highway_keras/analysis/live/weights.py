@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Weights:
-    """Arrays, one behind the other, that a page carries along.
+    """Arrays, one after the other, that a page carries along.
 
     They are written in half precision if that loses nothing, as it does for weights that were
     stored so, and in single precision otherwise.
