@@ -2,11 +2,14 @@
 
 import dataclasses
 
+from highway_keras import models
+
 THIN = ("ours", "dense_chain", "dense_chain_xla", "plain", "torch_eager", "torch_compile")
-THIN += ("jax_scan", "products")
+THIN += ("jax_scan", "products", "machine")
 # Unrolled, 1000 layers take minutes to trace, and hours under XLA.
-LOOPS = ("ours", "torch_eager", "jax_scan", "products")
-CONVOLUTIONAL = ("ours", "two_convolutions", "maxout", "torch_eager")
+LOOPS = ("ours", "torch_eager", "jax_scan", "products", "machine")
+CONVOLUTIONAL = ("ours", "ours_bfloat16", "two_convolutions", "maxout", "torch_eager")
+CONVOLUTIONAL += ("machine", "machine_bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,12 +32,26 @@ class Case:
 
     @property
     def name(self):
-        return f"{self.model} {'train' if self.training else 'predict'}"
+        usual = 128 if self.model.startswith("thin") else 100  # as the recipes have it
+        size = "" if self.batch == usual else f" batch {self.batch}"
+        return f"{self.model} {'train' if self.training else 'predict'}{size}"
 
     @property
     def depth(self):
         """Hidden layers of a thin network."""
         return int(self.model.rpartition("-")[2])
+
+    @property
+    def operations(self):
+        """Operations of a step's products, additions included: in training three products for one.
+
+        The two more are the gradients of the weights and of a layer's input.
+        """
+        if self.model.startswith("thin"):
+            products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10
+        else:
+            products = models.get(self.model).multiplications
+        return 2 * products * self.batch * (3 if self.training else 1)
 
     @property
     def image_shape(self):
@@ -47,9 +64,10 @@ def _cases():
         peers = THIN if depth <= 100 else LOOPS
         yield Case(f"thin-highway-{depth}", True, 128, steps, peers)
         yield Case(f"thin-highway-{depth}", False, 128, 5 * steps, peers)
-    for model in ("highway-b", "highway-gap-10"):
-        yield Case(model, True, 32, 2, CONVOLUTIONAL)
-        yield Case(model, False, 32, 10, CONVOLUTIONAL)
+    yield Case("thin-highway-100", True, 512, 15, LOOPS)
+    for model, steps in (("highway-a", 6), ("highway-b", 1), ("highway-gap-10", 1)):
+        yield Case(model, True, 100, steps, CONVOLUTIONAL)
+        yield Case(model, False, 100, 5 * steps, CONVOLUTIONAL)
 
 
 CASES = {case.name: case for case in _cases()}

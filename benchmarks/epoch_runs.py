@@ -2,20 +2,16 @@
 
 import json
 import math
-import time
 
 import keras
 import numpy as np
-from keras import ops
 
-from benchmarks.peers import keras_turns
+from benchmarks.peers import keras_turns, machine
 from highway_keras import data, models, training
 from highway_keras.training.batches import plan_steps
 from highway_keras.training.engines.engine import Engine
 from highway_keras.training.evaluation import compile_classifier
 from highway_keras.training.optimizer import from_recipe
-
-SIDE = 4096  # of the large product
 
 
 def work(turns, run, options):
@@ -60,20 +56,7 @@ def _trainer(turns, card, images):
 
 
 def _product(turns, card, images):
-    """Time one large product of the policy's compute type, until 0.2 s have passed."""
-    dtype = keras.config.dtype_policy().compute_dtype
-    matrix = ops.cast(keras.random.normal((SIDE, SIDE), stddev=SIDE**-0.5, seed=0), dtype)
-    count, z = 1, matrix
-    while turns.wait():
-        seconds = 0
-        while seconds < 0.2:
-            count = count if seconds == 0 else 2 * count
-            begun = time.perf_counter()
-            for _ in range(count):
-                z = ops.matmul(z, matrix)
-            ops.convert_to_numpy(z[0, 0])
-            seconds = time.perf_counter() - begun
-        turns.end(rate=2 * SIDE**3 * count / seconds)
+    machine.take_turns(turns, keras.config.dtype_policy().compute_dtype)
 
 
 RUNS = {"fit": _fit, "trainer": _trainer, "product": _product}

@@ -3,9 +3,7 @@
 import dataclasses
 import importlib
 import json
-import os
 import pathlib
-import platform
 import statistics
 from importlib import metadata
 
@@ -14,7 +12,9 @@ from benchmarks.cases import CASES, Case
 from benchmarks.turns import Worker, take_turns
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
-COLUMNS += ("ratio_high", "first_step_s", "peak_mb", "turns", "machine", "versions")
+COLUMNS += ("ratio_high", "cpu_ms_a_step", "share_of_machine", "first_step_s", "peak_mb", "n")
+# The peers that measure the machine, and not a network.
+MACHINE = ("machine", "machine_bfloat16")
 
 
 def select(names=None, peers=None):
@@ -67,7 +67,13 @@ def measure(case, turns, peers=None, before=None, say=report.say):
     present = take_turns(workers, turns, lambda line: say(f"{case.name}: {line}"))
     if workers[0] not in present:
         raise RuntimeError(f"{case.name}: ours does not run. {workers[0].absent}")
-    return [_row(case, worker, workers[0]) for worker in present]
+    rates = {
+        w.name: statistics.median(t["rate"] for t in w.turns[1:])
+        for w in present
+        if w.name in MACHINE
+    }
+    networks = [worker for worker in present if worker.name not in MACHINE]
+    return [_row(case, worker, workers[0], rates) for worker in networks]
 
 
 def work(turns, peer, case):
@@ -82,7 +88,7 @@ def _worker(name, peer, case, **options):
     return Worker(name, "benchmarks.run", peer, text, environment=environment, **options)
 
 
-def _row(case, peer, ours):
+def _row(case, peer, ours, rates):
     times = _milliseconds(case, peer)
     ratios = report.ratios(_milliseconds(case, ours), times)
     step = statistics.median(times)
@@ -95,12 +101,19 @@ def _row(case, peer, ours):
         "ours_over_peer": statistics.median(ratios),
         "ratio_low": min(ratios),
         "ratio_high": max(ratios),
+        "cpu_ms_a_step": statistics.median(1000 * t["cpu"] / case.steps for t in peer.turns[1:]),
+        "share_of_machine": _share(case, step, rates, "bfloat16" in peer.name),
         "first_step_s": peer.turns[0]["seconds"] - (case.steps - 1) * step / 1000,
         "peak_mb": peer.turns[-1]["megabytes"],
-        "turns": len(times),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "n": len(times),
         "versions": _versions(),
     }
+
+
+def _share(case, step, rates, bfloat16):
+    """Return the share of the machine's own rate that the products of a step reach."""
+    rate = rates.get(MACHINE[bfloat16])
+    return case.operations / (step / 1000) / rate if rate else ""
 
 
 def _milliseconds(case, peer):
@@ -116,13 +129,14 @@ def _versions():
 def print_rows(rows):
     """Print what `measure` returned as a table of ratios."""
     print(
-        f"{'case':<26}{'peer':<18}{'ms a step':>10}{'(low-high)':>18}{'ours / peer':>13}"
-        f"{'(low-high)':>14}{'first step s':>14}{'peak MB':>9}"
+        f"{'case':<34}{'peer':<18}{'ms a step':>10}{'(low-high)':>18}{'ours / peer':>13}"
+        f"{'(low-high)':>14}{'CPU ms':>9}{'of machine':>12}{'first step s':>14}{'peak MB':>9}"
     )
     for r in rows:
         print(
-            f"{r['case']:<26}{r['peer']:<18}{r['ms_a_step']:>10.2f}"
+            f"{r['case']:<34}{r['peer']:<18}{r['ms_a_step']:>10.2f}"
             f"{r['low']:>10.2f}-{r['high']:<7.2f}{r['ours_over_peer']:>13.2f}"
-            f"{r['ratio_low']:>8.2f}-{r['ratio_high']:<5.2f}{r['first_step_s']:>14.2f}"
+            f"{r['ratio_low']:>8.2f}-{r['ratio_high']:<5.2f}{r['cpu_ms_a_step']:>9.2f}"
+            f"{r['share_of_machine'] or 0:>12.1%}{r['first_step_s']:>14.2f}"
             f"{r['peak_mb']:>9.0f}"
         )

@@ -2,6 +2,7 @@
 
 import csv
 import html.parser
+import itertools
 import pathlib
 import shutil
 import subprocess
@@ -153,6 +154,24 @@ def test_gate_plot_shows_the_sample(analysed, channels):
     (axis,) = (axis for axis in axes if axis.get_title() == "The sample")
     shown = np.asarray(axis.get_images()[0].get_array())
     np.testing.assert_allclose(shown.squeeze(), (sample / sample.max()).squeeze(), atol=1e-6)
+
+
+@pytest.mark.parametrize("low, high", [(-2.49, -2.26), (0, 1), (-30, 7)])
+def test_numbers_at_colour_bars_stand_apart(low, high):
+    layers = {"layer": tuple("abcdefghi"), "unit": range(50)}
+    maps = analysis.NamedArray(np.linspace(low, high, 450).reshape(9, 50), layers)
+    sample = analysis.NamedArray(maps.values[None], {"sample": (0,), **layers})
+    figure = analysis.plot_gates(maps, maps, sample, sample, sample=np.zeros((8, 8, 1)))
+    figure.draw_without_rendering()
+    bars = [axis for axis in figure.axes if axis.get_label() == "<colorbar>"]
+    assert len(bars) == 4
+    for bar in bars:
+        left, right = bar.get_xlim()
+        shown = [t for t in bar.xaxis.get_major_ticks() if left <= t.get_loc() <= right]
+        boxes = [tick.label1.get_window_extent() for tick in shown if tick.label1.get_text()]
+        boxes = sorted(boxes, key=lambda box: box.x0)
+        assert len(boxes) >= 2
+        assert all(a.x1 + 8 < b.x0 for a, b in itertools.pairwise(boxes))  # pixels
 
 
 def test_gate_plot_shows_what_it_is_given(analysed):

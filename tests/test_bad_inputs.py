@@ -151,7 +151,7 @@ COMMANDS = {
     f"{FIT} --model-set depth=2 --model-set depth=3": "--model-set: depth is given twice, 2 and 3",
     f"{FIT} --set momentum=0.5 --set momentum=0.9": "--set: momentum is given twice, 0.5 and 0.9",
     f"{FIT} --set momentum=0.5 decay=0.9 momentum=0.5": "--set: momentum is given twice, 0.5 and",
-    f"{FIT} --set epochs=3": "--epochs is given twice. Received: --epochs 1 and --set",
+    f"{FIT} --set epochs=3": "--epochs is given twice. Received: --epochs 1 and --set epochs=3",
     f"{FIT} --set decay={400 * '9'}": "`decay` must be .* Received: decay=9{200}… .400 char",
     f"{FIT} --set preprocessing=5": "`preprocessing` must be a tuple .* Received: preprocessing=5",
     f"{FIT} --set augmentation=5": "`augmentation` must be a tuple .* Received: augmentation=5",

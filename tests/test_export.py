@@ -407,7 +407,7 @@ def contents(folder):
 INTERRUPTED = """
 import os, pathlib, resource, signal, sys
 from highway_keras.export import FORMATS, export, exporting
-file, folder, how = sys.argv[1:]
+file, folder, how, *formats = sys.argv[1:]
 
 def end(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -416,7 +416,7 @@ if how == "killed":
     exporting.verify = end
 else:
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, -1))  # the disk is full
-for format in sys.argv[4:]:
+for format in formats:
     path = pathlib.Path(folder, f"digits{FORMATS[format].suffix}")
     try:
         export(file, path, format, overwrite=True)

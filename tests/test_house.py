@@ -62,3 +62,36 @@ def test_imports_point_downwards(room):
     allowed = set().union(*FLOORS[:floor]) | {room}
     found = {(file.name, other) for file in room_files(room) for other in imported_rooms(file)}
     assert {pair for pair in found if pair[1] not in allowed} == set()
+
+
+FILES = sorted(
+    file
+    for folder in ("highway_keras", "models", "results", "tuning", "tools", "benchmarks")
+    for file in (ROOT / folder).rglob("*.py")
+)
+
+
+def lines_of_code(function):
+    """The lines of a function, from `def` on, without its docstring."""
+    docstring = function.body[0] if ast.get_docstring(function) is not None else None
+    lines = function.end_lineno - function.lineno + 1
+    return lines - (docstring.end_lineno - docstring.lineno + 1 if docstring else 0)
+
+
+def test_files_and_functions_are_short():
+    """Up to 300 lines a file, and 40 of code a function."""
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") <= 300, file
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert lines_of_code(node) <= 40, f"{file}: {node.name}"
+
+
+def test_a_face_defines_nothing():
+    """The `__init__` of a package only imports."""
+    allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.If)
+    for file in FILES:
+        if file.name == "__init__.py":
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                assert isinstance(node, allowed), f"{file}: line {node.lineno}"

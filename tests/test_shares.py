@@ -22,6 +22,7 @@ def three_cores_and_small_shares(monkeypatch):
     threads = "get_inter_op_parallelism_threads"
     monkeypatch.setattr(f"tensorflow.config.threading.{threads}", lambda: CORES)
     monkeypatch.setattr(shares, "ROWS", 2)
+    monkeypatch.setattr(shares, "MULTIPLICATIONS", 1)
 
 
 def graph_of(f, *specs, **options):

@@ -191,7 +191,7 @@ def _colorbar(figure, image, axes, **options):
     extend = extend.get((bool(below), bool(above)), "neither")
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
     bar.ax.tick_params(labelsize=TICK)
-    bar.ax.locator_params(nbins=5)
+    bar.ax.locator_params(nbins=4)
 
 
 # Colour limits that a few extreme numbers do not stretch.

@@ -90,6 +90,7 @@ def scan(
     outputs = in_shares(
         lambda rows: chain(block, rows, kernel, bias, relu_share, *results),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
+        kernel,
     )
     depth = kernel.shape[:1]
     shapes = [(*depth, *ops.shape(x)) if return_sequence else ops.shape(x), (*depth, *ops.shape(x))]

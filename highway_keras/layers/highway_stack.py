@@ -75,6 +75,7 @@ class HighwayStack(GatedLayer):
     """
 
     width_argument = "units"
+    leading_axes = 1
 
     def __init__(
         self,
@@ -144,8 +145,9 @@ class HighwayStack(GatedLayer):
         units = layers[0].kernel.shape[0]
         stack = cls(len(layers), **{**first, "units": units, "name": name})
         stack.build((None, units))
+        merged = [layer.merged_weights for layer in layers]
         for index, weight in enumerate(stack.weights):
-            values = [ops.convert_to_numpy(layer.weights[index]) for layer in layers]
+            values = [ops.convert_to_numpy(weights[index]) for weights in merged]
             weight.assign(np.stack(values))
         return stack
 
@@ -164,7 +166,7 @@ class HighwayStack(GatedLayer):
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         for index, layer in enumerate(layers):
             layer.build((None, self.kernel.shape[-1]))
-            for weight, stacked_weight in zip(layer.weights, self.weights, strict=True):
+            for weight, stacked_weight in zip(layer.weights, self.merged_weights, strict=True):
                 weight.assign(stacked_weight[index])
         return layers
 
@@ -176,6 +178,9 @@ class HighwayStack(GatedLayer):
 
     def summed_axes(self, kernel_shape):
         return (1,)
+
+    def weight_initializer(self, initializer):
+        return stacked.initializer(initializer)
 
     def weight_options(self, name):
         return stacked.weight_options(super().weight_options(name))

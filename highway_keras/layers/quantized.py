@@ -7,8 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from highway_keras.layers.low_rank import LowRankKernels
 
-class Int8Kernels(keras.Layer):
+
+class Int8Kernels(LowRankKernels):
     """Base of the layers whose kernels can be quantized after training.
 
     ```
@@ -21,8 +23,6 @@ class Int8Kernels(keras.Layer):
     A subclass lists `kernel_names`, declares each of them with `kernel_property`, and makes them
     in `build` with `add_kernel`.
     """
-
-    kernel_names: tuple[str, ...] = ()
 
     def summed_axes(self, kernel_shape):
         """Return the axes of a kernel that an output sums over: they share a scale."""
@@ -51,6 +51,11 @@ class Int8Kernels(keras.Layer):
         self._check_mode(mode)
         if hasattr(self, f"{self.kernel_names[0]}_int8"):
             return  # Keras asks again when the policy below is set.
+        if self.lora_rank is not None:
+            raise ValueError(
+                f"`quantize` needs kernels without adapters, and {self.name!r} has some. Save the "
+                "model and load it, which merges them, then quantize."
+            )
         for name in self.kernel_names:
             kernel = getattr(self, f"_{name}")
             values, scale = keras.quantizers.abs_max_quantize(
@@ -86,7 +91,7 @@ def kernel_property(name):
 
     def kernel(layer):
         if layer.quantization_mode is None:
-            return getattr(layer, f"_{name}")
+            return layer.adapted(name, getattr(layer, f"_{name}"))
         values = ops.cast(getattr(layer, f"{name}_int8"), layer.compute_dtype)
         return ops.divide(values, getattr(layer, f"{name}_scale"))
 

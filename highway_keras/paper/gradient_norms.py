@@ -95,7 +95,7 @@ def reproduce_gradients(
 
 def _measure(networks, x, y, seeds):
     """Return a row for each network (kind, depth, scale) and activation."""
-    made, rows = provenance.provenance("reproduce gradients"), []
+    made, rows = provenance.provenance("highway-keras reproduce gradients"), []
     for kind, depth, scale in networks:
         bias = f"{-math.log(depth):.3f}" if kind == "highway" else ""
         for activation, found in gradient_norms(kind, depth, x, y, scale, seeds).items():

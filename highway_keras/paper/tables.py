@@ -7,18 +7,19 @@ from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.models import get, list_models
+from highway_keras.paper import provenance
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.pictures import optional_picture
 from highway_keras.results import TABLES
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import MEASURED, RunFolder
 from highway_keras.training.jobs import FAILURES, train_all
-from highway_keras.training.machine import hardware_and_versions, minutes, sessions
+from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipes import get_recipe
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
-COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
+COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
 
 def reproduce_table(
@@ -90,15 +91,9 @@ def reproduce_table(
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
     read_table(table, out)  # what is there must be readable: said before the work, not after
-    tasks = []
     # The first run of every network comes before the second of any.
-    for run_seed, card in [(s, card) for s in seeds for card in cards]:
-        settings = _settings(card, recipe, changes, limit, run_seed)
-        folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{run_seed}")
-        if folder.has_ended:
-            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
-        else:
-            tasks.append({**settings, "out": folder.path, "resume": True, **options})
+    runs = [_settings(card, recipe, changes, limit, seed) for seed in seeds for card in cards]
+    tasks = [{**task, **options} for task in _unfinished(runs, out, recipe)]
     failed = {}
     for task, outcome in train_all(tasks, jobs):
         if isinstance(outcome, FAILURES):
@@ -115,6 +110,16 @@ def reproduce_table(
         kind = next(iter(failed.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
     return rows
+
+
+def _unfinished(runs, out, recipe):
+    """Yield the arguments of `fit` for the runs that have not ended; check those that have."""
+    for settings in runs:
+        folder = RunFolder(out / f"{settings['model']}-{recipe}" / f"seed-{settings['seed']}")
+        if folder.has_ended:
+            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
+        else:
+            yield {**settings, "out": folder.path, "resume": True}
 
 
 def _write(table, out):
@@ -159,14 +164,14 @@ def _finished(table, out):
 
 
 def _row(table, card, recipe, folder):
-    settings, parts = folder.read_json(), sessions(folder)
-    took = minutes(parts)
+    settings, took = folder.read_json(), minutes(sessions(folder))
+    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name}"
     known = {
         "table": table,
         "model": card.name,
         "recipe": recipe,
         "minutes": "" if took is None else round(took, 2),
-        **hardware_and_versions(parts),
+        **provenance.of_run(folder, command),
     }
     try:
         known |= {name: settings[name] for name in ("dataset", "seed")}

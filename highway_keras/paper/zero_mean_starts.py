@@ -129,7 +129,8 @@ def reproduce_starts(
     checks.positive_integer("epochs", epochs)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
+    command = f"highway-keras reproduce starts --depth {depth}"
+    made, rows = provenance.provenance(command), []
     with folder_lock(out):
         for kind in kinds:
             for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):

@@ -1,0 +1,159 @@
+"""Low-rank adapters: the kernels stay, and two small factors for each of them learn."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+from keras import ops
+
+from highway_keras import checks
+from highway_keras.layers import types
+
+_PREFIX, _SCALE = "lora_", "lora_scale"
+
+
+class LowRankKernels(keras.Layer):
+    """Base of the layers with `enable_lora`, as Keras's `Dense` and `Conv2D` have it.
+
+    A subclass lists `kernel_names`, keeps each kernel in a variable `_NAME`, and reads it through
+    `adapted`.
+    """
+
+    kernel_names: tuple[str, ...] = ()
+    leading_axes = 0  # of a kernel, over which it is a stack
+    lora_rank: int | None = None  # None until `enable_lora`
+
+    def enable_lora(
+        self,
+        rank: int,
+        lora_alpha: float | None = None,
+        a_initializer: types.Initializer = "he_uniform",
+        b_initializer: types.Initializer = "zeros",
+    ) -> None:
+        """Freeze the kernels of H, T and C, and train an adapter of low rank for each.
+
+        ```
+        kernel + lora_alpha / rank * a @ b      a: (..., inputs, rank), b: (rank, outputs)
+        ```
+
+        Biases keep learning. A saved model loads with the adapters merged into the kernels, as an
+        ordinary layer. Loaded into a layer with adapters, weights keep theirs, so that training
+        resumes.
+
+        Args:
+            rank: Rank of the adapters, a positive integer.
+            lora_alpha: A number; default `rank`.
+            a_initializer, b_initializer: Start of the factors. With `b` at zero the layer computes
+                what it did until it is trained.
+
+        Raises:
+            ValueError: If the layer is not built, has adapters or is quantized, or if its kernels
+                have a constraint.
+
+        Example:
+
+        >>> from highway_keras import Highway
+        >>> layer = Highway()
+        >>> layer.build((None, 100))
+        >>> layer.enable_lora(rank=2)
+        >>> [tuple(w.shape) for w in layer.trainable_weights if w.name.startswith("lora_kernel")]
+        [(100, 2), (2, 100)]
+
+        Reference:
+            [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
+        """
+        checks.positive_integer("rank", rank)
+        self._check_adaptable()
+        self._tracker.unlock()
+        for name in self.kernel_names:
+            kernel = getattr(self, f"_{name}")
+            regularizer = self.weight_options(name)["regularizer"]
+            starts = a_initializer, b_initializer
+            *inputs, outputs = kernel.shape
+            shapes = (*inputs, rank), (*inputs[: self.leading_axes], rank, outputs)
+            for key, shape, start in zip(_keys(name), shapes, starts, strict=True):
+                weight = self.add_weight(
+                    name=key,
+                    shape=shape,
+                    initializer=self.weight_initializer(keras.initializers.get(start)),
+                    regularizer=regularizer,
+                    dtype="float32",  # whatever the kernel's, for the sake of small updates
+                )
+                setattr(self, key, weight)
+            kernel.trainable = False
+        self._tracker.lock()
+        self.lora_rank = int(rank)
+        self.lora_alpha = rank if lora_alpha is None else lora_alpha
+
+    def weight_initializer(self, initializer):
+        """Return the start of a weight of this layer from that of a kernel."""
+        return initializer
+
+    def adapted(self, name, kernel):
+        """Return a kernel with its adapter, or as it is without one."""
+        if self.lora_rank is None:
+            return kernel
+        a, b = (ops.convert_to_tensor(getattr(self, key)) for key in _keys(name))
+        update = ops.matmul(a, b) * (self.lora_alpha / self.lora_rank)
+        return ops.add(kernel, ops.cast(update, kernel.dtype))
+
+    @property
+    def merged_weights(self):
+        """The weights of the layer without adapters, each kernel with its adapter merged."""
+        kernels = {id(getattr(self, f"_{name}", None)): name for name in self.kernel_names}
+        return [
+            getattr(self, kernels[id(w)]) if id(w) in kernels else w for w in self._own_weights()
+        ]
+
+    def save_own_variables(self, store):
+        for index, weight in enumerate(self._own_weights()):
+            store[str(index)] = weight
+        if self.lora_rank is not None:
+            store[_SCALE] = np.array(self.lora_alpha / self.lora_rank)
+            for name in self.kernel_names:
+                for key in _keys(name):
+                    store[key] = getattr(self, key)
+
+    def load_own_variables(self, store):
+        adapters = {key: store[key] for key in store.keys() if key.startswith(_PREFIX)}
+        store = {key: store[key] for key in store.keys() if key not in adapters}
+        if self.lora_rank is None:
+            super().load_own_variables(store)
+            self._merge(adapters)
+            return
+        for weight, index in zip(self._own_weights(), range(len(store)), strict=True):
+            weight.assign(store[str(index)])
+        for name in self.kernel_names:
+            for key in _keys(name):
+                weight = getattr(self, key)
+                weight.assign(adapters.get(key, ops.zeros(weight.shape)))
+
+    def _merge(self, adapters):
+        if not adapters:
+            return
+        for name in self.kernel_names:
+            a, b = (np.asarray(adapters[key]) for key in _keys(name))
+            kernel = getattr(self, f"_{name}")
+            kernel.assign(ops.convert_to_numpy(kernel) + np.asarray(adapters[_SCALE]) * (a @ b))
+
+    def _own_weights(self):
+        return [weight for weight in self.weights if not weight.name.startswith(_PREFIX)]
+
+    def _check_adaptable(self):
+        reasons = {
+            "is not built: call it or `build` it first": not self.built,
+            "has adapters already": self.lora_rank is not None,
+            "is quantized: add adapters first, and quantize the model that loads from its file": (
+                self.quantization_mode is not None
+            ),
+            "constrains its kernels, which adapters would evade": any(
+                getattr(self, f"{name}_constraint") for name in self.kernel_names
+            ),
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise ValueError(f"`enable_lora` is not possible: {self.name!r} {reason}.")
+
+
+def _keys(name):
+    return tuple(f"{_PREFIX}{name}_{factor}" for factor in "ab")
