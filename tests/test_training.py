@@ -509,7 +509,7 @@ def test_words_do_not_decide_a_training(tmp_path):
             folder.open({**now, "recipe": {**recipe, **changes}}, resume=True)
     with pytest.raises(ValueError, match=r"limit: None -> 3\. Pass those, or name"):
         folder.open({**now, "limit": 3}, resume=True)
-    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\.$"):
+    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\. Pass"):
         folder.open({"recipe": recipe}, resume=True)
 
 
