@@ -21,11 +21,15 @@ def distribution(requirement):
 
 
 def declared():
-    """Names of distributions: those always installed, and those of an extra."""
+    """Names of distributions: those always installed, and those of the users' extras."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     always = parser["options"]["install_requires"]
-    extras = [text for name, text in parser["options.extras_require"].items() if name != "test"]
+    extras = [
+        text
+        for name, text in parser["options.extras_require"].items()
+        if name not in ("docs", "test")
+    ]
     split = (text.strip().splitlines() for text in (always, "\n".join(extras)))
     return [{distribution(line) for line in lines if line} for lines in split]
 
