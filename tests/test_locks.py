@@ -10,8 +10,9 @@ import threading
 import numpy as np
 import pytest
 
-from highway_keras import data, training
+from highway_keras import analysis, data, models, training
 from highway_keras.cli import command as cli
+from highway_keras.export.staging import staged
 from highway_keras.locks import BusyError, file_lock, folder_lock
 from highway_keras.paper import tables
 from highway_keras.training import jobs
@@ -151,6 +152,27 @@ def test_two_processes_share_a_table_run_by_run(holder, tmp_path, monkeypatch):
     with pytest.raises(BusyError, match=r"Without a row in table1.csv: .* with seed 1 \(another"):
         tables.reproduce_table("table1", runs=2, out=tmp_path, verbose=0)
     assert [row["seed"] for row in tables.read_table("table1", tmp_path)] == [0, 0]
+
+
+def test_an_export_has_one_writer(tmp_path):
+    path = tmp_path / "model.keras"
+    with file_lock(path), pytest.raises(BusyError, match=r"model.keras is being written by"):
+        with staged(path, "keras", overwrite=False):
+            raise AssertionError
+    with staged(path, "keras", overwrite=False) as aside:
+        aside.write_bytes(b"whole")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.keras"]
+
+
+def test_an_analysis_has_one_writer_and_is_told_so_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(analysis.lesioning, "lesions", None)
+    model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
+    x, y = np.zeros((6, 8), "float32"), np.arange(6) % 3
+    with folder_lock(tmp_path), pytest.raises(BusyError, match="is being written by process"):
+        analysis.analyze(model, x, y, tmp_path, verbose=0)
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(OSError, match="`out` must be a folder that can be written"):
+        analysis.analyze(model, x, y, tmp_path / "file", verbose=0)
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):

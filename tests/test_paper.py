@@ -131,6 +131,7 @@ def test_starts_reach_the_kernels_of_h_alone(activation, gain):
     assert weights["kernel"][..., :50].std() == pytest.approx(2 * np.sqrt(gain / 50), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "file", "rows"),
     [

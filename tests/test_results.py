@@ -12,7 +12,7 @@ import pytest
 from highway_keras import data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.paper import provenance
-from tools import conversions, curves, exports, gates, pictures, render
+from tools import accuracy, conversions, curves, exports, gates, pictures, render
 from tools.numbers import rows as numbers
 from tools.numbers import zoo
 
@@ -77,6 +77,21 @@ def test_a_run_by_epoch(run):
     assert [row["test_accuracy"] != "" for row in (first, second)].count(True) == 1
     assert all(first[key] for key in provenance.COLUMNS)
     assert first["command"] == f"highway-keras fit {ARGUMENTS}"
+
+
+def test_runs_as_one_row(run):
+    row = accuracy.accuracy_row([run])
+    measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
+    assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
+    assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
+    assert row["command"] == f"highway-keras fit {ARGUMENTS} --runs 1"
+
+
+def test_runs_of_one_row_are_alike(run, tmp_path):
+    settings = training.RunFolder(run).read_json()
+    training.RunFolder(tmp_path).write_json({**settings, "limit": 50})
+    with pytest.raises(ValueError, match="must be alike but for their seeds"):
+        accuracy.accuracy_row([run, tmp_path])
 
 
 def test_a_run_that_diverged_ends_so(run, tmp_path):

@@ -84,8 +84,9 @@ def wait_for_a_file(job):
 
 
 def numbers(printed):
-    """The lines that say a result."""
-    return [line for line in printed.splitlines() if re.search(r"accuracy|^mnist|layers", line)]
+    """The lines that say a result, without the epochs and their times."""
+    said = r"^test accuracy|^mnist-highway|layers "
+    return [line for line in printed.splitlines() if re.search(said, line)]
 
 
 def weights(path):
@@ -122,7 +123,9 @@ def left_by_a_run(path):
     with h5py.File(folder.state) as file:
         saved = state._digest(file)
     networks = weights(folder.best), weights(folder.final)
-    return saved, networks, folder.history.read_text(), folder.read_json()
+    settings = folder.read_json()
+    settings["results"].pop("seconds", None)
+    return saved, networks, folder.history.read_text(), settings
 
 
 def finish(name, nursery, folder, reference):

@@ -76,6 +76,7 @@ def run_searches(
         )
     checks.positive_integer("trials", trials)
     checks.positive_integer("epochs", epochs)
+    checks.positive_integer("population", population, none="what memory allows")
     images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
     shape = {"input_shape": images.input_shape, "classes": images.classes}
     hypermodels = [HighwayHyperModel(depth, kind, **shape) for kind in kinds for depth in depths]

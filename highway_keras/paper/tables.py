@@ -103,9 +103,7 @@ def reproduce_table(
     rows = read_table(table, out)
     if is_chief and rows:
         _write(table, out)
-        picture = out / f"{table}.png"
-        with optional_picture(picture):
-            plot_runs(_finished(table, out), picture, TABLES[table])
+        _draw(table, out / f"{table}.png")
     if failed:
         kind = next(iter(failed.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
@@ -125,6 +123,11 @@ def _unfinished(runs, out, recipe):
 def _write(table, out):
     with folder_lock(out, seconds=60):  # another process may be training other runs of the table
         write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
+
+
+def _draw(table, picture):
+    with optional_picture(picture):
+        plot_runs(_finished(table, picture.parent), picture, TABLES[table])
 
 
 def read_table(table, out):

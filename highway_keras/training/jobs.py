@@ -1,7 +1,8 @@
 """Several runs at once, each in a process with its share of the threads.
 
-A thin or narrow network leaves cores idle: two runs side by side on two cores take a quarter less
-time than one after the other.
+A network that leaves cores idle gains by it. One that keeps them busy does not: two runs of
+`mnist-highway-16` on two cores take as long side by side as one after the other (`python -m
+benchmarks.jobs`).
 """
 
 import concurrent.futures

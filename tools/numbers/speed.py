@@ -58,6 +58,25 @@ def step_of_100_layers():
     return table(header, lines)
 
 
+def steps():
+    """Return the table of the training steps of our networks, and what they reach."""
+    names = ("training step", "batch", "ms", "processor ms", "images a second", "of the machine")
+    lines = []
+    for file in ("speed-thin", "speed-convolutional"):
+        for found in rows(file):
+            model, step, *batch = found["case"].replace(" batch", "").split()
+            known = found["peer"].startswith("ours") and found.get("cpu_ms_a_step")
+            if step != "train" or not known:
+                continue
+            size = int(batch[0]) if batch else 128 if file == "speed-thin" else 100
+            name = f"`{model}`" + (", bfloat16" if "bfloat16" in found["peer"] else "")
+            took, share = float(found["ms_a_step"]), float(found["share_of_machine"])
+            processor = f"{float(found['cpu_ms_a_step']):.1f}"
+            rate = f"{1000 * size / took:,.0f}"
+            lines.append((name, str(size), f"{took:.1f}", processor, rate, f"{share:.0%}"))
+    return table(columns(names), lines) if lines else NONE
+
+
 def epochs():
     """Return the table of an epoch of the networks of CIFAR."""
     names = ("network", "images a second", "an epoch", "`fit` / ours", "ours / products")
@@ -108,6 +127,8 @@ NUMBERS = {
     "search.50": search(50, "ratio_seconds"),
     "search.10.long": search(10, "projected_ratio", ".1f"),
     "search.50.long": search(50, "projected_ratio", ".1f"),
+    "jobs.16": number("speed-jobs", "jobs_2_over_1", ".2f", model="mnist-highway-16"),
+    "steps": steps,
     "epochs": epochs,
     "serving.16": serving("mnist-highway-16"),
     "serving.50": serving("thin-highway-50"),
