@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import textwrap
 
 import keras
 import pytest
@@ -85,9 +86,8 @@ def test_docstrings_become_googles():
     docstrings = pytest.importorskip("tools.docs.docstrings", exc_type=ImportError)
     text = docstrings.in_google_style(DOCSTRING)
     assert "    one, two, three: Numbers.\n" in text
-    example = text.partition("Examples:\n")[2].partition("\nReference:")[0]
-    lines = DOCSTRING.partition("Example:\n\n")[2].partition("\nReference:")[0]
-    assert example.replace("\n    ", "\n") == f"    {lines}"
+    doctests = DOCSTRING.partition("Example:\n\n")[2].partition("\nReference:")[0]
+    assert f"Examples:\n{textwrap.indent(doctests, '    ')}\nReference:" in text
     assert text.endswith("\nReference:\n    A paper.\n")
 
 
