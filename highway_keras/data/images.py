@@ -31,12 +31,8 @@ def read_image(path, input_shape):
     """
     from PIL import Image
 
+    check_channels(input_shape)
     height, width, channels = input_shape
-    if channels not in (1, 3):
-        raise DataError(
-            "`input_shape` must have 1 or 3 channels, as pictures do. "
-            f"Received: input_shape={tuple(input_shape)}."
-        )
     path = checks.existing_file("path", path)
     data = path.read_bytes()
     try:
@@ -51,6 +47,15 @@ def read_image(path, input_shape):
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture, "uint8").reshape(input_shape)
+
+
+def check_channels(input_shape):
+    """Raise a `DataError` unless images of a shape have the channels of pictures."""
+    if input_shape[-1] not in (1, 3):
+        raise DataError(
+            "`input_shape` must have 1 or 3 channels, as pictures do. "
+            f"Received: input_shape={tuple(input_shape)}."
+        )
 
 
 def _rgba(picture, bits):
