@@ -2,9 +2,11 @@
 
 import os
 
-import keras_tuner
-
+from highway_keras.extras import extra
 from highway_keras.files import write_json
+
+with extra("tune"):
+    import keras_tuner
 
 ENDED = ("COMPLETED", "FAILED")
 

@@ -3,10 +3,10 @@
 import os
 import pathlib
 
-import keras_tuner
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.extras import extra
 from highway_keras.files import replacing, write_json
 from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective
 from highway_keras.tuning.cohorts import Cohorts
@@ -16,6 +16,9 @@ from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
+
+with extra("tune"):
+    import keras_tuner
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):

@@ -13,6 +13,7 @@ from highway_keras.cli.shared import (
     print_json,
     print_table,
 )
+from highway_keras.extras import extra
 from highway_keras.text import cell, printable
 
 COLUMNS = ("image", "class", "probability")
@@ -40,17 +41,16 @@ def add_commands(commands):
 def _predict(options):
     file = network_file(options)
     import_backend()
-    from tqdm import tqdm
+    with extra("train"):
+        from tqdm import tqdm
 
     from highway_keras import data, training
 
     paths = data.find_pictures(options.images)
     found = training.SavedNetwork(file).classify(paths, options.top)
     # On stderr, if that is a terminal.
-    shown = tqdm(
-        found, total=len(paths), unit=" pictures", disable=None, delay=SECONDS, leave=False
-    )
-    found = list(shown)
+    bar = {"unit": " pictures", "disable": None, "delay": SECONDS, "leave": False}
+    found = list(tqdm(found, total=len(paths), **bar))
     _print(found, options)
     return _report_failures(found)
 

@@ -7,6 +7,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.data.headers import exif_orientation
+from highway_keras.extras import extra
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 JPEG = b"\xff\xd8\xff"  # how its files begin
@@ -29,7 +30,8 @@ def read_image(path, input_shape):
         FileNotFoundError: If there is no such file.
         DataError: If it is not a picture, or `channels` is neither 1 nor 3.
     """
-    from PIL import Image
+    with extra("train"):
+        from PIL import Image
 
     check_channels(input_shape)
     height, width, channels = input_shape

@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 
+from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.paper.searches import (
     bias_rows,
@@ -51,7 +52,8 @@ def draw_figure1(searches, out):
 
 
 def _draw_panels(searches, tops, path):
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -93,8 +95,9 @@ def _draw_tops(axes, tops, depths):
 
 
 def _draw_biases(rows, path):
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.colors import LogNorm
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 3.2), layout="constrained")
     depths = sorted({row["depth"] for row in rows})
