@@ -19,7 +19,8 @@ def extra(name):
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(missing(error.name, name), name=error.name) from error
+        package = error.name.partition(".")[0]
+        raise ModuleNotFoundError(missing(package, name), name=error.name) from error
 
 
 def missing(packages, name):
