@@ -116,7 +116,15 @@ def test_one_build_of_tensorflow(extra, machine):
 
 def test_all_is_all():
     (line,) = EXTRAS["all"]
-    assert Requirement(line).extras == EXTRAS.keys() - {"all", "cpu", "gpu", "jax", "torch", "test"}
+    assert Requirement(line).extras == EXTRAS.keys() - {
+        "all",
+        "cpu",
+        "docs",
+        "gpu",
+        "jax",
+        "torch",
+        "test",
+    }
 
 
 def test_what_is_declared_for_others_says_for_whom():
