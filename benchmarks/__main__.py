@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from benchmarks import report
-from benchmarks.run import COLUMNS, measure, print_rows, select
+from benchmarks.run import measure, print_rows, select
 
 
 def main(arguments=None):
@@ -21,25 +21,21 @@ def main(arguments=None):
     parser.add_argument(
         "--turns", type=report.positive, default=9, help="turns of each peer (default: 9)"
     )
-    parser.add_argument("--out", metavar="CSV", help="also write the table to this file")
+    parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
-    rows = []
+    found = []
     try:
         for case in select(options.case, options.peer):
-            rows += measure(case, options.turns, options.peer, options.before)
+            rows = measure(case, options.turns, options.peer, options.before)
+            found += rows
             if options.out:
-                _save(rows, options.out)
+                command = f'python -m benchmarks --case "{case.name}" --turns {options.turns}'
+                report.save(options.out, rows, ("case", "peer"), command)
     except ValueError as error:
         parser.error(str(error))
     except RuntimeError as error:
         sys.exit(str(error))
-    print_rows(rows)
-
-
-def _save(rows, path):
-    from highway_keras import files  # imports Keras, which `--help` does without
-
-    files.write_rows(path, rows, COLUMNS)
+    print_rows(found)
 
 
 if __name__ == "__main__":

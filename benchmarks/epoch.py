@@ -29,6 +29,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=3, help="epochs after the first (default: 3)"
     )
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
+    parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
     sizes = json.dumps({name: getattr(options, name) for name in ("model", "images", "dtype")})
     # An epoch may take hours.
@@ -36,7 +37,31 @@ def main(arguments=None):
     present = take_turns(workers, options.turns, report.say)
     if present != workers:
         sys.exit("All three are needed.")
-    _print(options, *(worker.turns for worker in workers))
+    turns = [worker.turns for worker in workers]
+    _print(options, *turns)
+    if options.out:
+        command = f"python -m benchmarks.epoch --model {options.model} --images {options.images}"
+        command += f" --turns {options.turns} --dtype {options.dtype}"
+        report.save(options.out, [_row(options, *turns)], ("model", "dtype", "backend"), command)
+
+
+def _row(options, fit, trainer, product):
+    """Return the figures of the trainer beside the others, without the first turns."""
+    described = trainer[0]
+    floors = [described["operations"] / turn["rate"] for turn in product[1:]]
+    theirs, ours = ([turn["seconds"] for turn in turns[1:]] for turns in (fit, trainer))
+    rates = [described["images"] / seconds for seconds in ours]
+    return {
+        "model": options.model,
+        "dtype": options.dtype,
+        "backend": described["machine"],
+        "images": described["images"],
+        "batch": described["batch"],
+        "n": options.turns,
+        **report.middle("images_a_second", rates),
+        **report.middle("fit_over_ours", report.ratios(theirs, ours)),
+        **report.middle("ours_over_products", report.ratios(ours, floors)),
+    }
 
 
 def _print(options, fit, trainer, product):

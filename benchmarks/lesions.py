@@ -7,6 +7,7 @@ many evaluations as there are layers. The two take turns, on the same training i
 """
 
 import argparse
+import pathlib
 import time
 
 import keras
@@ -29,13 +30,18 @@ def main(arguments=None):
         "--turns", type=report.positive, default=5, help="turns of each (default: 5)"
     )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
     for file in options.files:
         saved = training.SavedNetwork(file)
         images = data.load(
             saved.dataset, data_dir=options.data_dir, validation=0.0, limit=options.limit
         )
-        _compare(saved.model, images.x_train, images.y_train, options.turns)
+        row = _compare(saved.model, images.x_train, images.y_train, options.turns)
+        if options.out:
+            name = pathlib.Path(file).name
+            command = f"python -m benchmarks.lesions {name} --turns {options.turns}"
+            report.save(options.out, [{"file": name, **row}], ("file",), command)
 
 
 def _compare(model, x, y, turns):
@@ -56,6 +62,15 @@ def _compare(model, x, y, turns):
             found = run()
             seconds[name].append(time.perf_counter() - begun)
     _print(model.name, len(found.layers), len(x), seconds)
+    return _row(len(found.layers), len(x), seconds)
+
+
+def _row(layers, images, seconds):
+    row = {"layers": layers, "images": images, "n": len(seconds[OURS])}
+    row |= report.middle("seconds", seconds[OURS])
+    for size, peer in zip(EVALUATE_BATCHES, seconds.values(), strict=False):
+        row |= report.middle(f"over_evaluate_{size}", report.ratios(seconds[OURS], peer))
+    return row
 
 
 def _print(name, layers, images, seconds):

@@ -5,6 +5,8 @@ import os
 import statistics
 import sys
 
+OUT = "also write the rows to this file, in place of those of the same cases"
+
 
 def spread(values, digits=".3g"):
     """Return `median (lowest-highest)` as text."""
@@ -14,6 +16,30 @@ def spread(values, digits=".3g"):
 def ratios(values, others):
     """Return the ratio of each turn's value to that of the other in the same turn."""
     return [a / b for a, b in zip(values, others, strict=True)]
+
+
+def save(path, rows, keys, command):
+    """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
+
+    Args:
+        path: The file, which need not be there.
+        rows: Dictionaries.
+        keys: Names of the columns that tell what a row is of.
+        command: What made the rows.
+    """
+    from highway_keras.paper import provenance  # imports Keras, which `--help` does without
+
+    made = provenance.provenance(command)
+    provenance.update_rows(path, [{**made, **row} for row in rows], keys)
+
+
+def middle(name, values):
+    """Return the columns of several values: their median as `name`, the lowest and the highest."""
+    return {
+        name: statistics.median(values),
+        f"{name}_low": min(values),
+        f"{name}_high": max(values),
+    }
 
 
 def load():

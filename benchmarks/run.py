@@ -3,9 +3,7 @@
 import dataclasses
 import importlib
 import json
-import os
 import pathlib
-import platform
 import statistics
 from importlib import metadata
 
@@ -14,8 +12,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.turns import Worker, take_turns
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
-COLUMNS += ("ratio_high", "cpu_ms_a_step", "share_of_machine", "first_step_s", "peak_mb", "turns")
-COLUMNS += ("machine", "versions")
+COLUMNS += ("ratio_high", "cpu_ms_a_step", "share_of_machine", "first_step_s", "peak_mb", "n")
 # The peers that measure the machine, and not a network.
 MACHINE = ("machine", "machine_bfloat16")
 
@@ -108,8 +105,7 @@ def _row(case, peer, ours, rates):
         "share_of_machine": _share(case, step, rates, "bfloat16" in peer.name),
         "first_step_s": peer.turns[0]["seconds"] - (case.steps - 1) * step / 1000,
         "peak_mb": peer.turns[-1]["megabytes"],
-        "turns": len(times),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "n": len(times),
         "versions": _versions(),
     }
 

@@ -35,12 +35,19 @@ def main(arguments=None):
         text = f"{text} (default: {default})"
         parser.add_argument(name, type=report.positive, default=default, help=text)
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
     for depth in options.depth:
-        _compare(options, depth)
+        row = _compare(options, depth)
+        if options.out:
+            command = f"python -m benchmarks.search --depth {depth} --trials {options.trials}"
+            command += f" --stock-trials {options.stock_trials} --limit {options.limit}"
+            command += f" --epochs {options.epochs}"
+            report.save(options.out, [row], ("depth", "images", "epochs"), command)
 
 
 def _compare(options, depth):
+    """Print how the two compare at a depth; return the figures as a row."""
     half = options.stock_trials // 2
     runs = {
         "stock, before": ("stock", half),
@@ -60,14 +67,20 @@ def _compare(options, depth):
         )
     ours = done.pop("population")
     stock = {key: sum(run[key] for run in done.values()) for key in ours}
+    row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
+    row |= {"n": ours["trials"], "stock_n": stock["trials"]}
+    row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
+    row["stock_an_hour"] = 3600 * stock["trials"] / stock["seconds"]
     for unit, text in (("seconds", "an hour"), ("cpu", "a CPU hour")):
         ratio = (stock[unit] / stock["trials"]) / (ours[unit] / ours["trials"])
+        row[f"ratio_{unit}"] = ratio
         print(f"  population / stock, trials {text}: {ratio:.1f}")
-    _project(options, depth, {"stock": stock, "population": ours})
+    row["projected_ratio"] = _project(options, depth, {"stock": stock, "population": ours})
+    return row
 
 
 def _project(options, depth, short):
-    """Print the ratio for long trials.
+    """Print and return the ratio for long trials.
 
     The time of a trial is a start and so much a step: runs of two lengths give both.
     """
@@ -84,6 +97,7 @@ def _project(options, depth, short):
         print(f"  {name}: {1000 * a_step:.2f} CPU ms a step, {costs[name]:.0f} CPU s in 20 epochs")
     ratio = costs["stock"] / costs["population"]
     print(f"  projected to all images and 20 epochs, trials a CPU hour: {ratio:.1f}")
+    return ratio
 
 
 def _run(options, name, depth, trials, epochs):

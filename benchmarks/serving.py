@@ -28,6 +28,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=9, help="turns of each (default: 9)"
     )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -37,7 +38,24 @@ def main(arguments=None):
             for name, path in paths.items()
         ]
         present = take_turns(workers, options.turns, report.say)
-    _print({worker.name: [turn["calls"] for turn in worker.turns[1:]] for worker in present})
+    turns = {worker.name: [turn["calls"] for turn in worker.turns[1:]] for worker in present}
+    _print(turns)
+    if options.out:
+        name = pathlib.Path(options.file).name
+        command = f"python -m benchmarks.serving {name} --turns {options.turns}"
+        report.save(options.out, _rows(name, turns), ("file", "format"), command)
+
+
+def _rows(file, turns):
+    rows = []
+    for name, measured in turns.items():
+        row = {"file": file, "format": name, "n": len(measured)}
+        for index, size in enumerate(BATCHES):
+            theirs, ours = ([calls[index] for calls in t] for t in (turns[PREDICT], measured))
+            row |= report.middle(f"ms_{size}", ours)
+            row |= report.middle(f"times_faster_{size}", report.ratios(theirs, ours))
+        rows.append(row)
+    return rows
 
 
 def _export_all(file, folder, data_dir):

@@ -76,6 +76,18 @@ def seed(value, name="seed"):
     return int(value)
 
 
+def seeds(first, runs):
+    """Return the seeds of `runs` runs, from the seed `first` on."""
+    seed(first)
+    last = first + positive_integer("runs", runs) - 1
+    if last >= 2**31:
+        raise ValueError(
+            "The seeds of all `runs` must be below 2**31, one after the other from `seed` on. "
+            f"Received: seed={first}, runs={runs}."
+        )
+    return range(first, last + 1)
+
+
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary would ask for its hash

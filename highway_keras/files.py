@@ -5,30 +5,58 @@ import csv
 import json
 import os
 import pathlib
+import secrets
 
 from highway_keras.text import cell
+
+LEFTOVERS = ".tmp-*"  # what a process that was killed may leave of the files it was writing
 
 
 @contextlib.contextmanager
 def replacing(path):
     """Yield a path to write to, whose file then replaces the one at `path`.
 
-    A process that is killed while it writes leaves `path` as it was.
+    A process that is killed while it writes leaves `path` as it was, and so does a full disk.
 
     Args:
         path: Where the file is to be.
 
     Yields:
         A path beside `path`, with the same suffix, since Keras chooses the format by it.
+
+    Raises:
+        OSError: If the file cannot be written.
     """
     path = pathlib.Path(path)
-    # With the process in its name: another one may be writing the same file.
-    temporary = path.with_name(f".{os.getpid()}-{path.name}")
+    # A name that no other process draws: two may write the same file.
+    temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be written ({error.strerror or error}). What was there is unharmed."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def make_folder(path):
+    """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
+    path = pathlib.Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"`out` must be a folder that can be written. Received: out={path} ({error.strerror})."
+        ) from error
+    return path
+
+
+def write_bytes(path, content):
+    """Write bytes."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path, text):

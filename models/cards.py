@@ -101,7 +101,10 @@ class Card:
         arguments = {"name": self.name, **self.arguments, **overrides}
         if arguments["name"] is not None:
             check_name(arguments["name"])
-        model = factory(**arguments)
+        try:
+            model = factory(**arguments)
+        except TypeError as error:
+            raise _named(error, self.name, overrides) from error
         if not getattr(model, "inputs", None):  # as a functional or Sequential model has them
             raise TypeError(
                 "`factory` must return a functional or Sequential `keras.Model`. "
@@ -109,6 +112,17 @@ class Card:
             )
         check_name(model.name)
         return load_weights(model, path)
+
+
+def _named(error, name, overrides):
+    """Return an error that names the argument that a factory does not have, or `error` itself."""
+    for argument, value in overrides.items():
+        if f"argument '{argument}'" in str(error):
+            return TypeError(
+                f"`{argument}` must be an argument that {name!r} leaves open; the documentation of "
+                f"its factory lists them. Received: {argument}={checks.shown(value)}."
+            )
+    return error
 
 
 def _card(factory, arguments=None, **claims):

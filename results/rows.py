@@ -3,7 +3,7 @@
 import csv
 from importlib import resources
 
-from highway_keras.results.spread import summarize, text
+from highway_keras.results.spread import mean_text, summarize
 
 # The tables of the paper that `highway-keras reproduce` repeats: the name of the experiment, which
 # is that of its CSV file with a row a run, and the title that cards of networks refer to.
@@ -31,7 +31,7 @@ def authors_logs():
 
 
 def accuracies():
-    """Return the test accuracy by model, in percent, as text: "best (mean ± std)".
+    """Return the test accuracy by model, in percent, as text: "mean ± std, n=5".
 
     Of several settings it is the one with the most runs, then the most epochs, and not the one that
     did best: that would be a choice by test images.
@@ -39,4 +39,4 @@ def accuracies():
     runs = [row for table in TABLES for row in read(table) if row["images"] == "all"]
     rows = [*read("accuracy"), *summarize(runs)]
     rows.sort(key=lambda row: (int(row["n"]), int(row["epochs"])))
-    return {row["model"]: text(row) for row in rows}
+    return {row["model"]: mean_text(row) for row in rows}

@@ -38,3 +38,10 @@ def text(row):
     if int(row["n"]) == 1:
         return f"{float(row['best']):.2f}"
     return f"{float(row['best']):.2f} ({float(row['mean']):.2f} ± {float(row['std']):.2f})"
+
+
+def mean_text(row):
+    """Return the same as "mean ± std, n=…", which says nothing of the luckiest run."""
+    if int(row["n"]) == 1:
+        return f"{float(row['mean']):.2f}, n=1"
+    return f"{float(row['mean']):.2f} ± {float(row['std']):.2f}, n={row['n']}"

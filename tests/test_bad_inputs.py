@@ -65,7 +65,6 @@ def write_runs(w):
         ("cut-state", "state.weights.h5", (w / "run" / "state.weights.h5").read_bytes()[:3000]),
         ("bad-settings", "run.json", b'{"model": "thin'),
         ("other-settings", "run.json", b"3"),
-        ("bad-history", "history.csv", b"epoch,loss\n0,low\n"),
         ("odd-dataset", "run.json", b'{"dataset": 5}'),
         ("few-names", "run.json", b'{"class_names": ["a", "b"]}'),
         ("odd-names", "run.json", b'{"class_names": 5}'),
@@ -94,6 +93,7 @@ def w(tmp_path_factory):
 
 
 FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --out new "
+SEARCH = "search --depth 2 --kind plain --trials 1 --dataset digits --limit 40 --out new "
 RESUME = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --resume "
 COMMANDS = {
     # the command itself
@@ -126,6 +126,13 @@ COMMANDS = {
     f"{FIT} --seed -1": r"--seed must be an integer from 0 to 2\*\*31 - 1. Received: --seed -1",
     f"{FIT} --seed 4294967296": "--seed must be an integer from 0 to",
     f"{FIT} --limit 0": "--limit must be a positive integer, or None .* Received: --limit 0",
+    f"{FIT} --seed 2147483647 --runs 2": "The seeds of all --runs must be",
+    "reproduce table1 --seed 2147483647 --runs 2 --out new": "seeds of all --runs must be below",
+    "reproduce starts --epochs 0 --out new": "--epochs must be a positive integer. Received: .* 0",
+    f"{SEARCH} --epochs 0": "--epochs must be a positive integer. Received: --epochs 0",
+    f"{SEARCH} --trials 0": "--trials must be a positive integer. Received: --trials 0",
+    f"{SEARCH} --population 0": "--population must be a positive integer",
+    f"{SEARCH} --depth 1": "`depth` must be an integer at least 2. Received: depth=1",
     # recipes and factories
     f"{FIT} --set momentun=0.9": "must name an attribute.*Received: momentun. Known: .*momentum",
     f"{FIT} --set verbose=0": "must name an attribute of the recipe. Received: verbose",
@@ -137,7 +144,7 @@ COMMANDS = {
     f"{FIT} --set preprocessing=wash": "`preprocessing` must be a tuple of names",
     f"{FIT} --model-set depth=0": "`depth` must be a positive integer. Received: depth=0",
     f"{FIT} --model-set kind=dense": "`kind` must be one of 'highway', 'plain', 'residual'",
-    f"{FIT} --model-set colour=red": "unexpected keyword argument 'colour'",
+    f"{FIT} --model-set colour=red": "`colour` must be an argument that .* colour='red'",
     f"{FIT} --model-set activation=magic": "must be an activation of Keras.*'magic'",
     f"{FIT} --model-set weights=none.h5": "`weights` must be None or an existing file",
     f"{FIT} --model-set weights={{w}}/deep.weights.h5": "does not fit .* Layers that only one of",
@@ -186,9 +193,10 @@ COMMANDS = {
     f"{RESUME} --seed 3 --out {{w}}/run": "the settings it was started with. seed: 0 -> 3",
     f"{RESUME} --out {{w}}/bad-state": "bad-state.* cannot be read. Delete the folder to start",
     f"{RESUME} --out {{w}}/cut-state": "cut-state.* cannot be read. Delete the folder to start",
-    f"{RESUME} --out {{w}}/bad-settings": "run.json cannot be read. Delete that file, or",
+    f"{RESUME} --out {{w}}/bad-settings": "run.json cannot be read. Delete that file to",
     f"{RESUME} --out {{w}}/other-settings": "run.json cannot be read",
-    f"{RESUME} --out {{w}}/bad-history": "history.csv cannot be read. Delete the folder",
+    f"{SEARCH} --out {{w}}/file": "--out must be a folder that can be written. Received: .*file",
+    f"{SEARCH} --out {{w}}/file/below": "--out must be a folder that can be written",
     # saved networks
     "evaluate thin-highway-10": "without weights. Use trained ones with --weights mnist, or give",
     "evaluate thin-higway-10 --weights mnist": "Did you mean thin-highway-10",

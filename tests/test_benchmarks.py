@@ -10,10 +10,11 @@ import sys
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import run
+from benchmarks import report, run
 from benchmarks.cases import CASES, Case
 from benchmarks.turns import ROOT, Worker, take_turns
 from highway_keras import training
+from highway_keras.paper import provenance
 
 ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
 TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain", "machine"))
@@ -122,6 +123,20 @@ def test_mistakes(arguments, message, capsys):
     assert re.search(message, " ".join(capsys.readouterr().err.split()))
 
 
+# Rows
+
+
+def test_a_row_replaces_that_of_the_same_case(tmp_path):
+    file = tmp_path / "speed.csv"
+    for model, speed in (("a", 1), ("b", 2), ("a", 3)):
+        report.save(file, [{"model": model, "speed": speed}], ("model",), f"time {model}")
+    with file.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    found = [(row["model"], row["speed"], row["command"]) for row in rows]
+    assert found == [("b", "2", "time b"), ("a", "3", "time a")]
+    assert all(row[key] for row in rows for key in provenance.COLUMNS)
+
+
 # Tiny cases, whole
 
 
@@ -138,8 +153,8 @@ def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
     assert f"{TINY.name}: without before: ImportError: an old build" in done.err
     with open("table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == run.COLUMNS
-    assert [(row["peer"], row["turns"]) for row in rows] == [("ours", "1"), ("plain", "1")]
+    assert tuple(rows[0]) == (*run.COLUMNS, *provenance.COLUMNS)
+    assert [(row["peer"], row["n"]) for row in rows] == [("ours", "1"), ("plain", "1")]
     ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:12]} for row in rows)
     assert ours["ours_over_peer"] == 1
     assert plain["ours_over_peer"] == pytest.approx(ours["ms_a_step"] / plain["ms_a_step"])
@@ -176,9 +191,11 @@ def test_an_older_build_takes_turns(before):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_the_epoch_benchmark(backend):
+def test_the_epoch_benchmark(backend, tmp_path):
     sizes = "--model", "thin-highway-10", "--images", "300", "--turns", "1"
-    printed = call("epoch", *sizes, KERAS_BACKEND=backend)
+    printed = call("epoch", *sizes, "--out", tmp_path / "rows.csv", KERAS_BACKEND=backend)
+    [row] = read(tmp_path / "rows.csv")
+    assert row["model"] == "thin-highway-10" and float(row["fit_over_ours"]) > 0
     assert f"{backend} on cpu:0" in printed.lower()
     assert re.search(r"fit +\d.*\ntrainer +\d.*\nfit / trainer: \d.*\nfloor: \d", printed)
 
@@ -192,29 +209,45 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_serving_benchmark(saved):
-    printed = call("serving", str(saved), "--turns", "1")
+def test_the_serving_benchmark(saved, tmp_path):
+    printed = call("serving", saved, "--turns", "1", "--out", tmp_path / "rows.csv")
+    rows = {row["format"]: row for row in read(tmp_path / "rows.csv")}
+    assert float(rows["keras predict"]["times_faster_1"]) == 1
+    assert rows["saved_model"]["file"] == "best.keras"
     assert re.search(r"\nkeras predict +\d", printed) and re.search(r"\nsaved_model +\d", printed)
 
 
 @pytest.mark.slow
-def test_the_lesions_benchmark(saved):
-    printed = call("lesions", str(saved), "--turns", "1", "--limit", "50")
+def test_the_lesions_benchmark(saved, tmp_path):
+    sizes = "--turns", "1", "--limit", "50"
+    printed = call("lesions", saved, *sizes, "--out", tmp_path / "rows.csv")
+    [row] = read(tmp_path / "rows.csv")
+    assert (row["file"], row["layers"], row["images"]) == ("best.keras", "2", "50")
+    assert float(row["over_evaluate_500"]) > 0
     assert "thin-highway-10: 2 lesions, 50 images, n=1" in printed
     assert printed.count("all lesions / this one") == 2
 
 
 @pytest.mark.slow
-def test_the_search_benchmark():
+def test_the_search_benchmark(tmp_path):
     if not os.environ.get("TFDS_DATA_DIR"):
         pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
     sizes = {"--depth": 3, "--trials": 2, "--stock-trials": 2, "--limit": 256}
-    printed = call("search", *(str(part) for size in sizes.items() for part in size))
+    sizes["--out"] = tmp_path / "rows.csv"
+    printed = call("search", *(part for size in sizes.items() for part in size))
+    [row] = read(tmp_path / "rows.csv")
+    assert (row["depth"], row["n"], row["stock_n"]) == ("3", "2", "2")
+    assert float(row["ratio_seconds"]) > 0 and float(row["projected_ratio"]) > 0
     assert re.search(r"trials an hour: \d", printed) and "projected to all images" in printed
 
 
+def read(file):
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
 def call(name, *arguments, **environment):
-    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)]
     environment = {**os.environ, **environment}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

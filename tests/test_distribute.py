@@ -14,7 +14,7 @@ from highway_keras import training
 from highway_keras.training.engines.engine import Engine, data_parallel
 from highway_keras.training.folder import RunFolder
 
-BACKENDS = ("tensorflow", "jax")
+BACKENDS = ("tensorflow", pytest.param("jax", marks=pytest.mark.slow))
 # Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.
 SCRIPT = """
 import json, sys

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 FLOORS = [
     {"faces", "extras", "checks", "text", "ops", "results", "version"},
     {"files", "pictures", "backends", "initializers"},
-    {"optimizers", "depth_loop", "data"},
+    {"optimizers", "depth_loop", "data", "locks"},
     {"layers"},
     {"convert", "models"},
     {"training"},

@@ -113,14 +113,14 @@ def test_figure_1_without_its_pictures(tmp_path, monkeypatch):
     for name in ("curve_rows", "top_rows", "bias_rows", "trial_rows"):
         monkeypatch.setattr(figure1, name, lambda searches: [{"depth": 2, "kind": "highway"}])
     monkeypatch.setattr(figure1, "_draw_panels", broken)
-    monkeypatch.setattr(figure1, "_draw_biases", broken)
+    monkeypatch.setattr(figure1, "plot_biases", broken)
     with pytest.warns(PictureWarning, match=r"figure1.png could not be drawn"):
         figure1.draw_figure1("searches", tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}
     assert (tmp_path / "transform-bias.csv").exists()
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_terminal_that_lacks_a_letter_ends_no_run(runs, tmp_path):
     """`±` and a name in another script, where only ASCII can be printed."""
     script = "import sys; from highway_keras.cli.command import main; sys.exit(main())"

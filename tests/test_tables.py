@@ -52,7 +52,8 @@ def rows(out, *without):
 
 def test_a_row_a_run(whole):
     first, second = rows(whole)
-    assert tuple(first) == COLUMNS
+    assert tuple(first) == COLUMNS and first["commit"] and first["date"]
+    assert first["command"].startswith("highway-keras reproduce table1 --recipe modern --model")
     expected = {"table": "table1", "model": NAME, "dataset": "mnist", "recipe": "modern"}
     expected |= {"seed": "0", "epochs": "2", "images": "20", "best_epoch": "2"}
     assert {key: first[key] for key in expected} == expected and second["seed"] == "1"
@@ -366,4 +367,4 @@ def test_the_accuracy_of_a_network_is_not_chosen_by_it(monkeypatch):
     runs += [("b", "authors", "300", "all", "0.98"), ("b", "authors", "400", "100", "0.1")]
     rows = [dict(zip(columns, run, strict=True)) for run in runs]
     monkeypatch.setattr(results.rows, "read", lambda name: rows if name == "table1" else [])
-    assert results.accuracies() == {"a": "98.00 (97.50 ± 0.71)", "b": "98.00"}
+    assert results.accuracies() == {"a": "97.50 ± 0.71, n=2", "b": "98.00, n=1"}

@@ -483,7 +483,7 @@ def test_a_run_is_not_overwritten(run):
     ("changes", "message"),
     [
         ({"seed": 1}, "seed: 0 -> 1"),
-        ({"epochs": 9}, r"epochs: 3 -> 9\.$"),
+        ({"epochs": 9}, r"epochs: 3 -> 9\. Pass"),
         ({"augmentation": ["mirror"]}, r"augmentation: \[\] -> \['mirror'\]"),
         ({"model_options": {"depth": 4}}, "model_options: {'depth': 3} -> {'depth': 4}"),
         ({"limit": 64}, "limit: 128 -> 64"),
@@ -507,9 +507,9 @@ def test_words_do_not_decide_a_training(tmp_path):
     for changes in ({"clip_norm": 1.0}, {"preprocessing": ["gcn"]}):
         with pytest.raises(ValueError, match=next(iter(changes))):
             folder.open({**now, "recipe": {**recipe, **changes}}, resume=True)
-    with pytest.raises(ValueError, match=r"limit: None -> 3\.$"):
+    with pytest.raises(ValueError, match=r"limit: None -> 3\. Pass those, or name"):
         folder.open({**now, "limit": 3}, resume=True)
-    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\.$"):
+    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\. Pass"):
         folder.open({"recipe": recipe}, resume=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from highway_keras import data, paper, tuning
 from highway_keras.cli.command import main
+from highway_keras.paper import provenance
 from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
 from highway_keras.tuning import searches
 
@@ -25,13 +26,14 @@ def write_search(folder, kind, depth, trials):
     path.mkdir(parents=True)
     path.joinpath("oracle.json").write_text("{}")
     path.joinpath("run.json").write_text(json.dumps({"kind": kind, "depth": depth, **SETTINGS}))
-    for number, (losses, bias) in enumerate(trials):
+    for number, (losses, bias, *rest) in enumerate(trials):
+        [activation] = rest or ["tanh"]
         points = [{"value": [loss], "step": step} for step, loss in enumerate(losses or [])]
         state = {
             "trial_id": f"{number:03}",
             "status": "COMPLETED" if losses else "FAILED",
             "score": min(losses) if losses else None,
-            "hyperparameters": {"values": {"transform_bias": bias}},
+            "hyperparameters": {"values": {"transform_bias": bias, "activation": activation}},
             "metrics": {"metrics": {"loss": {"observations": points}} if losses else {}},
         }
         trial = path / f"trial_{number}"
@@ -42,7 +44,7 @@ def write_search(folder, kind, depth, trials):
 @pytest.fixture
 def folder(tmp_path):
     deep = [([2.0, float(n)], -1.0 - 0.75 * n) for n in range(1, 13)]
-    write_search(tmp_path, "highway", 50, [*deep, (None, -1.5)])
+    write_search(tmp_path, "highway", 50, [*deep, (None, -1.5, "relu")])
     write_search(tmp_path, "highway", 10, [([0.5, 0.25], -1.0)])
     write_search(tmp_path, "plain", 10, [([0.75, 1.0], 0.0)])
     return tmp_path
@@ -71,10 +73,14 @@ def test_the_right_panel_is_the_mean_of_the_top_10(folder):
 def test_losses_by_transform_bias_and_depth(folder):
     rows = bias_rows(read_searches(folder))
     assert {row["depth"] for row in rows} == {10, 50}  # plain networks have no gates
-    counted = {(r["depth"], r["bias_from"]): r["n"] for r in rows}
-    assert counted[50, -2] == 1  # -1.75; the failed trial at -1.5 has no loss
-    assert counted[50, -10] == 2  # -9.25 and -10
-    assert sum(n for (depth, _), n in counted.items() if depth == 50) == 12
+    counted = {(r["depth"], r["bias_from"]): r for r in rows if r["activation"] == "tanh"}
+    assert counted[50, -2]["n"] == 1  # -1.75
+    assert counted[50, -10]["n"] == 2  # -9.25 and -10
+    assert [counted[50, -10][key] for key in ("best", "median", "worst")] == [2.0, 2.0, 2.0]
+    assert sum(row["n"] for (depth, _), row in counted.items() if depth == 50) == 12
+    relu = [row for row in rows if row["activation"] == "relu" and (row["n"] or row["failed"])]
+    assert [(r["depth"], r["bias_from"], r["n"], r["failed"]) for r in relu] == [(50, -2, 0, 1)]
+    assert relu[0]["median"] == ""  # the trial diverged
 
 
 def test_a_bias_at_the_end_of_the_range_is_counted(folder):
@@ -93,6 +99,9 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
         ("highway", "50"),
         ("plain", "10"),
     ]
+    for name in ("figure1-top10", "figure1-trials", "figure1-curves", "transform-bias"):
+        with (tmp_path / "drawn" / f"{name}.csv").open() as file:
+            assert all(all(row[key] for key in provenance.COLUMNS) for row in csv.DictReader(file))
 
 
 def test_a_folder_without_searches_is_an_error(tmp_path):

@@ -6,7 +6,7 @@ A page marks what is rendered by comments, which Markdown does not show:
 a step takes <!--=thin100.ours.ms-->9.3<!--/--> ms
 ```
 
-`numbers.py` says what each name stands for. `--check` writes nothing and fails if a page differs.
+`numbers/` says what each name stands for. `--check` writes nothing and fails if a page differs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def render(text):
 def _rendered(mark):
     name = mark["name"]
     if name not in NUMBERS:
-        raise KeyError(f"A page asks for {name!r}, which tools/numbers.py does not have.")
+        raise KeyError(f"A page asks for {name!r}, which tools/numbers does not have.")
     return f"<!--={name}-->{NUMBERS[name]()}<!--/-->"
 
 

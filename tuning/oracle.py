@@ -4,6 +4,7 @@ import os
 
 from highway_keras.extras import extra
 from highway_keras.files import write_json
+from highway_keras.tuning.settings import fingerprint
 
 with extra("tune"):
     import keras_tuner
@@ -20,7 +21,12 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
 
     A trial that was running starts again, with the same hyperparameters, so its curve reaches the
     disk only when it ends.
+
+    Attributes:
+        settings: What decides the search, a dictionary; `None` until that is known.
     """
+
+    settings = None
 
     @keras_tuner.synchronized
     def create_trial(self, tuner_id):
@@ -45,7 +51,11 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         if trial.status == "RUNNING" and trial.metrics.metrics:
             return
         path = os.path.join(self._get_trial_dir(trial.trial_id), "trial.json")
-        write_json(path, trial.get_state(), indent=None)
+        made_with = self.settings and fingerprint(self.settings)
+        write_json(path, {**trial.get_state(), "settings": made_with}, indent=None)
+
+    def get_state(self):
+        return {**super().get_state(), "settings": self.settings}
 
     def reload(self):
         super().reload()

@@ -7,11 +7,13 @@ import pathlib
 
 import keras
 
-from highway_keras import data
-from highway_keras.files import replacing
+from highway_keras import checks, data
+from highway_keras.files import make_folder, replacing
+from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.settings import check_recorded, search_settings
 from highway_keras.tuning.tuner import PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
@@ -60,6 +62,7 @@ def run_searches(
 
     Raises:
         ValueError: If an argument is out of its range, or a folder holds another search.
+        BusyError: If another process is searching there.
 
     Example:
 
@@ -71,13 +74,17 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
+    checks.positive_integer("trials", trials)
+    checks.positive_integer("epochs", epochs)
+    checks.positive_integer("population", population, none="what memory allows")
     images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
     shape = {"input_shape": images.input_shape, "classes": images.classes}
     hypermodels = [HighwayHyperModel(depth, kind, **shape) for kind in kinds for depth in depths]
+    out = make_folder(out)
     tuners = [_tuner(hypermodel, trials, seed, population, out) for hypermodel in hypermodels]
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
     source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
-    _open_folders(tuners, {**size, **source}, resume)
+    _open_folders(tuners, {**size, **source}, resume, images)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
     for tuner in tuners:
@@ -99,12 +106,36 @@ def _tuner(hypermodel, trials, seed, population, out):
         )
 
 
-def _open_folders(tuners, settings, resume):
+def _open_folders(tuners, settings, resume, images):
     folders = {tuner: RunFolder(tuner.project_dir) for tuner in tuners}
     # Those that exist come first: if one is not to be resumed, the others are not begun.
     for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
         searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
-        folders[tuner].open({**searched, **settings}, resume or tuner.is_worker)
+        if tuner.is_worker:
+            folders[tuner].open({**searched, **settings}, resume=True)
+            continue
+        with folder_lock(tuner.project_dir):
+            if not folders[tuner].settings.exists():
+                _check_remains(tuner, settings["epochs"], images, resume)
+            folders[tuner].open({**searched, **settings}, resume)
+
+
+def _check_remains(tuner, epochs, images, resume):
+    """Raise a `ValueError` unless the files of a search without its `run.json` are of this one."""
+    folder = pathlib.Path(tuner.project_dir)
+    if not any(folder.glob("*.json")) and not any(folder.glob("trial_*")):
+        return
+    if not resume:
+        raise ValueError(
+            f"`out` already holds a search. Received: out={folder}. Pass resume=True to continue "
+            "it, or name another folder."
+        )
+    pairs = {"": (images.x_train, images.y_train)}
+    if not check_recorded(folder, search_settings(tuner, pairs, epochs, BATCH_SIZE)):
+        raise ValueError(
+            f"`out` holds a search whose settings are gone. Received: out={folder} without "
+            "run.json. Bring that file back, or delete the folder to search anew."
+        )
 
 
 def _save_best(tuner, preprocess):

@@ -7,13 +7,17 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.extras import extra
-from highway_keras.files import replacing, write_json
+from highway_keras.files import write_bytes, write_json
+from highway_keras.locks import folder_lock
+from highway_keras.training.state import weights_file
+from highway_keras.tuning import chief
 from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle
 from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
+from highway_keras.tuning.settings import check_recorded, readable, search_settings
 from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
 
@@ -86,6 +90,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self._template = None
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
+            chief.address()  # is one
         oracle = ResumableOracle(
             objective,
             self.max_trials,
@@ -93,7 +98,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             max_consecutive_failed_trials=self.max_trials + 1,  # a failed trial is a result, too
         )
         oracle.verbose = 0
+        self.objective = oracle.objective
         super().__init__(oracle, hypermodel, **kwargs)
+        if self.is_worker:
+            self.oracle = chief.Chief(self.oracle)
 
     @property
     def is_chief(self):
@@ -118,6 +126,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def set_state(self, state):
         self.population = self.population or state["population"]
 
+    def reload(self):
+        with readable(self.project_dir):
+            super().reload()
+
     def save(self):
         if not self.is_worker:
             self.oracle.save()
@@ -135,23 +147,52 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             verbose: `"auto"` for a line of progress, 0 for none.
 
         Raises:
-            ValueError: If the arrays do not fit the hypermodel or one another.
+            ValueError: If the arrays do not fit the hypermodel or one another, or the folder
+                holds another search.
+            BusyError: If another process is searching there.
+            RuntimeError: In a worker, if there is no chief.
         """
-        if self.is_chief:
-            super().search(verbose=0)
-            return
-        checks.positive_integer("epochs", epochs)
-        checks.positive_integer("batch_size", batch_size)
+        epochs = checks.positive_integer("epochs", epochs)
+        batch_size = checks.positive_integer("batch_size", batch_size)
         pairs = check_data(self.hypermodel, x, y, validation_data)
-        check_objective(self.oracle.objective, [f"{p}{m}" for p in pairs for m in METRICS])
+        check_objective(self.objective, [f"{p}{m}" for p in pairs for m in METRICS])
+        settings = search_settings(self, pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
+        if self.is_worker:
+            check_recorded(self.project_dir, settings)
+            self._search_slots(images, epochs, verbose)
+            return
+        with folder_lock(self.project_dir):
+            self._take_over(settings)
+            if self.is_chief:
+                chief.check_free()
+                super().search(verbose=0)
+            else:
+                self._search_slots(images, epochs, verbose)
+
+    def _take_over(self, settings):
+        """Read what is in the folder: another process may have gone on with it."""
+        check_recorded(self.project_dir, settings)
+        folder = pathlib.Path(self.project_dir)
+        if (folder / "oracle.json").exists():
+            with readable(folder):
+                self.oracle.reload()
+        elif any(folder.glob("trial_*/trial.json")):
+            raise ValueError(
+                f"The search in {folder} has lost its oracle.json. Bring that file back, or delete "
+                "the folder to search anew."
+            )
+        self.oracle.settings = settings
+
+    def _search_slots(self, images, epochs, verbose):
+        batch_size = images[""].batch_size
         self.population = self.population or population_size(
             self.hypermodel, batch_size, self.max_trials
         )
         self.save()  # else a search killed before its first trial ends would not be reloaded
         ended = 0 if self.is_worker else len(self.oracle.end_order)
-        objective = self.oracle.objective.name
-        with Progress(self.project_name, self.max_trials, ended, objective, verbose) as progress:
+        name = self.objective.name
+        with Progress(self.project_name, self.max_trials, ended, name, verbose) as progress:
             self._search(images, epochs, progress)
 
     def _search(self, images, epochs, progress):
@@ -200,8 +241,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if self._template is None:
             self._template = self.hypermodel.build(keras_tuner.HyperParameters())
         assign(self._template, weights)
-        with replacing(pathlib.Path(self._get_checkpoint_fname(trial_id))) as temporary:
-            self._template.save_weights(temporary)
+        write_bytes(self._get_checkpoint_fname(trial_id), weights_file(self._template).getvalue())
 
     def _drop_weights(self):
         """Delete the weights of trials that have ended and are no longer among the best."""

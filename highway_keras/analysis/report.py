@@ -13,6 +13,7 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
 from highway_keras.analysis.page import page
+from highway_keras.locks import folder_lock
 from highway_keras.pictures import optional_picture
 
 DOTS_PER_INCH = 110
@@ -76,6 +77,7 @@ def analyze(
     Raises:
         TypeError, ValueError: As `lesions` does.
         OSError: If the folder cannot be written.
+        BusyError: If another process is writing to it.
 
     Example:
 
@@ -85,14 +87,14 @@ def analyze(
     out, graph = pathlib.Path(out), Graph(model)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
-    found = _measure(model, x, y, threshold, out / "index.html", verbose)
-    out.mkdir(parents=True, exist_ok=True)
-    _write_layers(found, out / "layers.csv")
-    images = _draw(found, out, sample=x[0], class_names=class_names)
-    live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
-    found = dataclasses.replace(found, **live)
-    files.write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
-    return found
+    with folder_lock(out):
+        found = _measure(model, x, y, threshold, out / "index.html", verbose)
+        _write_layers(found, out / "layers.csv")
+        images = _draw(found, out, sample=x[0], class_names=class_names)
+        live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
+        found = dataclasses.replace(found, **live)
+        files.write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
+        return found
 
 
 def _measure(model, x, y, threshold, page, verbose):

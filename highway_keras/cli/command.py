@@ -32,7 +32,7 @@ def main(arguments=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except USER_ERRORS as error:
-        return _end(MISUSED, _with_flags(str(error), options) or type(error).__name__)
+        return _end(MISUSED, _with_flags(_text(error), options) or type(error).__name__)
     except RuntimeError as error:
         return _end(FAILED, _with_flags(str(error), options))
 
@@ -61,6 +61,14 @@ class _Parser(argparse.ArgumentParser):
 def _end(code, message):
     print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
+
+
+def _text(error):
+    """Return an error's message; of the system's errors without their numbers."""
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}."
+    return str(error)
 
 
 def _with_flags(message, options):

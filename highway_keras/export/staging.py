@@ -7,6 +7,7 @@ import shutil
 import tempfile
 
 from highway_keras.export.formats import FORMATS
+from highway_keras.locks import file_lock
 
 
 def check_place(path, format, overwrite):
@@ -39,14 +40,20 @@ def staged(path, format, overwrite):
     removes that folder. A process that is killed leaves it, and whatever was at `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    new, old = folder / "new", folder / "old"
-    try:
+    with file_lock(path), _aside(path) as folder:
+        new, old = folder / "new", folder / "old"
         new.mkdir()
         yield new / path.name
-        check_place(path, format, overwrite)  # another process may have been faster
+        check_place(path, format, overwrite)  # what does not lock may have been faster
         for file in sorted(new.iterdir(), key=lambda file: file.name == path.name):  # `path` last
             _move(file, path.parent / file.name, old)
+
+
+@contextlib.contextmanager
+def _aside(path):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

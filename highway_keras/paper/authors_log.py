@@ -9,6 +9,7 @@ import pathlib
 from highway_keras import checks, results
 from highway_keras.files import write_rows
 from highway_keras.models import get
+from highway_keras.paper import provenance
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.trainer import fit
@@ -64,7 +65,10 @@ def compare_with_authors(
         folder = RunFolder(out / f"seed-{seed}")
         _train(get(model), epochs, seed, folder, {"data_dir": data_dir, "verbose": verbose})
         ours = folder.read_history()[:epochs]
-        rows += [_row(seed, *pair) for pair in zip(logs[model], ours, strict=False)]
+        command = f"highway-keras reproduce authors-log --model {model} --seed {seed}"
+        made = {"n": 1, **provenance.of_run(folder, command)}
+        pairs = zip(logs[model], ours, strict=False)
+        rows += [{"model": model, **_row(seed, *pair), **made} for pair in pairs]
         write_rows(out / FILE, rows)
     return rows
 
@@ -72,8 +76,9 @@ def compare_with_authors(
 def _train(card, epochs, seed, folder, options):
     """Train a run to `epochs`, or evaluate one that has come further."""
     if folder.settings.exists():
-        epochs = max(epochs, len(folder.read_history()))
-        _set_epochs(folder, epochs)
+        with folder.locked():
+            epochs = max(epochs, len(folder.read_rows()))
+            _set_epochs(folder, epochs)
     recipe = get_recipe(card.recipe).override(epochs=epochs)
     options = {"recipe": recipe, "seed": seed, "resume": True, "test_curve": True, **options}
     fit(card.name, out=folder.path, **options)
@@ -83,9 +88,7 @@ def _set_epochs(folder, epochs):
     # The authors' rate falls at given epochs, so a longer run begins as a shorter one did.
     settings = folder.read_json()
     if "test_curve" in settings and settings["recipe"]["epochs"] != epochs:
-        settings["recipe"]["epochs"] = epochs
-        settings.pop("results", None)
-        folder.write_json(settings)
+        folder.lengthen(epochs)
 
 
 def _row(seed, authors, ours):

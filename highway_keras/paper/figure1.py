@@ -2,10 +2,11 @@
 
 import pathlib
 
-import numpy as np
-
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
+from highway_keras.locks import folder_lock
+from highway_keras.paper.bias_plot import plot_biases
+from highway_keras.paper.provenance import provenance
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -19,14 +20,14 @@ from highway_keras.training.curves import COLOURS
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
-def draw_figure1(searches, out):
+def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
     """Draw both panels of Figure 1, and the loss over transform bias and depth.
 
     Args:
         searches: Folder of searches, as `run_searches` leaves it.
         out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
-            `figure1-top10.csv`,
-            `transform-bias.png` and `transform-bias.csv`.
+            `figure1-top10.csv`, `transform-bias.png` and `transform-bias.csv`.
+        command: What made the searches, for the rows.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
@@ -34,20 +35,25 @@ def draw_figure1(searches, out):
     Raises:
         ValueError: If there is no search with a result.
     """
-    found, out = read_searches(searches), pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    tops, biases, trials = top_rows(found), bias_rows(found), trial_rows(found)
-    columns = max(trials, key=len)  # those of a failed trial are fewer
-    write_rows(out / "figure1-trials.csv", trials, columns)
-    write_rows(out / "figure1-curves.csv", curve_rows(found))
-    write_rows(out / "figure1-top10.csv", tops)
-    if biases:
-        write_rows(out / "transform-bias.csv", biases)
+    read_searches(searches)  # a mistake in it leaves no folder
+    out = pathlib.Path(out)
+    with folder_lock(out, seconds=60):  # another process may be drawing
+        return _draw(read_searches(searches), out, provenance(command))
+
+
+def _draw(found, out, made):
+    tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
+    tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
+    tables["figure1-curves"] = curve_rows(found)
+    for name, rows in tables.items():
+        if rows:
+            columns = max(rows, key=len)  # those of a failed trial are fewer
+            write_rows(out / f"{name}.csv", [row | made for row in rows], [*columns, *made])
     with optional_picture(out / "figure1.png"):
         _draw_panels(found, tops, out / "figure1.png")
     if biases:
         with optional_picture(out / "transform-bias.png"):
-            _draw_biases(biases, out / "transform-bias.png")
+            plot_biases(trials, biases, out / "transform-bias.png")
     return tops
 
 
@@ -92,25 +98,3 @@ def _draw_tops(axes, tops, depths):
     axes.set(title="mean of the top 10", xlabel="hidden layers")
     axes.set_xticks(depths)
     axes.legend(frameon=False, fontsize="small")
-
-
-def _draw_biases(rows, path):
-    with extra("plot"):
-        from matplotlib.colors import LogNorm
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 3.2), layout="constrained")
-    depths = sorted({row["depth"] for row in rows})
-    lows = sorted({row["bias_from"] for row in rows})
-    for axes, column in zip(figure.subplots(1, 2), ("best", "median"), strict=True):
-        cells = np.full((len(depths), len(lows)), np.nan)
-        for row in rows:
-            if row["n"]:
-                cells[depths.index(row["depth"]), lows.index(row["bias_from"])] = row[column]
-        picture = axes.pcolormesh(cells, norm=LogNorm(), cmap="viridis")
-        axes.set_xticks(range(len(lows) + 1), [*lows, lows[-1] + 1])
-        axes.set_yticks(np.arange(len(depths)) + 0.5, depths)
-        labels = {"xlabel": "transform bias at the start", "ylabel": "hidden layers"}
-        axes.set(title=f"{column} trial", **labels)
-        figure.colorbar(picture, ax=axes, label="training loss (nats)")
-    write_figure(path, figure)

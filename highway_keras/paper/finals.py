@@ -8,12 +8,15 @@ import numpy as np
 
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_json, write_rows
+from highway_keras.locks import folder_lock
+from highway_keras.paper import provenance
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
 from highway_keras.training.curves import COLOURS
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
+COMMAND = "highway-keras reproduce figure1 --preset finals"
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
@@ -114,7 +117,9 @@ def final_rows(out):
     for folder in sorted(pathlib.Path(out).glob("thin-*/final")):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
         trial = json.loads((folder.parent / "chosen.json").read_text(encoding="utf-8"))
-        for epoch, row in enumerate(RunFolder(folder).read_history(), start=1):
+        run = RunFolder(folder)
+        made = {"n": 1, "seed": run.read_json()["seed"], **provenance.of_run(run, COMMAND)}
+        for epoch, row in enumerate(run.read_history(), start=1):
             rows.append(
                 {
                     "kind": kind,
@@ -123,6 +128,7 @@ def final_rows(out):
                     "epoch": epoch,
                     "loss": row["loss"],
                     "accuracy": row["accuracy"],
+                    **made,
                 }
             )
     return sorted(rows, key=lambda row: (row["kind"], row["depth"], row["epoch"]))
@@ -130,10 +136,12 @@ def final_rows(out):
 
 def draw_finals(out):
     """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
-    out, rows = pathlib.Path(out), final_rows(out)
-    write_rows(out / "figure1-finals.csv", rows)
-    with optional_picture(out / "figure1-finals.png"):
-        _plot_finals(rows, out / "figure1-finals.png")
+    out = pathlib.Path(out)
+    with folder_lock(out, seconds=60):  # another process may be training another search
+        rows = final_rows(out)
+        write_rows(out / "figure1-finals.csv", rows)
+        with optional_picture(out / "figure1-finals.png"):
+            _plot_finals(rows, out / "figure1-finals.png")
 
 
 def _plot_finals(rows, path):

@@ -69,7 +69,8 @@ def main():
     parser.add_argument("--out", default="runs/first-losses.csv", help="default: %(default)s")
     options = parser.parse_args()
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
-    made = provenance.provenance("python -m highway_keras.paper.first_losses")
+    command = f"python -m highway_keras.paper.first_losses --limit {options.limit}"
+    made = provenance.provenance(command)
     out, rows = pathlib.Path(options.out), []
     out.parent.mkdir(parents=True, exist_ok=True)
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]

@@ -9,6 +9,7 @@ import numpy as np
 from highway_keras import data
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
 from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
@@ -84,19 +85,25 @@ def reproduce_gradients(
     """
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows, out = provenance.provenance("reproduce gradients"), [], pathlib.Path(out)
-    for kind, depth, scale in itertools.product(kinds, depths, scales):
+    out = pathlib.Path(out)
+    with folder_lock(out):
+        rows = _measure(itertools.product(kinds, depths, scales), x, images.y_train, seeds)
+        write_rows(out / "gradient-norms.csv", rows, COLUMNS)
+        with optional_picture(out / "gradient-norms.png"):
+            plot_gradient_norms(rows, out / "gradient-norms.png")
+    return rows
+
+
+def _measure(networks, x, y, seeds):
+    """Return a row for each network (kind, depth, scale) and activation."""
+    made, rows = provenance.provenance("highway-keras reproduce gradients"), []
+    for kind, depth, scale in networks:
         bias = f"{-math.log(depth):.3f}" if kind == "highway" else ""
-        measured = gradient_norms(kind, depth, x, images.y_train, scale, seeds)
-        for activation, found in measured.items():
+        for activation, found in gradient_norms(kind, depth, x, y, scale, seeds).items():
             norms = [f"{norm:.2e}" for norm in _geometric_mean(found)]
             values = (kind, depth, scale, activation, bias, len(x), seeds, f"0-{seeds - 1}")
             values += (norms[0], norms[-1], " ".join(norms), *made.values())
             rows.append(dict(zip(COLUMNS, values, strict=True)))
-    out.mkdir(parents=True, exist_ok=True)
-    write_rows(out / "gradient-norms.csv", rows, COLUMNS)
-    with optional_picture(out / "gradient-norms.png"):
-        plot_gradient_norms(rows, out / "gradient-norms.png")
     return rows
 
 

@@ -1,10 +1,11 @@
 """Where a number comes from: what every row of a measurement says besides the number."""
 
+import csv
 import datetime
 import pathlib
-import subprocess
 
-from highway_keras.training.machine import hardware, versions
+from highway_keras.files import write_rows
+from highway_keras.training.machine import commit, hardware, joined, sessions, versions
 
 COLUMNS = ("hardware", "versions", "commit", "date", "command")
 
@@ -21,16 +22,37 @@ def provenance(command):
     return {
         "hardware": hardware(),
         "versions": versions(),
-        "commit": _commit(),
+        "commit": commit(),
         "date": datetime.date.today().isoformat(),
         "command": command,
     }
 
 
-def _commit():
-    ask = ["git", "rev-parse", "--short", "HEAD"]
-    here = pathlib.Path(__file__).parent
-    try:
-        return subprocess.run(ask, cwd=here, capture_output=True, text=True).stdout.strip()
-    except OSError:  # no git
-        return ""
+def of_run(folder, command):
+    """Return the same columns of a run, from what was recorded while it was trained.
+
+    Args:
+        folder: A `RunFolder`.
+        command: The command that makes the row.
+    """
+    recorded = sessions(folder)
+    return {key: joined(recorded, key) for key in COLUMNS[:-1]} | {"command": command}
+
+
+def update_rows(path, rows, keys):
+    """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
+
+    Args:
+        path: The file, which need not be there.
+        rows: Dictionaries with the columns of the file; those of `COLUMNS` become the last.
+        keys: Names of the columns that tell what a row is of.
+    """
+    path, made = pathlib.Path(path), {_values(row, keys) for row in rows}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [row for row in csv.DictReader(lines) if _values(row, keys) not in made]
+    columns = [name for name in rows[0] if name not in COLUMNS]
+    write_rows(path, [*kept, *rows], [*columns, *COLUMNS])
+
+
+def _values(row, keys):
+    return tuple(str(row[key]) for key in keys)

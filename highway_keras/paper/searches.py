@@ -1,15 +1,21 @@
 """Searches read back from disk, and the tables of Figure 1 that are made of them."""
 
 import dataclasses
+import itertools
 import json
 import math
 import pathlib
 import statistics
 
+import numpy as np
+
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
+SETTINGS = ("dataset", "limit", "epochs", "batch_size", "seed")  # of a search
+ACTIVATIONS = ("relu", "tanh")
+QUARTILES = (0, 0.25, 0.5, 0.75, 1)
 TOP = 10  # the paper's: the mean of the top 10 of 100
 
 
@@ -86,23 +92,43 @@ def read_search(folder):
     if not files.settings.exists():
         return None
     settings = files.read_json()
-    states = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
-    trials = [_trial(state) for state in states if state["status"] in ("COMPLETED", "FAILED")]
-    trials.sort(key=lambda trial: trial.score)
-    return Search(settings["kind"], settings["depth"], settings, trials)
+    trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
+    trials = sorted(filter(None, trials), key=lambda trial: trial.score)
+    try:
+        return Search(settings["kind"], settings["depth"], settings, trials)
+    except KeyError as error:
+        raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
 
 
-def _trial(state):
-    curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
-    losses = [statistics.fmean(point["value"]) for point in curve]
-    score = state["score"] if state["status"] == "COMPLETED" else math.inf
-    return Trial(state["trial_id"], state["hyperparameters"]["values"], losses, score)
+def _trial(path):
+    """Return the `Trial` that a file holds, or `None` if it has not ended."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        if state["status"] not in ("COMPLETED", "FAILED"):
+            return None
+        curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
+        losses = [statistics.fmean(point["value"]) for point in curve]
+        score = float(state["score"]) if state["status"] == "COMPLETED" else math.inf
+        return Trial(state["trial_id"], dict(state["hyperparameters"]["values"]), losses, score)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} cannot be read. Bring it back, or delete the folder of its search to search "
+            "anew."
+        ) from error
 
 
 def curve_rows(searches):
     """Return the left panel: the training curve of the best trial of each search."""
     return [
-        {"kind": search.kind, "depth": search.depth, "epoch": epoch, "loss": loss}
+        {
+            "kind": search.kind,
+            "depth": search.depth,
+            "trial": search.trials[0].number,
+            "of": len(search.trials),
+            "epoch": epoch,
+            "loss": loss,
+            **{key: search.settings[key] for key in SETTINGS if key != "epochs"},
+        }
         for search in searches
         for epoch, loss in enumerate(search.trials[0].losses, start=1)
     ]
@@ -116,6 +142,7 @@ def trial_rows(searches):
             row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
             row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
             row |= {"score": trial.score if math.isfinite(trial.score) else ""}
+            row |= {key: search.settings[key] for key in SETTINGS}
             row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
             rows.append(row)
     return rows
@@ -130,24 +157,33 @@ def top_rows(searches):
         row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
         row |= {"top10_mean": statistics.fmean(top), "top10_std": statistics.pstdev(top)}
         row |= {"median": statistics.median(trial.score for trial in search.completed)}
-        keys = ("dataset", "limit", "epochs", "batch_size", "seed")
-        rows.append(row | {key: search.settings[key] for key in keys})
+        rows.append(row | {key: search.settings[key] for key in SETTINGS})
     return rows
 
 
 def bias_rows(searches):
-    """Return losses by the transform bias that highway networks started from, in steps of one."""
+    """Return losses by the transform bias that highway networks started from, in steps of one.
+
+    They are apart by activation; of each cell the best loss, the quartiles and the worst.
+    """
     rows = []
-    for search in searches:
-        if search.kind != "highway":
-            continue
-        for low in range(-10, -1):
+    for search in (search for search in searches if search.kind == "highway"):
+        for activation, low in itertools.product(ACTIVATIONS, range(-10, -1)):
             scores = [
                 trial.score
-                for trial in search.completed
-                if min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
+                for trial in search.trials
+                if trial.values["activation"] == activation
+                and min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
             ]
-            row = {"depth": search.depth, "bias_from": low, "bias_to": low + 1, "n": len(scores)}
-            best, median = (min(scores), statistics.median(scores)) if scores else ("", "")
-            rows.append(row | {"best": best, "median": median})
+            row = {"activation": activation, "depth": search.depth}
+            row |= {"bias_from": low, "bias_to": low + 1, **_spread(scores)}
+            rows.append(row | {key: search.settings[key] for key in SETTINGS})
     return rows
+
+
+def _spread(scores):
+    """Return how scores scatter; those of failed trials are infinite."""
+    finished = [score for score in scores if math.isfinite(score)]
+    row = {"n": len(finished), "failed": len(scores) - len(finished)}
+    quartiles = np.quantile(finished, QUARTILES) if finished else [""] * len(QUARTILES)
+    return row | dict(zip(("best", "lower", "median", "upper", "worst"), quartiles, strict=True))

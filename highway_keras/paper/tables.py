@@ -5,20 +5,21 @@ import pathlib
 
 from highway_keras import checks
 from highway_keras.files import write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.models import get, list_models
+from highway_keras.paper import provenance
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.pictures import optional_picture
 from highway_keras.results import TABLES
 from highway_keras.training.engines.engine import data_parallel
-from highway_keras.training.folder import RunFolder
-from highway_keras.training.jobs import train_all
-from highway_keras.training.machine import hardware_and_versions, minutes, sessions
+from highway_keras.training.folder import MEASURED, RunFolder
+from highway_keras.training.jobs import FAILURES, train_all
+from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipes import get_recipe
-from highway_keras.training.run import TrainingDiverged
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
-COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", "hardware", "versions")
+COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
 
 def reproduce_table(
@@ -39,8 +40,9 @@ def reproduce_table(
     """Train the networks of a table several times each, and write a row a run.
 
     It continues what is in `out`: a run that has ended is not repeated, one that was interrupted
-    goes on from its last epoch. The folder can be moved to another machine in between. The test
-    images are used once a run, at its end.
+    goes on from its last epoch. The folder can be moved to another machine in between, and several
+    processes may share it, each with runs of its own. The test images are used once a run, at its
+    end.
 
     ```
     OUT/MODEL-RECIPE/seed-0/   a folder of `fit`, and what it was trained on in machine.json
@@ -75,6 +77,7 @@ def reproduce_table(
             with other settings.
         OSError: If the folder cannot be written.
         TrainingDiverged: After all other runs, if the loss of some is no longer finite.
+        BusyError: After all other runs, if another process is training some of them in `out`.
 
     Example:
 
@@ -84,26 +87,26 @@ def reproduce_table(
     is_chief = not distribute or data_parallel().is_chief
     out, cards = pathlib.Path(out or f"runs/{table}"), _cards(table, models)
     checks.one_of("recipe", recipe, VARIANTS)
-    seeds = range(checks.seed(seed), seed + checks.positive_integer("runs", runs))
+    seeds = checks.seeds(seed, runs)
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    read_table(table, out)  # what is there must be readable: said before the work, not after
     # The first run of every network comes before the second of any.
     runs = [_settings(card, recipe, changes, limit, seed) for seed in seeds for card in cards]
     tasks = [{**task, **options} for task in _unfinished(runs, out, recipe)]
-    diverged = []
+    failed = {}
     for task, outcome in train_all(tasks, jobs):
-        if isinstance(outcome, TrainingDiverged):
-            diverged.append(f"{task['model']} with seed {task['seed']} ({outcome})")
+        if isinstance(outcome, FAILURES):
+            failed[f"{task['model']} with seed {task['seed']} ({outcome})"] = type(outcome)
         elif is_chief:
-            write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
+            _write(table, out)
     rows = read_table(table, out)
     if is_chief and rows:
-        write_rows(out / f"{table}.csv", rows, COLUMNS)
-        picture = out / f"{table}.png"
-        with optional_picture(picture):
-            plot_runs(_finished(table, out), picture, TABLES[table])
-    if diverged:
-        raise TrainingDiverged(f"Without a row in {table}.csv: {'; '.join(diverged)}")
+        _write(table, out)
+        _draw(table, out / f"{table}.png")
+    if failed:
+        kind = next(iter(failed.values()))
+        raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
     return rows
 
 
@@ -115,6 +118,16 @@ def _unfinished(runs, out, recipe):
             folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
         else:
             yield {**settings, "out": folder.path, "resume": True}
+
+
+def _write(table, out):
+    with folder_lock(out, seconds=60):  # another process may be training other runs of the table
+        write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
+
+
+def _draw(table, picture):
+    with optional_picture(picture):
+        plot_runs(_finished(table, picture.parent), picture, TABLES[table])
 
 
 def read_table(table, out):
@@ -146,26 +159,30 @@ def _finished(table, out):
     for card in _cards(table):
         for recipe in VARIANTS:
             parent = pathlib.Path(out) / f"{card.name}-{recipe}"
-            for path in sorted(parent.glob("seed-*"), key=lambda path: int(path.name[5:])):
-                folder = RunFolder(path)
+            names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
+            for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
+                folder = RunFolder(parent / f"seed-{seed}")
                 if folder.has_ended:
                     yield card, recipe, folder
 
 
 def _row(table, card, recipe, folder):
-    settings, parts = folder.read_json(), sessions(folder)
-    took = minutes(parts)
-    kept = ("test_accuracy", "test_loss", "best_epoch")
-    return {
+    settings, took = folder.read_json(), minutes(sessions(folder))
+    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name}"
+    known = {
         "table": table,
         "model": card.name,
-        "dataset": settings["dataset"],
         "recipe": recipe,
-        "seed": settings["seed"],
-        "epochs": settings["recipe"]["epochs"],
-        "images": settings["limit"] or "all",
-        "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),  # 0.1.0 had no other
-        **{name: settings["results"][name] for name in kept},
         "minutes": "" if took is None else round(took, 2),
-        **hardware_and_versions(parts),
+        **provenance.of_run(folder, command),
     }
+    try:
+        known |= {name: settings[name] for name in ("dataset", "seed")}
+        known |= {name: settings["results"][name] for name in MEASURED}
+        known |= {"epochs": settings["recipe"]["epochs"], "images": settings["limit"] or "all"}
+    except KeyError as error:
+        raise ValueError(
+            f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
+        ) from error
+    known["dtype_policy"] = settings["recipe"].get("dtype_policy", "float32")  # 0.1.0: no other
+    return {column: known[column] for column in COLUMNS}

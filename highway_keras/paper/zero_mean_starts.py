@@ -6,8 +6,9 @@ import pathlib
 
 import numpy as np
 
-from highway_keras import data
+from highway_keras import checks, data
 from highway_keras.files import write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel
@@ -125,15 +126,17 @@ def reproduce_starts(
     Returns:
         The rows, dictionaries.
     """
+    checks.positive_integer("epochs", epochs)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made, rows = provenance.provenance(f"reproduce starts --depth {depth}"), []
-    out = pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    for kind in kinds:
-        for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
-            *start, loss = case
-            values = (kind, depth, *start, f"{loss:.4g}", len(x), epochs, 1, seed, *made.values())
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-        write_rows(out / "starts.csv", rows, COLUMNS)
+    command = f"highway-keras reproduce starts --depth {depth}"
+    made, rows = provenance.provenance(command), []
+    with folder_lock(out):
+        for kind in kinds:
+            for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
+                *start, loss = case
+                loss = f"{loss:.4g}"
+                values = (kind, depth, *start, loss, len(x), epochs, 1, seed, *made.values())
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
+            write_rows(pathlib.Path(out) / "starts.csv", rows, COLUMNS)
     return rows

@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 
-from highway_keras.files import replacing
 from highway_keras.training.evaluation import evaluate
+from highway_keras.training.state import save_state
 
 _DRAWS_AN_EPOCH = 2**20
 
@@ -69,8 +69,8 @@ class Checkpoint(keras.callbacks.Callback):
         if value > self.best:
             self.best = value
             self.save(self.folder.best)
-        with replacing(self.folder.state) as temporary:
-            self.model.save_weights(temporary)
+        settings, rows = self.folder.read_json(), self.folder.read_rows()
+        save_state(self.model, self.folder.state, settings, rows[: epoch + 1])
 
 
 def all_finite(model):

@@ -1,13 +1,18 @@
 """The folder of a training run: what lies in it, and what makes it safe to continue."""
 
+import contextlib
 import csv
 import json
 import pathlib
 
-from highway_keras.files import write_json, write_rows
+from highway_keras import checks
+from highway_keras.files import LEFTOVERS, write_json, write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.training.recipe import deciding
+from highway_keras.training.state import read_belongings, replace_settings
 
 DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
+MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 
 
 class RunFolder:
@@ -41,30 +46,34 @@ class RunFolder:
         self.state = self.path / "state.weights.h5"
         self.tensorboard = self.path / "tensorboard"
 
+    @contextlib.contextmanager
+    def locked(self):
+        """Make the folder, and keep other processes from writing to it: `with folder.locked():`."""
+        with folder_lock(self.path):
+            for leftover in self.path.glob(LEFTOVERS):  # of a process that was killed
+                leftover.unlink(missing_ok=True)
+            yield
+
     def open(self, settings, resume):
         """Start a run or, with `resume`, check that it is the one that was started.
 
         Args:
             settings: What `run.json` is to hold, a dictionary. A run is the same if what decides
-                its training is: model, data, seed and the numbers of the recipe.
+                its training is: model, data, seed and the numbers of the recipe. The saved state
+                must have been made with them, too.
             resume: Whether to continue a run that is there.
 
         Raises:
-            ValueError: If there is a run already and `resume` is off, or its settings differ.
+            ValueError: If there is a run already and `resume` is off, or its settings differ, or
+                are gone.
             OSError: If the folder cannot be written.
         """
         settings = json.loads(json.dumps(settings))
-        if self.settings.exists():
+        if any(file.exists() for file in (self.settings, self.state, self.history)):
             self._check_same(settings, resume)
-            return
-        try:
+        if not self.settings.exists():
             self.path.mkdir(parents=True, exist_ok=True)
             self.write_json(settings)
-        except OSError as error:
-            raise OSError(
-                f"`out` must be a folder that can be written. Received: out={self.path} "
-                f"({error.strerror})."
-            ) from error
 
     def _check_same(self, settings, resume):
         if not resume:
@@ -72,25 +81,45 @@ class RunFolder:
                 f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
                 "continue it, or name another folder."
             )
-        before, now = _deciding(self.read_json()), _deciding(settings)
-        differing = [key for key in before | now if before.get(key) != now.get(key)]
-        if differing:
-            listed = "; ".join(f"{k}: {before.get(k)!r} -> {now.get(k)!r}" for k in differing)
-            raise ValueError(f"A run resumes with the settings it was started with. {listed}.")
+        recorded = self._recorded_settings()
+        if not recorded:
+            raise ValueError(
+                f"`out` holds a run whose settings are gone. Received: out={self.path} without "
+                "run.json. Bring that file back, or delete the folder to start anew."
+            )
+        for before in recorded:
+            check_same(_deciding(before), _deciding(settings), "run")
+
+    def _recorded_settings(self):
+        """Return the settings that `run.json` holds, and those that the state was made with."""
+        recorded = [self.read_json()] if self.settings.exists() else []
+        belongings = read_belongings(self.state) if self.state.exists() else {}
+        return [*recorded, belongings["settings"]] if belongings else recorded
 
     def read_json(self):
         """Return what `run.json` holds, a dictionary."""
         try:
-            return dict(json.loads(self.settings.read_text(encoding="utf-8")))
-        except (TypeError, ValueError) as error:
+            content = json.loads(self.settings.read_text(encoding="utf-8"))
+            _check_settings(content)
+        except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(
-                f"The run's settings {self.settings} cannot be read. Delete that file, or the "
-                "folder to start anew."
+                f"The run's settings {self.settings} cannot be read. Delete that file to resume "
+                "with the settings that the saved state was made with, or the folder to start anew."
             ) from error
+        return content
 
     def write_json(self, content):
         """Write `run.json`."""
         write_json(self.settings, content)
+
+    def lengthen(self, epochs):
+        """Let the run go on to `epochs`; its schedule must not depend on their number."""
+        settings = self.read_json()
+        settings["recipe"]["epochs"] = epochs
+        settings.pop("results", None)
+        if self.state.exists():
+            replace_settings(self.state, settings)
+        self.write_json(settings)
 
     @property
     def has_ended(self):
@@ -99,33 +128,79 @@ class RunFolder:
 
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats."""
-        try:
-            return [
-                # Keras writes NA where no images are held out.
-                {key: float(value) for key, value in row.items() if value != "NA"}
-                for row in self._rows()
-            ]
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"The run's history {self.history} cannot be read. Delete the folder to start anew."
-            ) from error
+        rows = self._numbers(self.read_rows())
+        if self.has_ended and len(rows) != self.read_json().get("recipe", {}).get("epochs"):
+            raise self._unreadable_history()
+        return rows
 
-    def keep_history(self, epochs):
-        """Cut the history back to its first epochs: those that the saved state has seen."""
-        rows = self._rows()[:epochs]
+    def _numbers(self, rows):
+        try:
+            # Keras writes NA where no images are held out.
+            numbers = [{k: float(v) for k, v in row.items() if v != "NA"} for row in rows]
+        except (TypeError, ValueError) as error:
+            raise self._unreadable_history() from error
+        epochs = [row.get("epoch") for row in numbers]
+        whole = all({"loss", "accuracy"} <= row.keys() for row in numbers)
+        if epochs != list(range(len(rows))) or not whole:
+            raise self._unreadable_history()
+        return numbers
+
+    def read_rows(self):
+        """Return the rows of `history.csv` as dictionaries of text."""
+        if not self.history.exists():
+            return []
+        try:
+            with self.history.open(newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        except (ValueError, csv.Error) as error:
+            raise self._unreadable_history() from error
+
+    def restore_history(self, epochs):
+        """Bring the history to what the saved state has seen: its first `epochs`.
+
+        The state holds them itself. Beside one of version 0.1.0, `history.csv` is cut back to them.
+        """
+        belongings = read_belongings(self.state) if epochs else {}
+        rows = belongings.get("history") or self.read_rows()[:epochs]
+        if len(self._numbers(rows)) != epochs:
+            raise self._unreadable_history()
         if rows:
             write_rows(self.history, rows)
         else:
             self.history.unlink(missing_ok=True)
 
-    def _rows(self):
-        if not self.history.exists():
-            return []
-        with self.history.open(newline="") as file:
-            return list(csv.DictReader(file))
+    def _unreadable_history(self):
+        return ValueError(
+            f"The run's history {self.history} cannot be read, or lacks epochs. Delete the folder "
+            "to start anew."
+        )
+
+
+def check_same(before, now, what):
+    """Raise a `ValueError` that lists the settings that differ, if some do."""
+    differing = [key for key in before | now if before.get(key) != now.get(key)]
+    if differing:
+        listed = "; ".join(f"{k}: {before.get(k)!r} -> {now.get(k)!r}" for k in differing)
+        raise ValueError(
+            f"A {what} resumes with the settings it was started with. {listed}. Pass those, or "
+            "name another folder."
+        )
 
 
 def _deciding(settings):
     """Return the settings that decide the training, those of the recipe beside the others."""
     kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
     return kept | deciding(kept.pop("recipe", {}))
+
+
+def _check_settings(settings):
+    """Raise a `ValueError` unless `settings` are built as those of a run or a search are."""
+    parts = {"the settings": settings}
+    if isinstance(settings, dict):
+        parts |= {"recipe": settings.get("recipe", {}), "results": settings.get("results", {})}
+    for name, part in parts.items():
+        if not isinstance(part, dict):
+            raise ValueError(f"{name} must be a dictionary")
+    results = settings.get("results")
+    if results is not None and not all(checks.is_number(results.get(key)) for key in MEASURED):
+        raise ValueError(f"results must hold {', '.join(MEASURED)}")

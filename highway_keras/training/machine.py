@@ -1,10 +1,13 @@
 """What a run was trained on, and for how long: `machine.json` in its folder."""
 
 import contextlib
+import datetime
 import importlib
 import json
 import os
+import pathlib
 import platform
+import subprocess
 import time
 
 import keras
@@ -29,6 +32,8 @@ def recorded(folder, distribute=False):
         session = {
             "hardware": hardware(distribute),
             "versions": versions(),
+            "commit": commit(),
+            "date": datetime.date.today().isoformat(),
             "first_epoch": first,
             "last_epoch": _epochs(folder),
             "seconds": round(time.perf_counter() - started, 1),
@@ -43,9 +48,21 @@ def _epochs(folder):
 
 
 def sessions(folder):
-    """Return the sessions of a `RunFolder`, none if they were not recorded."""
-    path = folder.path / FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    """Return the sessions of a `RunFolder`, none if they were not recorded or cannot be read."""
+    try:
+        found = json.loads((folder.path / FILE).read_text(encoding="utf-8"))
+    except (OSError, RecursionError, ValueError):
+        return []
+    whole = isinstance(found, list) and all(_is_session(session) for session in found)
+    return found if whole else []
+
+
+def _is_session(session):
+    kinds = {"hardware": str, "versions": str, "first_epoch": int, "last_epoch": int}
+    kinds |= {"seconds": int | float}
+    return isinstance(session, dict) and all(
+        isinstance(session.get(key), kind) for key, kind in kinds.items()
+    )
 
 
 def minutes(sessions):
@@ -60,10 +77,12 @@ def minutes(sessions):
 
 def hardware_and_versions(sessions):
     """Return `hardware` and `versions` of the sessions, every one of them if they differ."""
-    return {
-        key: "; ".join(dict.fromkeys(session[key] for session in sessions))
-        for key in ("hardware", "versions")
-    }
+    return {key: joined(sessions, key) for key in ("hardware", "versions")}
+
+
+def joined(sessions, key):
+    """Return what the sessions say of `key`, every one of them if they differ, as text."""
+    return "; ".join(dict.fromkeys(session.get(key, "") for session in sessions))
 
 
 def hardware(distribute=False):
@@ -87,3 +106,15 @@ def versions():
         f"python {platform.python_version()} highway-keras {highway_keras.__version__} "
         f"keras {keras.__version__} {backend} {importlib.import_module(backend).__version__}"
     )
+
+
+def commit():
+    """Return the commit of the clone that this library is in, abbreviated; empty outside of one."""
+    root = pathlib.Path(__file__).parents[2]
+    if not (root / ".git").exists():  # installed, perhaps within a clone of something else
+        return ""
+    try:
+        ask = ["git", "rev-parse", "--short", "HEAD"]
+        return subprocess.run(ask, cwd=root, capture_output=True, text=True).stdout.strip()
+    except OSError:  # no git
+        return ""

@@ -21,6 +21,7 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.state import unreadable
 
 
 class TrainingDiverged(RuntimeError):
@@ -127,17 +128,19 @@ class Run:
         """Load the saved state if there is one; return the epoch to continue with."""
         self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
-            self.folder.keep_history(0)
+            self.folder.restore_history(0)
             return 0
         try:
             self.trainee.load_weights(self.folder.state)
         except Exception as error:  # damaged files raise errors of many kinds
-            raise ValueError(
-                f"The saved state {self.folder.state} cannot be read. Delete the folder to start "
-                "anew."
-            ) from error
+            raise unreadable(self.folder.state) from error
         epoch = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations)) // self.steps
-        self.folder.keep_history(epoch)
+        self.folder.restore_history(epoch)
+        if not self.folder.best.exists():
+            raise FileNotFoundError(
+                f"The best network so far is gone: {self.folder.best}. Bring it back, or delete "
+                "the folder to start anew."
+            )
         return epoch
 
     def _fit(self, first):

@@ -60,6 +60,7 @@ def fit(
     Raises:
         ValueError: If an argument is unknown or out of its range.
         OSError: If the folder cannot be written.
+        BusyError: If another process is writing to the folder.
         TrainingDiverged: If the loss is no longer finite.
 
     Example:
@@ -82,9 +83,10 @@ def fit(
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     with engine.writable(folder) as written:
         run = Run(network, images, recipe, written, seed, verbose, engine, saved, test_curve)
-        written.open(settings, resume)  # last, so that a mistake leaves no folder
-        with recorded(written, distribute):
-            return dataclasses.replace(run.train(), folder=folder)
+        with written.locked():  # last, so that a mistake leaves no folder
+            written.open(settings, resume)
+            with recorded(written, distribute):
+                return dataclasses.replace(run.train(), folder=folder)
 
 
 def _engine(distribute, test_curve):

@@ -60,9 +60,10 @@ class Engine:
             yield folder
             return
         with tempfile.TemporaryDirectory() as temporary:
-            for file in (folder.best, folder.history, folder.state):
-                if file.exists():
-                    shutil.copy(file, temporary)
+            if folder.state.exists():  # else the chief may be starting the run this moment
+                for file in (folder.best, folder.history, folder.settings, folder.state):
+                    if file.exists():
+                        shutil.copy(file, temporary)
             yield RunFolder(temporary)
 
 

@@ -5,12 +5,14 @@ Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 `steps_per_execution` is above 1; these do both.
 """
 
+import json
 import os
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from highway_keras import checks
 from highway_keras.extras import extra
 
 
@@ -55,11 +57,26 @@ def callbacks(folder, seed):
 def data_parallel():
     """Return what an `Engine` is made of: scope, number of replicas, whether this is the chief."""
     if "TF_CONFIG" in os.environ:
+        _check_cluster(os.environ["TF_CONFIG"])
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     else:
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
     return strategy.scope, strategy.num_replicas_in_sync, _is_chief(strategy)
+
+
+def _check_cluster(text):
+    """Raise a `ValueError` unless `TF_CONFIG` names this process among those of a cluster."""
+    try:
+        config = json.loads(text)
+        if "cluster" in config:
+            task = config["task"]
+            config["cluster"][task["type"]][int(task["index"])].encode()
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            "`TF_CONFIG` must be JSON that lists the addresses of a `cluster` and names this "
+            f"process as its `task`. Received: TF_CONFIG={checks.shown(text)}."
+        ) from error
 
 
 def _is_chief(strategy):

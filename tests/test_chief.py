@@ -1,0 +1,89 @@
+"""A search that several processes share: what is waited for, how long, and how it ends."""
+
+import socket
+
+import grpc
+import keras
+import numpy as np
+import pytest
+
+from highway_keras import data
+from highway_keras.cli import command as cli
+from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
+)
+SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
+
+
+@pytest.fixture
+def listener():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield listener
+
+
+@pytest.fixture
+def port(listener, monkeypatch):
+    """A port that nobody listens on, as that of the chief."""
+    port = listener.getsockname()[1]
+    for name, value in {"IP": "127.0.0.1", "PORT": str(port)}.items():
+        monkeypatch.setenv(f"KERASTUNER_ORACLE_{name}", value)
+    return port
+
+
+def search(folder):
+    digits = data.load("digits", limit=64)
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+    tuner = PopulationRandomSearch(hypermodel, max_trials=1, directory=folder)
+    tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
+
+
+def test_a_worker_says_that_it_waits_for_a_chief_and_ends(port, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    monkeypatch.setattr(chief, "SECONDS", 1)
+    message = rf"No chief listens on 127.0.0.1:{port} after 1 s. Start it there, with"
+    with pytest.raises(RuntimeError, match=message):
+        search(tmp_path)
+    said = capsys.readouterr().err
+    assert said == f"Waiting up to 1 s for the chief on 127.0.0.1:{port}.\n"
+
+
+class Gone(grpc.RpcError):
+    def code(self):
+        return grpc.StatusCode.UNAVAILABLE
+
+
+class Client:
+    objective = "loss"
+
+    def create_trial(self, tuner_id):
+        raise Gone
+
+
+def test_a_worker_whose_chief_dies_ends_in_one_line(listener, port):
+    listener.listen()
+    seen = chief.Chief(Client())
+    assert seen.objective == "loss"
+    with pytest.raises(RuntimeError, match=r"no longer answers \(UNAVAILABLE\). Start it again"):
+        seen.create_trial("worker0-0")
+
+
+def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, capsys):
+    listener.listen()
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"The chief cannot listen on 127.0.0.1:{port} (Address already in use)" in line
+
+
+@pytest.mark.parametrize("number", ["99999", "0", "-1", "http", "", "8000.5"])
+@pytest.mark.parametrize("role", ["chief", "worker0"])
+def test_a_port_must_be_one(number, role, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", number)
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", role)
+    assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"must be a port from 1 to 65535. Received: KERASTUNER_ORACLE_PORT='{number}'" in line

@@ -1,0 +1,182 @@
+"""One writer at a time: the second says who has it, and a dead process keeps nothing."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from highway_keras import analysis, data, models, training
+from highway_keras.cli import command as cli
+from highway_keras.export.staging import staged
+from highway_keras.locks import BusyError, file_lock, folder_lock
+from highway_keras.paper import tables
+from highway_keras.training import jobs
+from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+
+HOLDS = """
+import sys, time
+from highway_keras.locks import folder_lock
+with folder_lock(sys.argv[1]):
+    print("has it", flush=True)
+    time.sleep(600)
+"""
+FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
+SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
+
+
+@pytest.fixture
+def holder():
+    """Start processes that hold the lock of a folder."""
+    started = []
+
+    def hold(folder):
+        command = [sys.executable, "-c", HOLDS, str(folder)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert started[-1].stdout.readline() == "has it\n"
+        return started[-1]
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_the_second_process_says_who_has_it(holder, tmp_path):
+    process = holder(tmp_path)
+    owner = f"{tmp_path} is being written by process {process.pid} on {platform.node()}"
+    with pytest.raises(BusyError, match=owner):
+        with folder_lock(tmp_path, seconds=0.1):
+            raise AssertionError
+    with folder_lock(tmp_path / "other"):
+        pass
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_a_dead_process_keeps_no_lock(end, holder, tmp_path):
+    process = holder(tmp_path)
+    process.send_signal(end)
+    process.wait()
+    with folder_lock(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thread_is_another_writer(tmp_path):
+    found = []
+
+    def second():
+        with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
+            with folder_lock(tmp_path, seconds=0.1):
+                raise AssertionError
+        found.append(True)
+
+    with folder_lock(tmp_path):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+    assert found
+
+
+def test_a_file_has_its_lock_beside_it(tmp_path):
+    with file_lock(tmp_path / "model.onnx"):
+        assert not (tmp_path / "model.onnx").exists()
+        with pytest.raises(BusyError, match=r"model.onnx is being written by process"):
+            with file_lock(tmp_path / "model.onnx", seconds=0.1):
+                raise AssertionError
+        with file_lock(tmp_path / "other.onnx"):
+            pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_that_ends_soon_is_waited_for(tmp_path):
+    def first():
+        with folder_lock(tmp_path):
+            ready.set()
+            wait.wait(0.3)
+
+    ready, wait = threading.Event(), threading.Event()
+    thread = threading.Thread(target=first)
+    thread.start()
+    ready.wait()
+    with folder_lock(tmp_path, seconds=10):
+        pass
+    thread.join()
+
+
+@pytest.mark.parametrize("command", [FIT, SEARCH])
+def test_a_folder_that_another_process_writes_is_left_alone(command, holder, tmp_path, capsys):
+    inner = tmp_path / "thin-plain-2" if command is SEARCH else tmp_path
+    process = holder(inner)
+    before = sorted(inner.iterdir())
+    assert cli.main([*command.split(), str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"highway-keras: {inner} is being written by process {process.pid} on")
+    assert sorted(inner.iterdir()) == before
+
+
+def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
+    digits = data.load("digits", limit=64)
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+    tuner = PopulationRandomSearch(hypermodel, max_trials=2, directory=tmp_path, project_name="a")
+    process = holder(tmp_path / "a")
+    with pytest.raises(BusyError, match=f"process {process.pid}"):
+        tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_that_another_process_trains_do_not_keep_the_others(jobs, holder, tmp_path):
+    holder(tmp_path / "seed-0")
+    options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}
+    with pytest.raises(BusyError, match=r"seed 0: .*seed-0 is being written by process \d+"):
+        training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", jobs=jobs, **options)
+    assert training.RunFolder(tmp_path / "seed-1").has_ended
+
+
+def test_two_processes_share_a_table_run_by_run(holder, tmp_path, monkeypatch):
+    def fit(model, out, seed, **options):
+        if seed == 1:
+            raise BusyError("another has it")
+        folder = training.RunFolder(out)
+        folder.path.mkdir(parents=True)
+        results = {"test_accuracy": 0.9, "test_loss": 0.3, "best_epoch": 1}
+        settings = {"dataset": "mnist", "limit": None, "recipe": {"epochs": 1}}
+        folder.write_json({**settings, "seed": seed, "results": results})
+
+    monkeypatch.setattr(jobs, "fit", fit)
+    monkeypatch.setattr(tables, "plot_runs", lambda *arguments: None)
+    with pytest.raises(BusyError, match=r"Without a row in table1.csv: .* with seed 1 \(another"):
+        tables.reproduce_table("table1", runs=2, out=tmp_path, verbose=0)
+    assert [row["seed"] for row in tables.read_table("table1", tmp_path)] == [0, 0]
+
+
+def test_an_export_has_one_writer(tmp_path):
+    path = tmp_path / "model.keras"
+    with file_lock(path), pytest.raises(BusyError, match=r"model.keras is being written by"):
+        with staged(path, "keras", overwrite=False):
+            raise AssertionError
+    with staged(path, "keras", overwrite=False) as aside:
+        aside.write_bytes(b"whole")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.keras"]
+
+
+def test_an_analysis_has_one_writer_and_is_told_so_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(analysis.lesioning, "lesions", None)
+    model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
+    x, y = np.zeros((6, 8), "float32"), np.arange(6) % 3
+    with folder_lock(tmp_path), pytest.raises(BusyError, match="is being written by process"):
+        analysis.analyze(model, x, y, tmp_path, verbose=0)
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(OSError, match="`out` must be a folder that can be written"):
+        analysis.analyze(model, x, y, tmp_path / "file", verbose=0)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    left = tmp_path / ".tmp-00000000-state.weights.h5"
+    left.write_bytes(b"half")
+    with training.RunFolder(tmp_path).locked():
+        assert not left.exists()

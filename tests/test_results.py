@@ -1,0 +1,164 @@
+"""Rows say where they come from, and the tools that make them."""
+
+import csv
+import dataclasses
+import importlib
+
+import keras
+import matplotlib.image
+import numpy as np
+import pytest
+
+from highway_keras import data, models, results, training
+from highway_keras.cli.command import main
+from highway_keras.paper import provenance
+from tools import accuracy, conversions, curves, exports, gates, pictures, render
+from tools.numbers import rows as numbers
+from tools.numbers import zoo
+
+RESULTS = render.ROOT / "results"
+TRANSCRIBED = "authors-logs.csv"
+FILES = sorted(path.name for path in RESULTS.glob("*.csv") if path.name != TRANSCRIBED)
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_row_says_how_it_was_made(name):
+    rows = read(RESULTS / name)
+    assert tuple(rows[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
+    for row in rows:
+        assert all(row[key] for key in provenance.COLUMNS), row
+
+
+@pytest.mark.parametrize("name", [*FILES, TRANSCRIBED])
+def test_a_file_is_described(name):
+    assert f"`{name}`" in (RESULTS / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_rows_are_there():
+    """Subcommands of ours, and modules: a command that is gone cannot be run again."""
+    commands = {row["command"] for name in FILES for row in read(RESULTS / name)}
+    for command in commands:
+        head, *rest = command.split()
+        if head == "python":
+            importlib.import_module(rest[1])
+            continue
+        assert head == "highway-keras"
+        names = rest[: 2 if rest[0] == "reproduce" else 1]
+        with pytest.raises(SystemExit, match="0"):
+            main([*names, "--help"])
+
+
+# The tools
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of `fit` with settings of every kind, by the command."""
+    out = tmp_path_factory.mktemp("run")
+    assert main(["fit", *ARGUMENTS.split(), "--out", str(out)]) == 0
+    return out
+
+
+ARGUMENTS = (
+    "thin-highway-10 --dataset digits --model-set depth=4 activation=tanh --epochs 2 "
+    "--set decay=0.5 --limit 100 --seed 3"
+)
+
+
+def test_a_run_by_epoch(run):
+    first, second = curves.curve_rows(run)
+    assert (first["epoch"], second["epoch"], first["seed"]) == (1, 2, 3)
+    assert first["loss"] > 0 and first["val_accuracy"] >= 0
+    assert [row["test_accuracy"] != "" for row in (first, second)].count(True) == 1
+    assert all(first[key] for key in provenance.COLUMNS)
+    assert first["command"] == f"highway-keras fit {ARGUMENTS}"
+
+
+def test_runs_as_one_row(run):
+    row = accuracy.accuracy_row([run])
+    measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
+    assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
+    assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
+    assert row["command"] == f"highway-keras fit {ARGUMENTS} --runs 1"
+
+
+def test_runs_of_one_row_are_alike(run, tmp_path):
+    settings = training.RunFolder(run).read_json()
+    training.RunFolder(tmp_path).write_json({**settings, "limit": 50})
+    with pytest.raises(ValueError, match="must be alike but for their seeds"):
+        accuracy.accuracy_row([run, tmp_path])
+
+
+def test_a_run_that_diverged_ends_so(run, tmp_path):
+    folder = training.RunFolder(tmp_path)
+    settings = training.RunFolder(run).read_json()
+    del settings["results"]
+    folder.write_json(settings)
+    [row] = curves.curve_rows(tmp_path)
+    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
+
+
+def test_layers_as_rows():
+    keras.utils.set_random_seed(0)
+    network = models.thin_mlp(depth=5, units=6, input_shape=(8,), transform_bias=-2.0)
+    x = np.random.default_rng(0).standard_normal((30, 8)).astype("float32")
+    whole, *layers = gates.layer_rows(network, x, np.arange(30) % 10)
+    network.compile(loss="sparse_categorical_crossentropy")
+    loss = network.evaluate(x, np.arange(30) % 10, verbose=0)
+    assert whole["layer"] == 0 and whole["lesion_loss"] == pytest.approx(loss, rel=1e-5)
+    assert [row["layer"] for row in layers] == [1, 2, 3, 4]
+    assert layers[0]["change"] == "" and all(row["change"] > 0 for row in layers[1:])
+    for row in layers:
+        assert (row["start"], row["mean_bias"], row["below_start"]) == (-2, -2, 0)
+        assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
+
+
+def test_exports_as_rows(monkeypatch, tmp_path, images):
+    kept = dataclasses.replace(exports.FORMATS["keras"], quantizations=())
+    monkeypatch.setattr(exports, "FORMATS", {"keras": kept})
+    [row] = exports.export_rows("thin-highway-10", "mnist", tmp_path, images)
+    assert (row["model"], row["format"], row["quantize"]) == ("thin-highway-10", "keras", "")
+    assert row["bytes"] > 0 and row["images"] == len(images.x_test)
+    assert row["accuracy"] == row["keras_accuracy"] and row["difference"] < 1e-5
+
+
+@pytest.fixture
+def images():
+    """Noise in the shape of MNIST."""
+
+    x = np.random.default_rng(0).integers(0, 256, (30, 28, 28, 1)).astype("uint8")
+    y = np.arange(30) % 10
+    parts = (x[:10], y[:10], x[10:20], y[10:20], x[20:], y[20:])
+    return data.Dataset("mnist", *parts, tuple("0123456789"))
+
+
+def test_conversions_as_rows():
+    found = list(conversions.differences())
+    assert len(found) == 8 and all(0 < difference < 1e-5 for _, _, difference in found)
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_a_picture_comes_out_of_rows(name, tmp_path):
+    pictures.PICTURES[name](tmp_path / name)
+    assert matplotlib.image.imread(tmp_path / name).std() > 0.01
+
+
+# Numbers
+
+
+def test_what_has_no_row_says_so(monkeypatch):
+    monkeypatch.setattr(results, "read", lambda name: [])
+    assert numbers.number("speed", "ms", ".1f", case="a")() == numbers.NONE
+    assert zoo.beside_the_logs() == numbers.NONE
+    assert zoo.of_runs("highway-a", "modern") == ""
+
+
+def test_several_rows_are_no_number(monkeypatch):
+    monkeypatch.setattr(results, "read", lambda name: [{"case": "a", "ms": "1"}] * 2)
+    with pytest.raises(LookupError, match=r"2 rows of speed\.csv fit \{'case': 'a'\}, not one"):
+        numbers.number("speed", "ms", ".1f", case="a")()

@@ -1,0 +1,249 @@
+"""Kills, full disks and pairs of writers, at random moments: nothing is lost, nothing is wrong.
+
+The seed is printed; `SURVIVAL_SEED=… SURVIVAL_MOMENTS=…` repeats it or makes a longer one.
+"""
+
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+import zipfile
+
+import h5py
+import keras
+import pytest
+from nursery import Nursery
+
+from highway_keras.training import state
+from highway_keras.training.folder import RunFolder
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="says nothing of it"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked"),
+]
+SEED = int(os.environ.get("SURVIVAL_SEED", random.SystemRandom().randrange(10**6)))
+MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 40))
+PAIRS = 20
+COMMANDS = {
+    "fit": "fit thin-highway-10 --dataset digits --limit 200 --epochs 6 --resume --out out",
+    "search": "search --depth 3 --kind plain --trials 9 --population 3 --epochs 2 "
+    "--dataset digits --limit 200 --resume --out out",
+    "reproduce": "reproduce table1 --model mnist-highway-16 --runs 2 --epochs 2 --out out",
+    "export": "export network.keras --dataset digits --format keras --out out.keras",
+    "analyze": "analyze network.keras --dataset digits --limit 60 --out out",
+}
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as nursery:
+        yield nursery
+
+
+@pytest.fixture(scope="module")
+def network(nursery, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("network")
+    options = "--dataset digits --limit 60 --epochs 1 --model-set depth=3"
+    assert nursery.run(f"fit thin-highway-10 {options} --out run", folder).code == 0
+    return folder / "run" / "best.keras"
+
+
+@pytest.fixture(scope="module")
+def references(nursery, network, tmp_path_factory):
+    """What each command leaves and prints when nothing happens to it, and how long it writes."""
+    found = {}
+    for name, command in COMMANDS.items():
+        folder = tmp_path_factory.mktemp("reference") / name
+        prepare(folder, network)
+        job = nursery.start(command, folder)
+        began = wait_for_a_file(job)
+        job.wait()
+        assert job.code == 0, job.err
+        size = sum(file.stat().st_size for file in folder.glob("out*/**/*") if file.is_file())
+        size += sum(file.stat().st_size for file in folder.glob("out*") if file.is_file())
+        found[name] = {"seconds": time.monotonic() - began, "size": size}
+        found[name] |= {"left": left(name, folder), "printed": numbers(job.out)}
+    return found
+
+
+def prepare(folder, network):
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(network, folder / "network.keras")
+
+
+def wait_for_a_file(job):
+    """Wait until a command writes; return when that was."""
+    while not job.poll() and len(list(job.folder.iterdir())) < 2:
+        time.sleep(0.002)
+    return time.monotonic()
+
+
+def numbers(printed):
+    """The lines that say a result, without the epochs and their times."""
+    said = r"^test accuracy|^mnist-highway|layers "
+    return [line for line in printed.splitlines() if re.search(said, line)]
+
+
+def weights(path):
+    """The digest of a network's weights: the archive holds times."""
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        with h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
+            return state._digest(file)
+
+
+def left(name, folder):
+    """What must not depend on what happened on the way."""
+    out = folder / "out"
+    if name == "fit":
+        return left_by_a_run(out)
+    if name == "search":
+        trials = sorted(out.glob("*/trial_*/trial.json"))
+        best = weights(out / "thin-plain-3" / "best.keras")
+        return best, {path.parent.name: json.loads(path.read_text()) for path in trials}
+    if name == "reproduce":
+        runs = {path.parent.name: left_by_a_run(path.parent) for path in out.glob("*/*/run.json")}
+        table = (out / "table1.csv").read_text().splitlines()
+        return runs, [row.split(",")[:11] for row in table]
+    if name == "export":
+        return weights(folder / "out.keras"), (folder / "out.json").exists()
+    assert (out / "index.html").read_text().rstrip().endswith("</html>")
+    assert (out / "live.html").read_text().rstrip().endswith("</html>")
+    names = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+    return names, (out / "layers.csv").read_text()
+
+
+def left_by_a_run(path):
+    folder = RunFolder(path)
+    with h5py.File(folder.state) as file:
+        saved = state._digest(file)
+    networks = weights(folder.best), weights(folder.final)
+    settings = folder.read_json()
+    settings["results"].pop("seconds", None)
+    return saved, networks, folder.history.read_text(), settings
+
+
+def finish(name, nursery, folder, reference):
+    """Run a command again after what happened; what it leaves must be what it always leaves."""
+    job = nursery.run(COMMANDS[name], folder)
+    there = name == "export" and "must not exist" in job.err
+    assert job.code == 0 or there, job.err
+    assert left(name, folder) == reference["left"]
+    assert there or numbers(job.out) == reference["printed"]
+
+
+def check_end(job):
+    """A command that fails says so in one line; it never crashes."""
+    assert job.code in (0, 1, 2), (job.code, job.err[-500:])
+    assert "Traceback" not in job.err and "[Errno" not in job.err, job.err[-2000:]
+    lines = [line for line in job.err.splitlines() if "could not be drawn" not in line]
+    assert len(lines) == (1 if job.code else 0), job.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_random_moments(name, nursery, network, references, tmp_path, capsys):
+    drawn, reference = random.Random(f"{SEED} {name}"), references[name]
+    ended = 0
+    for moment in range(MOMENTS):
+        folder = tmp_path / str(moment)
+        prepare(folder, network)
+        job = nursery.start(COMMANDS[name], folder)
+        wait_for_a_file(job)
+        time.sleep(drawn.random() * reference["seconds"])
+        ended += job.poll()
+        if not job.poll():
+            job.kill()
+        job.wait()
+        finish(name, nursery, folder, reference)
+        shutil.rmtree(folder)
+    with capsys.disabled():
+        print(f"\n{name}: {MOMENTS} kills ({ended} after the end), nothing lost, seed {SEED}")
+
+
+@pytest.fixture
+def disk(tmp_path):
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", path])
+    if mounted.returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
+
+
+def fill(disk, free):
+    """Leave `free` bytes on a disk."""
+    with (disk / "filler").open("wb") as file:
+        file.write(bytes(max(0, shutil.disk_usage(disk).free - free)))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_disk_that_is_full_at_any_moment(name, nursery, network, references, disk, capsys):
+    reference, codes = references[name], []
+    for moment in range(MOMENTS):
+        folder = disk / str(moment)
+        prepare(folder, network)
+        # All that a command writes, half-way, and what it needs to write aside.
+        fill(disk, int(1.2 * reference["size"] * (moment + 0.5) / MOMENTS))
+        job = nursery.run(COMMANDS[name], folder)
+        check_end(job)
+        codes.append(job.code)
+        (disk / "filler").unlink()
+        finish(name, nursery, folder, reference)
+        shutil.rmtree(folder)
+        for file in disk.glob(f"{moment}.*"):
+            file.unlink()
+    assert any(codes)
+    with capsys.disabled():
+        failed = sum(map(bool, codes))
+        print(f"\n{name}: {MOMENTS} sizes of a disk, {failed} too small, nothing lost or crashed")
+
+
+OTHERS = {  # other settings for the same place
+    "fit": " --seed 1",
+    "search": " --seed 1",
+    "reproduce": "",  # its runs are shared
+    "export": " --quantize int8",
+    "analyze": " --limit 50",
+}
+
+
+def ends_of(name, command, nursery, network, folder):
+    prepare(folder, network)
+    job = nursery.run(command, folder)
+    assert job.code == 0, job.err
+    return numbers(job.out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
+    drawn, codes = random.Random(f"{SEED} {name}"), []
+    other = COMMANDS[name].replace(" --limit 60", "") + OTHERS[name]
+    expected = {
+        COMMANDS[name]: references[name]["printed"],
+        other: ends_of(name, other, nursery, network, tmp_path / "other"),
+    }
+    for pair in range(PAIRS // len(COMMANDS)):
+        folder = tmp_path / str(pair)
+        prepare(folder, network)
+        commands = [COMMANDS[name], drawn.choice([other, COMMANDS[name]])]
+        jobs = []
+        for command in commands:
+            jobs.append(nursery.start(command, folder))
+            time.sleep(drawn.random() * references[name]["seconds"] / 2)
+        for job, command in zip(jobs, commands, strict=True):
+            job.wait()
+            check_end(job)
+            if job.code == 0:
+                assert numbers(job.out) == expected[command], (command, job.out)
+        codes.append([job.code for job in jobs])
+        assert 0 in codes[-1] or name == "reproduce", [job.err for job in jobs]
+        if commands[0] == commands[1]:
+            finish(name, nursery, folder, references[name])
+    with capsys.disabled():
+        print(f"\n{name}: {len(codes)} pairs of writers ended with {codes}, no wrong result")

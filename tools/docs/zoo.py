@@ -1,0 +1,92 @@
+"""Pages of the zoo: the table of all networks, and a card for each."""
+
+import re
+
+from highway_keras import models, results
+from tools.numbers import NUMBERS
+
+INTRODUCTION = """# Networks
+
+Every network of the paper, by the name that `highway-keras fit` and `models.create` take. Layers
+are counted as the paper counts them. Multiplications are those by a weight in the forward pass of
+one image. Accuracies are of the test images, in percent; several runs read "best (mean ± standard
+deviation)", and blank is not measured yet. [Tables 1 to 3](../tables.md) says how ours were
+trained.
+"""
+
+
+def pages():
+    """Return the text of each page by its path in the site."""
+    cards = {f"zoo/{name}.md": card(name) for name in models.list_models()}
+    return {"zoo/index.md": index(), **cards}
+
+
+def navigation():
+    """Return the entries of the cards for mkdocs's `nav`."""
+    return [{name: f"zoo/{name}.md"} for name in models.list_models()]
+
+
+def index():
+    """Return the table of the zoo, each name a link to its card."""
+    names = "|".join(map(re.escape, models.list_models()))
+    table = re.sub(rf"`({names})`", r"[`\1`](\1.md)", NUMBERS["zoo"]())
+    return f"{INTRODUCTION}{table}"
+
+
+def card(name):
+    """Return the page of a network: size, the paper's claims, our runs, and its trained weights."""
+    found = models.get(name)
+    weights = [_weights(name, dataset) for dataset in found.weights]
+    return "\n\n".join([f"# {name}", _facts(found), _runs(name), _use(found), *weights]) + "\n"
+
+
+def _facts(card):
+    arguments = ", ".join(f"{key}={value!r}" for key, value in card.arguments.items())
+    factory = f"[`models.{card.factory}({arguments})`][highway_keras.models.{card.factory}]"
+    rows = {
+        "Built by": factory,
+        "Layers": card.layers,
+        "Parameters": f"{card.parameters:,}",
+        "Multiplications": f"{card.multiplications:,} an image",
+        "Images": f"{' x '.join(map(str, card.input_shape))}, {card.classes} classes",
+        "Trained on": f"`{card.dataset}`, by the recipe `{card.recipe}` unless told otherwise",
+        "In the paper": card.table or "not there: a twin to compare with",
+        "The paper's accuracy": f"{card.paper} %" if card.paper else "",
+    }
+    lines = [f"| {key} | {value} |" for key, value in rows.items() if value]
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _runs(name):
+    rows = [row for row in results.read("accuracy") if row["model"] == name]
+    for table in results.TABLES:
+        rows += results.summarize([row for row in results.read(table) if row["model"] == name])
+    if not rows:
+        return "No run of ours has been recorded yet."
+    lines = [
+        f"| `{row['recipe']}` | {row['epochs']} | {row['n']} | {results.text(row)} |"
+        for row in rows
+    ]
+    header = ["| recipe | epochs | runs | test accuracy, % |", "|---|---:|---:|---|"]
+    return "\n".join(["## Runs of ours", "", *header, *lines])
+
+
+def _use(card):
+    return "\n".join(
+        [
+            "## Build and train",
+            "",
+            "```python",
+            "from highway_keras import models, training",
+            "",
+            f'model = models.create("{card.name}")  # uncompiled',
+            f'training.fit("{card.name}", out="runs/{card.name}")',
+            "```",
+        ]
+    )
+
+
+def _weights(name, dataset):
+    """Return the card of trained weights as a section."""
+    title, text = models.card_text(name, dataset).split("\n", 1)
+    return f"## Weights: {title.rpartition(', ')[2]}\n{text}"

@@ -1,0 +1,56 @@
+"""What exports of the zoo's weights weigh and get right: `python -m tools.exports NAME...`.
+
+Each format and quantization that is installed, verified on all test images. The rows go into
+`results/export.csv`. Speeds are measured by `benchmarks.serving`.
+"""
+
+import argparse
+import pathlib
+import tempfile
+
+from highway_keras import data, models, training
+from highway_keras.export import FORMATS, export
+from highway_keras.paper import provenance
+from tools.render import ROOT
+
+FILE = ROOT / "results" / "export.csv"
+
+
+def export_rows(name, weights, folder, images):
+    """Export the weights of a network to every format; return a row for each."""
+    file, rows = models.get(name).weights_file(weights), []
+    for format, known in FORMATS.items():
+        for quantize in (None, *known.quantizations):
+            path = pathlib.Path(folder) / f"{format}-{quantize}{known.suffix}"
+            done = export(file, path, format, quantize, images)
+            measured = {
+                "bytes": done.size,
+                "keras_accuracy": done.keras_accuracy,
+                "accuracy": done.accuracy,
+                "difference": done.difference,
+                "images": done.images,
+            }
+            what = {"model": name, "weights": weights, "format": format, "quantize": quantize or ""}
+            rows.append({**what, **measured, "n": 1})
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tools.exports", description=__doc__)
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    parser.add_argument("--weights", default="mnist", help="default: mnist")
+    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    options = parser.parse_args()
+    for name in options.names:
+        saved = training.SavedNetwork(models.get(name).weights_file(options.weights))
+        images = data.load(saved.dataset, data_dir=options.data_dir)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = export_rows(name, options.weights, folder, images)
+        made = provenance.provenance(f"python -m tools.exports {name}")
+        rows = [{**row, "seed": saved.settings["seeds"][0], **made} for row in rows]
+        provenance.update_rows(FILE, rows, ("model", "weights", "format", "quantize"))
+        print(f"{len(rows)} rows of {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""How rendered numbers come out of `results/`: rows by their columns, and Markdown tables."""
+
+from highway_keras import results
+
+NONE = "not measured yet"
+
+
+def rows(name, **wanted):
+    """Return the rows of `results/NAME.csv` whose columns are as `wanted`."""
+    return [r for r in results.read(name) if all(r[k] == str(v) for k, v in wanted.items())]
+
+
+def row(name, **wanted):
+    """Return the one row of `results/NAME.csv` whose columns are as `wanted`."""
+    found = rows(name, **wanted)
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} rows of {name}.csv fit {wanted}, not one.")
+    return found[0]
+
+
+def table(header, lines):
+    """Return a Markdown table on lines of its own; a column of `---:` is aligned to the right."""
+    return "\n".join(["", *(f"| {' | '.join(line)} |" for line in (*header, *lines)), ""])
+
+
+def columns(names, left=1):
+    """Return the two lines above a table whose columns after the first `left` hold numbers."""
+    return names, ("---",) * left + ("---:",) * (len(names) - left)
+
+
+def number(name, column, form, factor=1, **wanted):
+    """Return a function that gives a figure of a row as text, or says that there is none yet."""
+
+    def text():
+        if not rows(name, **wanted):
+            return NONE
+        return format(factor * float(row(name, **wanted)[column]), form)
+
+    return text
+
+
+def middle(found, name, form):
+    """Return "median (lowest to highest)" of a row that has these three columns."""
+    values = (format(float(found[f"{name}{end}"]), form) for end in ("", "_low", "_high"))
+    return "{} ({} to {})".format(*values)

@@ -1,0 +1,116 @@
+"""Accuracies: of the zoo, of the tables' networks, and beside the authors' logs."""
+
+import functools
+import statistics
+
+from highway_keras import models, results
+from highway_keras.models import shipped
+from tools.numbers.rows import NONE, columns, rows, table
+
+RECIPES = ("authors", "modern")
+CLIP_NORMS = (0.5, 1.0, 2.0, 4.0, None)
+
+
+def zoo():
+    """Return the table of all networks: size, the paper's accuracy, ours, and that of weights."""
+    names = ("name", "layers", "parameters", "multiplications", "paper %", "ours %", "weights")
+    header = names, ("---", "---:", "---:", "---:", "---", "---", "---")
+    measured = results.accuracies()
+    lines = []
+    for card in map(models.get, models.list_models()):
+        paper = ", ".join(filter(None, (card.paper, card.table)))
+        counts = (f"{n:,}" for n in (card.layers, card.parameters, card.multiplications))
+        ours = measured.get(card.name, "")
+        weights = ", ".join(_weights(card.name, dataset) for dataset in card.weights)
+        lines.append((f"`{card.name}`", *counts, paper, ours, weights))
+    return table(header, lines)
+
+
+def _weights(name, dataset):
+    return f"`{dataset}`, {100 * shipped.find_entry(name, dataset)['accuracy']:.2f}"
+
+
+def of_runs(model, recipe):
+    """Return what all runs of a network by a recipe came to, the longest first; blank if none."""
+    found = [r for name in results.TABLES for r in rows(name, model=model, recipe=recipe)]
+    found = results.summarize([r for r in found if r["images"] == "all"])
+    found.sort(key=lambda summary: -int(summary["epochs"]))
+    return "; ".join(f"{results.text(s)}, n={s['n']}, {s['epochs']} epochs" for s in found)
+
+
+def minutes(model, epochs):
+    """Return the range of the minutes a run took, as far as they are known."""
+    found = [
+        float(r["minutes"]) for r in rows("table1", model=model, epochs=epochs) if r["minutes"]
+    ]
+    low, high = (f"{value:.0f}" for value in (min(found), max(found)))
+    return low if low == high else f"{low} to {high}"
+
+
+def logged(model, choose):
+    """Return an accuracy of an authors' log, in percent: `choose` picks from those by epoch."""
+    return f"{100 * choose([float(r['test_accuracy']) for r in results.authors_logs()[model]]):.2f}"
+
+
+def beside_the_logs():
+    """Return the table of our seeds beside the authors' logs, mean and deviation by epoch."""
+    names = ("network", "epoch", "authors: accuracy, loss", "ours: accuracy, loss", "n")
+    groups = {}
+    for r in rows("authors-log-ours"):
+        groups.setdefault((r["model"], int(r["epoch"])), []).append(r)
+    lines = []
+    for (model, epoch), found in groups.items():
+        accuracy, loss = float(found[0]["authors_accuracy"]), float(found[0]["authors_loss"])
+        ours = [_spread([100 * float(r["ours_accuracy"]) for r in found], ".2f", " %")]
+        ours.append(_spread([float(r["ours_loss"]) for r in found], ".3f"))
+        cells = (f"{100 * accuracy:.2f} %, {loss:.3f}", ", ".join(ours), str(len(found)))
+        lines.append((f"`{model}`", str(epoch), *cells))
+    return table((names, ("---", "---:", "---", "---", "---:")), lines) if lines else NONE
+
+
+def _spread(values, form, unit=""):
+    if len(values) == 1:
+        return f"{values[0]:{form}}{unit}"
+    return f"{statistics.mean(values):{form}} ± {statistics.stdev(values):{form}}{unit}"
+
+
+def clip_norms():
+    """Return the table of Fitnet A's accuracy on held-out images by the limit on its gradients."""
+    found = {}
+    for limit in CLIP_NORMS:
+        # The recipe's own limit is no change, so that its run does not name it.
+        epochs = [r for r in rows("training-curves", model="fitnet-a") if _limit(r) == limit]
+        last = max(epochs, key=lambda r: int(r["epoch"]), default=None)
+        if last is None:
+            return NONE
+        value = last["val_accuracy"]
+        found[limit] = value if value == "diverged" else f"{100 * float(value):.1f}"
+    header = ("limit", *("none" if limit is None else f"{limit:g}" for limit in found))
+    return table(columns(header), [("held out, %", *found.values())])
+
+
+def _limit(found):
+    text = found["command"].partition("clip_norm=")[2].partition(" ")[0]
+    if not text:
+        return 1.0
+    return None if text == "None" else float(text)
+
+
+NUMBERS = {
+    "zoo": zoo,
+    "minutes.16": functools.partial(minutes, "mnist-highway-16", 30),
+    "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
+    "logs": beside_the_logs,
+    "clip-norms": clip_norms,
+}
+for _card in map(models.get, models.list_models()):
+    if _card.table in results.TABLES.values():
+        NUMBERS |= {
+            f"{_card.name}.{recipe}": functools.partial(of_runs, _card.name, recipe)
+            for recipe in RECIPES
+        }
+for _name in results.authors_logs():
+    NUMBERS |= {
+        f"{_name}.log": functools.partial(logged, _name, lambda accuracies: accuracies[-1]),
+        f"{_name}.log.best": functools.partial(logged, _name, max),
+    }

@@ -1,0 +1,106 @@
+"""Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
+
+So no picture shows what has no row. Those of a network's layers, Figures 2 to 4, come from
+`highway-keras analyze`, and their numbers from `tools.gates`.
+"""
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from highway_keras import models, results
+from highway_keras.files import write_figure
+from highway_keras.paper.bias_plot import plot_biases
+from highway_keras.paper.gradient_norms import plot_gradient_norms
+from highway_keras.training.curves import COLOURS
+from tools.numbers.rows import rows
+from tools.render import ROOT
+
+TITLES = {"xlabel": "epoch", "ylabel": "training loss (nats)"}
+
+
+def draw_depth_50(path):
+    """Draw the best highway and the best plain network of 50 layers, by epoch."""
+    figure, axes = _axes()
+    for kind, colour in zip(("highway", "plain"), COLOURS, strict=False):
+        curve = rows("figure1-curves", kind=kind, depth=50)
+        size = models.get(f"thin-{kind}-50").parameters
+        losses = [float(row["loss"]) for row in curve]
+        label = f"{kind}, {size:,} parameters: best of {curve[0]['of']}"
+        axes.semilogy(range(1, len(losses) + 1), losses, "o-", ms=4, color=colour, label=label)
+    axes.set(title="50 layers on 10,000 images of MNIST", **TITLES)
+    _finish(figure, axes, path)
+
+
+def draw_depth_1000(path):
+    """Draw training and held-out loss of a network of 1000 layers, by epoch."""
+    figure, axes = _axes()
+    curve = [r for r in rows("training-curves") if "depth=1000" in r["command"]]
+    if not curve:
+        raise LookupError("training-curves.csv has no network of 1000 layers.")
+    for colour, (key, label) in zip(COLOURS, LOSSES.items(), strict=False):
+        losses = [float(row[key]) for row in curve]
+        axes.semilogy(range(1, len(losses) + 1), losses, "o-", ms=4, color=colour, label=label)
+    axes.set(title="1000 layers on MNIST", **{**TITLES, "ylabel": "cross-entropy (nats)"})
+    _finish(figure, axes, path)
+
+
+LOSSES = {"loss": "training", "val_loss": "held out"}
+
+
+def draw_table_1(path):
+    """Draw the authors' log of width 32 and the test accuracy of each of our runs."""
+    figure, axes = _axes()
+    log = results.authors_logs()["mnist-highway-32"]
+    errors = [_error(row["test_accuracy"]) for row in log]
+    label = "mnist-highway-32: authors' log"
+    axes.loglog(range(1, len(errors) + 1), errors, "-", lw=0.8, color=COLOURS[1], label=label)
+    for colour, width in zip(COLOURS, (16, 32), strict=False):
+        runs = rows("table1", model=f"mnist-highway-{width}")
+        points = [int(r["epochs"]) for r in runs], [_error(r["test_accuracy"]) for r in runs]
+        label = f"mnist-highway-{width}, modern: a point a run"
+        axes.loglog(*points, "o", ms=5, alpha=0.6, color=colour, label=label)
+    axes.set(title="Table 1", xlabel="epoch", ylabel="test error (%)")
+    _finish(figure, axes, path)
+
+
+def _error(accuracy):
+    return 100 * (1 - float(accuracy))
+
+
+def _axes():
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _finish(figure, axes, path):
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.get_major_locator().set_params(integer=True)
+    axes.grid(which="both", alpha=0.25)
+    axes.legend(frameon=False, fontsize="small")
+    write_figure(path, figure)
+
+
+PICTURES = {
+    "depth50-mnist.png": draw_depth_50,
+    "depth1000-mnist.png": draw_depth_1000,
+    "table1.png": draw_table_1,
+    "gradient-norms.png": lambda path: plot_gradient_norms(rows("gradient-norms"), path),
+    "figure1-transform-bias.png": lambda path: plot_biases(
+        rows("figure1-trials"), rows("transform-bias"), path
+    ),
+}
+
+
+def main():
+    for name, draw in PICTURES.items():
+        draw(ROOT / "docs" / name)
+        print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The chief of a search that several processes share: its address, and waiting for it."""
+
+import functools
+import os
+import socket
+import sys
+import time
+
+from highway_keras import checks
+from highway_keras.extras import extra
+
+with extra("tune"):
+    import grpc
+
+SECONDS = 120  # for which a worker waits
+PAUSE = 0.5  # between two attempts
+
+
+def address():
+    """Return the chief's host and port, which the environment names.
+
+    Raises:
+        ValueError: If the port is none.
+    """
+    port = os.environ["KERASTUNER_ORACLE_PORT"]
+    if not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError(
+            "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
+            f"Received: KERASTUNER_ORACLE_PORT={checks.shown(port)}."
+        )
+    return os.environ["KERASTUNER_ORACLE_IP"], int(port)
+
+
+def check_free():
+    """Raise a `ValueError` if this process cannot listen at the chief's address.
+
+    keras-tuner's server would share a port with another one, and each would get half the workers.
+    """
+    try:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that ended
+            listener.bind(address())
+            listener.listen()
+    except OSError as error:
+        host, port = address()
+        raise ValueError(
+            f"The chief cannot listen on {host}:{port} ({error.strerror}). Set "
+            "KERASTUNER_ORACLE_PORT to a free port, for the workers too, or wait for the search "
+            "that has it."
+        ) from error
+
+
+class Chief:
+    """The chief, as a worker sees it: keras-tuner's client, which waits and says so.
+
+    A chief that does not listen yet, or again, has `SECONDS` to come.
+
+    Args:
+        client: A keras-tuner `OracleClient`.
+    """
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        found = getattr(self._client, name)
+        return functools.partial(_ask, found) if callable(found) else found
+
+
+def _ask(question, *arguments, **options):
+    _wait()
+    try:
+        return question(*arguments, **options)
+    except grpc.RpcError as error:
+        raise RuntimeError(
+            f"The chief no longer answers ({error.code().name}). Start it again, and then this "
+            "worker under the same id: the search continues."
+        ) from error
+
+
+def _wait():
+    """Wait until the chief listens."""
+    started, said = time.monotonic(), False
+    while not _listens():
+        if time.monotonic() - started > SECONDS:
+            raise RuntimeError(
+                f"No chief listens on {_named()} after {SECONDS} s. Start it there, with "
+                "KERASTUNER_TUNER_ID=chief, and then this worker again."
+            )
+        if not said:
+            said = True
+            print(f"Waiting up to {SECONDS} s for the chief on {_named()}.", file=sys.stderr)
+        time.sleep(PAUSE)
+
+
+def _listens():
+    try:
+        socket.create_connection(address(), timeout=PAUSE).close()
+    except OSError:
+        return False
+    return True
+
+
+def _named():
+    return ":".join(map(str, address()))
