@@ -313,6 +313,14 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"highway-keras {highway_keras.__version__}\n"
 
 
+def test_a_shell_completes_commands_and_files():
+    shtab = pytest.importorskip("shtab")
+    script = shtab.complete(cli.parser(), "bash")
+    for word in ("predict", "--top", "--json", "--version"):
+        assert word in script
+    assert "_shtab_highway_keras_predict_pos_1_COMPGEN=_shtab_compgen_files" in script
+
+
 def test_predict_scales_pictures_and_takes_any_mode(trained, capsys, tmp_path):
     images = data.load("digits")
     grey = Image.fromarray(images.x_test[0, ..., 0]).resize((40, 40), Image.Resampling.BICUBIC)

@@ -45,7 +45,8 @@ def test_an_index_page_leads_into_the_repository():
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)
     assert pictures and all(p.startswith("https://host/us/it/raw/v1.0/docs/") for p in pictures)
     assert "](https://host/us/it/blob/v1.0/docs/tables.md)" in page
-    assert "](https://host/us/it/tree/v1.0/results/)" in page
+    folder = index_page.index_page("[rows](results/)", "https://host/us/it", "v1.0")
+    assert folder == "[rows](https://host/us/it/tree/v1.0/results/)"
     assert "](https://arxiv.org/abs/1507.06228)" in page
 
 

@@ -6,6 +6,7 @@ import sys
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.shared import (
     FAILED,
+    FILES,
     add_command,
     add_json,
     add_network,
@@ -29,7 +30,7 @@ def add_commands(commands):
         nargs="+",
         help="PNG or JPEG files, folders of them, or patterns such as 'scans/*.png'; what is "
         "transparent is white",
-    )
+    ).complete = FILES
     command.add_argument(
         "--top", metavar="K", type=int, default=1, help="classes to name for each (default: 1)"
     )

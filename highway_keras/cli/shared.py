@@ -6,6 +6,8 @@ import pathlib
 from highway_keras.text import printable
 
 FAILED = 1  # an exit code
+# What shtab's scripts call to complete a file's name.
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
 
 
@@ -17,7 +19,8 @@ def add_command(commands, name, handler, summary):
 
 
 def add_dataset(command, default):
-    command.add_argument("--dataset", help=f"{DATASETS} (default: {default})")
+    summary = f"{DATASETS} (default: {default})"
+    command.add_argument("--dataset", help=summary).complete = FILES
     add_data_dir(command)
 
 
@@ -26,7 +29,7 @@ def add_network(command):
         "network",
         metavar="MODEL_OR_FILE",
         help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
-    )
+    ).complete = FILES
     command.add_argument(
         "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
     )
