@@ -8,8 +8,9 @@ THIN = ("ours", "dense_chain", "dense_chain_xla", "plain", "torch_eager", "torch
 THIN += ("jax_scan", "products", "machine")
 # Unrolled, 1000 layers take minutes to trace, and hours under XLA.
 LOOPS = ("ours", "torch_eager", "jax_scan", "products", "machine")
-CONVOLUTIONAL = ("ours", "ours_bfloat16", "two_convolutions", "maxout", "torch_eager")
-CONVOLUTIONAL += ("machine", "machine_bfloat16")
+PRECISIONS = ("ours", "ours_bfloat16", "machine", "machine_bfloat16")
+# The peers' convolutional networks have the stages of Highway B.
+CONVOLUTIONAL = (*PRECISIONS, "two_convolutions", "maxout", "torch_eager")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +67,9 @@ def _cases():
         yield Case(f"thin-highway-{depth}", False, 128, 5 * steps, peers)
     yield Case("thin-highway-100", True, 512, 15, LOOPS)
     for model, steps in (("highway-a", 6), ("highway-b", 1), ("highway-gap-10", 1)):
-        yield Case(model, True, 100, steps, CONVOLUTIONAL)
-        yield Case(model, False, 100, 5 * steps, CONVOLUTIONAL)
+        peers = PRECISIONS if model == "highway-a" else CONVOLUTIONAL
+        yield Case(model, True, 100, steps, peers)
+        yield Case(model, False, 100, 5 * steps, peers)
 
 
 CASES = {case.name: case for case in _cases()}

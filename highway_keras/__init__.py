@@ -19,8 +19,7 @@ from highway_keras.layers import (
     HighwayStack,
     HighwayWrapper,
 )
-
-__version__ = "0.2.0.dev0"
+from highway_keras.version import __version__
 
 if TYPE_CHECKING:
     from highway_keras import (
@@ -46,6 +45,7 @@ __all__ = [
     "HighwayStack",
     "HighwayWrapper",
     "TransformBias",
+    "__version__",
     "analysis",
     "convert",
     "data",

@@ -5,9 +5,11 @@ import os
 import pathlib
 import platform
 
-from filelock import FileLock, Timeout
-
+from highway_keras.extras import extra
 from highway_keras.files import make_folder
+
+with extra("train"):
+    from filelock import FileLock, Timeout
 
 SECONDS = 1.0  # to wait for a writer that is about to end
 

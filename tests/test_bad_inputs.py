@@ -219,14 +219,14 @@ COMMANDS = {
     "evaluate {w}/run/best.keras --dataset {w}/good.npz": r"\(8, 8, 1\) in 10 classes. .* in 4",
     "evaluate {w}/run/best.keras --dataset {w}/rgb.npz": r"Received: .*'rgb' .*\(8, 8, 3\)",
     # pictures
-    "predict {w}/run/best.keras {w}/fifo": "`path` must be an existing file. .*not a regular file",
     "predict {w}/few-names/best.keras {w}/picture.png": "`class_names` .* must be .* 10 classes",
     "predict {w}/odd-names/best.keras {w}/picture.png": "`class_names` .* Received: class_names=5",
     "predict {w}/logits.keras {w}/picture.png": "must return class .* Received: .*320 together",
-    "predict {w}/run/best.keras {w}/none.png": "`path` must be an existing file. .*none.png",
-    "predict {w}/run/best.keras {w}/cut.png": "cut.png is not a PNG or JPEG picture",
-    "predict {w}/run/best.keras {w}/picture.png {w}/prose.png": "prose.png is not a PNG or JPEG",
-    "predict {w}/run/best.keras {w}/empty": "`path` must be an existing file. Received: .*empty",
+    "predict {w}/run/best.keras {w}/empty": "must name pictures. .*empty, a folder without PNG or",
+    "predict {w}/run/best.keras '{w}/*.gif'": r"pictures. .*\*.gif, a pattern that no file matches",
+    "predict {w}/run/best.keras {w}/picture.png --top 11": "--top must .* at most 10",
+    "predict {w}/run/best.keras {w}/picture.png --top 0": "--top must be .*Received: --top 0",
+    "predict {w}/run/best.keras {w}/picture.png --json --csv": "--csv: not allowed with .* --json",
 }
 
 

@@ -1,7 +1,10 @@
 """The command: what it prints, what it leaves, how it ends."""
 
+import csv
 import importlib.metadata
+import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -11,9 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import highway_keras
 from highway_keras import data, models, results, training
 from highway_keras.cli import command as cli
+from highway_keras.cli import predict
 from highway_keras.cli.backend import import_backend
+from highway_keras.training import classification
 
 SCRIPT = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main\n"
 
@@ -55,6 +61,7 @@ def test_the_installed_script_is_main():
 LITTLE = [
     "",
     "--help",
+    "--version",
     "list",
     "fit --help",
     "fit",
@@ -167,6 +174,151 @@ def test_predict_reads_pictures(trained, capsys, tmp_path, suffix):
         assert [row[1] for row in rows] == [str(digit) for digit in expected.argmax(-1)]
         np.testing.assert_allclose([float(r[2]) for r in rows], expected.max(-1), atol=1e-4)
     assert sum(row[1] == str(digit) for digit, row in enumerate(rows)) >= 9
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A folder of test images in folders by digit, and what else lies in such folders."""
+    folder, images = tmp_path_factory.mktemp("pictures"), data.load("digits")
+    for number, (pixels, label) in enumerate(zip(images.x_test, images.y_test, strict=True)):
+        (folder / str(label)).mkdir(exist_ok=True)
+        suffix = ".PNG" if number % 7 == 0 else ".png"
+        Image.fromarray(pixels[..., 0]).save(folder / str(label) / f"{number}{suffix}")
+    (folder / "notes.txt").write_text("no picture")
+    (folder / "0" / "._0.png").write_text("hidden")
+    return folder
+
+
+def test_predict_takes_folders_and_patterns(trained, pictures, capsys):
+    below = sorted(map(str, pictures.glob("[0-9]/[0-9]*")))
+    of = {d: [path for path in below if path.startswith(str(pictures / d))] for d in "013"}
+    small = [path for path in of["3"] if path.endswith(".png")]
+    for names, expected in [
+        ([pictures], below),
+        ([pictures / "[0-1]"], of["0"] + of["1"]),  # a pattern that matches folders
+        ([pictures / "3" / "*.png"], small),
+        ([pictures / "**" / "*.png"], [path for path in below if path.endswith(".png")]),
+        ([of["3"][0], pictures / "3", pictures / "1"], of["3"] + of["1"]),  # none twice
+    ]:
+        assert run("predict", trained[0] / "best.keras", *names, "--csv") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split(",")[0] for line in lines[1:]] == expected
+
+
+def test_predict_names_the_most_probable_classes(trained, pictures, capsys):
+    command = ["predict", trained[0] / "best.keras", pictures / "5", "--top", 3]
+    assert run(*command, "--json") == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert printed.err == "" and [*found[0]] == ["image", "classes"]
+    images = [np.array(Image.open(one["image"]))[..., None] for one in found]
+    model = keras.models.load_model(trained[0] / "best.keras")
+    for one, row in zip(found, model.predict(np.stack(images), verbose=0), strict=True):
+        best = np.argsort(-row)[:3]
+        assert [c["class"] for c in one["classes"]] == list(map(str, best))
+        np.testing.assert_allclose([c["probability"] for c in one["classes"]], row[best], atol=1e-5)
+    rows = [(one["image"], c["class"], c["probability"]) for one in found for c in one["classes"]]
+    assert run(*command, "--csv") == 0
+    header, *lines = csv.reader(capsys.readouterr().out.splitlines())
+    assert header == ["image", "class", "probability"]
+    assert [(path, name, float(p)) for path, name, p in lines] == rows
+    assert run(*command) == 0
+    table = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split() for line in table] == [[a, b, f"{c:.4f}"] for a, b, c in rows]
+
+
+@pytest.mark.parametrize("option", [None, "--json", "--csv"])
+def test_predict_goes_on_after_a_bad_file(option, trained, pictures, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(classification, "EVALUATION_BATCH", 2)
+    (tmp_path / "prose.png").write_text("no picture")
+    good = sorted(map(str, (pictures / "5").iterdir()))[:3]
+    paths = [tmp_path / "none.png", tmp_path / "prose.png", *good, tmp_path]
+    assert run("predict", trained[0] / "best.keras", *paths, *([option] if option else [])) == 1
+    printed = capsys.readouterr()
+    assert all(path in printed.out for path in good)
+    absent, damaged, counted = printed.err.splitlines()
+    assert absent.startswith("highway-keras: `path` must be an existing file. ")
+    assert damaged == f"highway-keras: {paths[1]} is not a PNG or JPEG picture that can be read."
+    assert counted == "highway-keras: 2 of 5 pictures could not be read."
+    if option == "--json":
+        errors = {one["image"]: one["error"] for one in json.loads(printed.out) if "error" in one}
+        assert errors.keys() == {str(paths[0]), str(paths[1])}
+        assert f"highway-keras: {errors[str(paths[1])]}" == damaged
+
+
+def test_predict_without_any_good_picture(trained, tmp_path, capsys):
+    assert run("predict", trained[0] / "best.keras", tmp_path / "none.png") == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and "1 of 1 pictures could not be read." in printed.err
+
+
+def test_predict_shows_its_progress_on_a_terminal(trained, pictures, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(predict, "SECONDS", 0)
+    assert run("predict", trained[0] / "best.keras", pictures / "5", "--csv") == 0
+    printed = capsys.readouterr()
+    assert f"/{len(list((pictures / '5').iterdir()))} [" in printed.err
+    assert "pictures/s" not in printed.out
+
+
+def test_predict_reads_thousands_with_one_network(trained, pictures, capsys, tmp_path):
+    for number in range(6):
+        (tmp_path / str(number)).symlink_to(pictures, target_is_directory=True)
+    folders = [tmp_path / str(number) for number in range(6)]
+    assert run("predict", trained[0] / "best.keras", *folders, "--csv") == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6 * 359
+    right = [line.split(",")[1] == pathlib.Path(line.split(",")[0]).parent.name for line in lines]
+    assert np.mean(right) > 0.95
+
+
+def test_evaluate_prints_json(trained, capsys):
+    assert run("evaluate", trained[0] / "best.keras", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert f"{100 * found.pop('accuracy'):.2f}" == f"{accuracy(trained[1]):.2f}"
+    assert 0 < found.pop("loss") < 1
+    path = str(trained[0] / "best.keras")
+    assert found == {"network": path, "dataset": "digits", "images": 359}
+
+
+def test_list_prints_json(capsys):
+    assert run("list", "--json") == 0
+    found = {card["name"]: card for card in json.loads(capsys.readouterr().out)}
+    assert [*found] == models.list_models()
+    card = found["mnist-highway-16"]
+    assert card["parameters"] == 38_986 and card["weights"] == ["mnist"]
+    assert card["ours"] == results.accuracies()["mnist-highway-16"]
+
+
+def test_search_prints_json(tmp_path, capsys):
+    command = "search --depth 2 --kind highway plain --trials 2 --epochs 1 --limit 64 --json"
+    command += f" --dataset digits --out {tmp_path}"
+    assert run(*command.split()) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)  # nothing else is on stdout
+    assert "2/2 trials" in printed.err
+    assert [search["kind"] for search in found] == ["highway", "plain"]
+    for search in found:
+        folder = pathlib.Path(search["folder"])
+        trials = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
+        assert search["trials"] == len(trials) == 2 and search["failed"] == 0
+        best = min(trials, key=lambda trial: trial["score"])
+        assert search["best"]["number"] == best["trial_id"]
+        assert search["best"]["score"] == best["score"] == min(search["best"]["losses"])
+        assert search["best"]["values"] == best["hyperparameters"]["values"]
+
+
+def test_the_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"highway-keras {highway_keras.__version__}\n"
+
+
+def test_a_shell_completes_commands_and_files():
+    shtab = pytest.importorskip("shtab")
+    script = shtab.complete(cli.parser(), "bash")
+    for word in ("predict", "--top", "--json", "--version"):
+        assert word in script
+    assert "_shtab_highway_keras_predict_pos_1_COMPGEN=_shtab_compgen_files" in script
 
 
 def test_predict_scales_pictures_and_takes_any_mode(trained, capsys, tmp_path):

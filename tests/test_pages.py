@@ -1,8 +1,10 @@
-"""README and docs hold the numbers that `results/` has."""
+"""README and docs hold the numbers that `results/` has, and README its links on an index page."""
+
+import re
 
 import pytest
 
-from tools import render
+from tools import index_page, render
 from tools.numbers import NUMBERS
 
 
@@ -34,3 +36,20 @@ def test_a_changed_number_is_found(monkeypatch, tmp_path, capsys):
 def test_an_unknown_name_is_an_error():
     with pytest.raises(KeyError, match="asks for 'speeed', which"):
         render.render("<!--=speeed-->1<!--/-->")
+
+
+def test_an_index_page_leads_into_the_repository():
+    text = (render.ROOT / "README.md").read_text(encoding="utf-8")
+    page = index_page.index_page(text, "https://host/us/it", "v1.0")
+    assert not index_page.RELATIVE.search(page)
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)
+    assert pictures and all(p.startswith("https://host/us/it/raw/v1.0/docs/") for p in pictures)
+    assert "](https://host/us/it/blob/v1.0/docs/tables.md)" in page
+    folder = index_page.index_page("[rows](results/)", "https://host/us/it", "v1.0")
+    assert folder == "[rows](https://host/us/it/tree/v1.0/results/)"
+    assert "](https://arxiv.org/abs/1507.06228)" in page
+
+
+def test_an_index_page_has_no_dead_links():
+    with pytest.raises(FileNotFoundError, match=r"leads to docs/none\.md, which is not in the re"):
+        index_page.index_page("[a](docs/none.md)", "https://host/us/it", "v1.0")

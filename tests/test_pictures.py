@@ -121,10 +121,9 @@ def test_predict_and_the_export_see_the_same_digit(kind, networks, images, tmp_p
         path.write_bytes(file)
     predicted = list(saved.classify(paths))
     served = encoded(np.array(files, object))
-    assert [label for _, label, _ in predicted] == [str(n) for n in served["class_id"]]
-    np.testing.assert_allclose(
-        [probability for *_, probability in predicted], served["probabilities"].max(-1), atol=0.03
-    )
+    labels, probabilities = zip(*(one.classes[0] for one in predicted), strict=True)
+    assert list(labels) == [str(n) for n in served["class_id"]]
+    np.testing.assert_allclose(probabilities, served["probabilities"].max(-1), atol=0.03)
     # Thresholds and a squeezed shape change a digit here and there, and nothing changes most.
     assert np.mean(served["class_id"] == expected) >= 0.8
 
@@ -185,8 +184,8 @@ def test_tiny_pictures(size, networks, images, tmp_path):
     saved, encoded = networks
     file = as_file(grey(images.x_test[0, ..., 0], size))
     (tmp_path / "tiny.png").write_bytes(file)
-    ((_, label, _),) = saved.classify([tmp_path / "tiny.png"])
-    assert label == str(encoded(np.array([file], object))["class_id"][0])
+    (found,) = saved.classify([tmp_path / "tiny.png"])
+    assert found.classes[0][0] == str(encoded(np.array([file], object))["class_id"][0])
 
 
 @needs_tensorflow
@@ -197,8 +196,8 @@ def test_other_formats_are_refused_by_both(kind, networks, images, tmp_path):
     saved, encoded = networks
     file = as_file(grey(images.x_test[0, ..., 0]), kind)
     (tmp_path / "picture.png").write_bytes(file)
-    with pytest.raises(data.DataError, match="is not a PNG or JPEG picture"):
-        list(saved.classify([tmp_path / "picture.png"]))
+    (found,) = saved.classify([tmp_path / "picture.png"])
+    assert "is not a PNG or JPEG picture" in found.error and not found.classes
     with pytest.raises(tf.errors.InvalidArgumentError):
         encoded(np.array([file], object))
 

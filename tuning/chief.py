@@ -6,9 +6,11 @@ import socket
 import sys
 import time
 
-import grpc
-
 from highway_keras import checks
+from highway_keras.extras import extra
+
+with extra("tune"):
+    import grpc
 
 SECONDS = 120  # for which a worker waits
 PAUSE = 0.5  # between two attempts

@@ -3,14 +3,17 @@
 import math
 
 import keras
-import keras_tuner
 import numpy as np
-from keras_tuner.errors import FailedTrialError
 
 from highway_keras import checks
+from highway_keras.extras import extra
 from highway_keras.models import thin_mlp
 from highway_keras.models.memory import check_memory
 from highway_keras.models.thin import UNITS, count_weights
+
+with extra("tune"):
+    import keras_tuner
+    from keras_tuner.errors import FailedTrialError
 
 LEARNING_RATE = (1e-3, 10**-0.5)
 ONE_MINUS_MOMENTUM = (1e-2, 10**-0.3)

@@ -2,10 +2,12 @@
 
 import os
 
-import keras_tuner
-
+from highway_keras.extras import extra
 from highway_keras.files import write_json
 from highway_keras.tuning.settings import fingerprint
+
+with extra("tune"):
+    import keras_tuner
 
 ENDED = ("COMPLETED", "FAILED")
 

@@ -3,7 +3,11 @@
 import math
 import sys
 
-from tqdm import tqdm
+from highway_keras.extras import extra
+
+with extra("tune"):
+    from tqdm import tqdm
+
 
 LINE = "{desc}: {n:.0f}/{total} trials, {elapsed} elapsed, {remaining} left{postfix}"
 

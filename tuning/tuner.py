@@ -3,10 +3,10 @@
 import os
 import pathlib
 
-import keras_tuner
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.extras import extra
 from highway_keras.files import write_bytes, write_json
 from highway_keras.locks import folder_lock
 from highway_keras.training.state import weights_file
@@ -20,6 +20,9 @@ from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.settings import check_recorded, readable, search_settings
 from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
+
+with extra("tune"):
+    import keras_tuner
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):

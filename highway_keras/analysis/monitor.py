@@ -10,6 +10,7 @@ from highway_keras.analysis.batches import as_arrays, run
 from highway_keras.analysis.blocks import block_biases
 from highway_keras.analysis.gating import BATCH_SIZE, observer
 from highway_keras.analysis.graph import Graph
+from highway_keras.extras import extra
 from highway_keras.text import cell
 
 COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
@@ -69,7 +70,8 @@ class GateMonitor(keras.callbacks.Callback):
         self._events.close()
 
     def _open(self):
-        from tensorboard.summary import Writer
+        with extra("train"):
+            from tensorboard.summary import Writer
 
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "gates.csv"

@@ -6,11 +6,14 @@ any colour vision.
 """
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from highway_keras.analysis.needed import needed_layers
+from highway_keras.extras import extra
 from highway_keras.text import in_picture
+
+with extra("plot"):
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 # Perceptually uniform where the numbers have a direction, diverging where they have a centre.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"

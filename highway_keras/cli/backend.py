@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 
+from highway_keras.extras import BACKENDS, missing
 from highway_keras.pictures import PictureWarning
 
 
@@ -18,7 +19,19 @@ def import_backend():
         import highway_keras
 
         if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
-            highway_keras.__spec__.loader.exec_module(highway_keras)
+            _execute(highway_keras)
+
+
+def _execute(package):
+    try:
+        package.__spec__.loader.exec_module(package)
+    except ModuleNotFoundError as error:
+        if error.name not in BACKENDS:
+            raise
+        raise ImportError(
+            f"Keras runs on {error.name}. {missing(error.name, BACKENDS[error.name])} Another "
+            "backend is chosen by KERAS_BACKEND: tensorflow, jax or torch."
+        ) from error
 
 
 def _show_warning(message, *where, **others):

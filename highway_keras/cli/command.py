@@ -9,11 +9,13 @@ import re
 import shlex
 import sys
 
-from highway_keras.cli import experiments, saved, search, training, zoo
+from highway_keras.cli import experiments, predict, saved, search, training, zoo
+from highway_keras.cli.shared import FAILED
 from highway_keras.text import printable
+from highway_keras.version import __version__
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+MISUSED, INTERRUPTED = 2, 130
 
 
 def main(arguments=None):
@@ -21,7 +23,7 @@ def main(arguments=None):
     arguments = sys.argv[1:] if arguments is None else arguments
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # "±" must not end a run where it lacks
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return options.handler(options) or 0
     except KeyboardInterrupt:
@@ -85,14 +87,17 @@ def _how_to_resume(options, arguments):
     return f"Interrupted. Nothing finished is lost; continue with: {again}"
 
 
-def _parser():
-    parser = _Parser(
+def parser():
+    """Return the parser of the command; `shtab` reads it to complete commands in a shell."""
+    command = _Parser(
         prog="highway-keras",
         description="Highway networks in Keras: train, evaluate and use the networks of "
         '"Training Very Deep Networks" (Srivastava et al., 2015).',
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for family in (zoo, training, saved, search, experiments):
+    version = f"%(prog)s {__version__}"
+    command.add_argument("--version", action="version", version=version)
+    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for family in (zoo, training, predict, saved, search, experiments):
         family.add_commands(commands)
-    return parser
+    return command

@@ -1,32 +1,35 @@
-"""`evaluate`, `predict`, `analyze` and `export`: what one does with a trained network."""
+"""`evaluate`, `analyze` and `export`: what one does with a trained network."""
 
 import pathlib
 import sys
 
 from highway_keras.cli.backend import import_backend, silent_libraries
-from highway_keras.cli.shared import add_command, add_dataset, add_limit, print_table
+from highway_keras.cli.shared import (
+    add_command,
+    add_dataset,
+    add_json,
+    add_limit,
+    add_network,
+    network_file,
+    print_json,
+)
 
 
 def add_commands(commands):
     command = add_command(commands, "evaluate", _evaluate, "Measure a network on test images.")
-    _add_network(command)
+    add_network(command)
     add_dataset(command, "that of its training")
-
-    command = add_command(commands, "predict", _predict, "Classify pictures with a network.")
-    _add_network(command)
-    command.add_argument(
-        "images", metavar="IMAGE", nargs="+", help="PNG or JPEG files; what is transparent is white"
-    )
+    add_json(command)
 
     command = add_command(commands, "analyze", _analyze, "Show what the layers of a network do.")
-    _add_network(command)
+    add_network(command)
     add_dataset(command, "that of its training")
     add_limit(command)
     command.add_argument("--out", help="folder of the page (default: analysis, beside FILE)")
 
     summary = "Write a network for another runtime, and verify it."
     command = add_command(commands, "export", _export, summary)
-    _add_network(command)
+    add_network(command)
     command.add_argument(
         "--format",
         default="saved_model",
@@ -44,39 +47,18 @@ def add_commands(commands):
     add_dataset(command, "that of its training")
 
 
-def _add_network(command):
-    command.add_argument(
-        "network",
-        metavar="MODEL_OR_FILE",
-        help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
-    )
-    command.add_argument(
-        "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
-    )
-
-
-def _file(options):
-    """Return the path of the network that the options name."""
-    from highway_keras import models
-
-    name, path = options.network, pathlib.Path(options.network)
-    if options.weights:
-        return models.get(name).weights_file(options.weights)
-    if name in models.list_models() and not path.exists():
-        trained = ", ".join(models.get(name).weights)
-        remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
-        raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
-    return path
-
-
 def _evaluate(options):
-    file = _file(options)
+    file = network_file(options)
     import_backend()
     from highway_keras import data, training
 
     saved = training.SavedNetwork(file)
     images = data.load(options.dataset or saved.dataset, data_dir=options.data_dir)
     loss, accuracy = saved.evaluate(images)
+    measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
+    if options.json:
+        print_json({"network": str(file), "dataset": images.name, **measured})
+        return
     print(
         f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({len(images.x_test)} images)"
     )
@@ -84,19 +66,8 @@ def _evaluate(options):
         print(f"its model card says {100 * saved.settings['accuracy']:.2f} %")
 
 
-def _predict(options):
-    file = _file(options)
-    import_backend()
-    from highway_keras import training
-
-    rows = [("image", "class", "probability")]
-    for path, label, probability in training.SavedNetwork(file).classify(options.images):
-        rows.append((path, label, f"{probability:.4f}"))
-    print_table(rows, right=(2,))
-
-
 def _analyze(options):
-    file = _file(options)
+    file = network_file(options)
     import_backend()
     from highway_keras import analysis, data, training
 
@@ -126,7 +97,7 @@ def _analyze(options):
 
 
 def _export(options):
-    file = _file(options)
+    file = network_file(options)
     import_backend()
     from highway_keras.export import export
 

@@ -1,7 +1,18 @@
 """`search`: the random searches of section 3.1."""
 
+import contextlib
+import dataclasses
+import sys
+
 from highway_keras.cli.backend import import_backend
-from highway_keras.cli.shared import add_command, add_dataset, add_limit, add_seed
+from highway_keras.cli.shared import (
+    add_command,
+    add_dataset,
+    add_json,
+    add_limit,
+    add_seed,
+    print_json,
+)
 
 
 def add_commands(commands):
@@ -15,6 +26,7 @@ def add_commands(commands):
     add_seed(command)
     command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
     command.add_argument("--resume", action="store_true", help="continue searches in that folder")
+    add_json(command)
 
 
 def add_searches(command):
@@ -38,18 +50,35 @@ def _search(options):
     import_backend()
     from highway_keras import tuning
 
-    folders = tuning.run_searches(
-        options.depths,
-        options.kinds,
-        trials=options.trials,
-        epochs=options.epochs,
-        dataset=options.dataset or "mnist",
-        out=options.out,
-        population=options.population,
-        resume=options.resume,
-        limit=options.limit,
-        seed=options.seed,
-        data_dir=options.data_dir,
-    )
+    # JSON has stdout to itself; progress goes to stderr.
+    aside = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+    with aside:
+        folders = tuning.run_searches(
+            options.depths,
+            options.kinds,
+            trials=options.trials,
+            epochs=options.epochs,
+            dataset=options.dataset or "mnist",
+            out=options.out,
+            population=options.population,
+            resume=options.resume,
+            limit=options.limit,
+            seed=options.seed,
+            data_dir=options.data_dir,
+        )
+    if options.json:
+        print_json([_as_json(folder) for folder in folders])
+        return
     for folder in folders:
         print(f"saved {folder}")
+
+
+def _as_json(folder):
+    """Return a search with its best trial, or `None` in the place of that if all have failed."""
+    from highway_keras.paper.searches import read_search
+
+    search = read_search(folder)
+    best = dataclasses.asdict(search.completed[0]) if search.completed else None
+    counts = {"trials": len(search.trials), "failed": len(search.trials) - len(search.completed)}
+    about = {"folder": str(folder), "kind": search.kind, "depth": search.depth}
+    return {**about, **counts, "best": best}

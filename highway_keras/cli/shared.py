@@ -1,7 +1,13 @@
-"""What several commands share: their arguments, and printing a table."""
+"""What several commands share: their arguments, and how they print."""
+
+import json
+import pathlib
 
 from highway_keras.text import printable
 
+FAILED = 1  # an exit code
+# What shtab's scripts call to complete a file's name.
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
 
 
@@ -13,8 +19,38 @@ def add_command(commands, name, handler, summary):
 
 
 def add_dataset(command, default):
-    command.add_argument("--dataset", help=f"{DATASETS} (default: {default})")
+    summary = f"{DATASETS} (default: {default})"
+    command.add_argument("--dataset", help=summary).complete = FILES
     add_data_dir(command)
+
+
+def add_network(command):
+    command.add_argument(
+        "network",
+        metavar="MODEL_OR_FILE",
+        help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
+    ).complete = FILES
+    command.add_argument(
+        "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
+    )
+
+
+def network_file(options):
+    """Return the path of the network that the options name."""
+    from highway_keras import models
+
+    name, path = options.network, pathlib.Path(options.network)
+    if options.weights:
+        return models.get(name).weights_file(options.weights)
+    if name in models.list_models() and not path.exists():
+        trained = ", ".join(models.get(name).weights)
+        remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
+        raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
+    return path
+
+
+def add_json(command):
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_data_dir(command):
@@ -56,3 +92,8 @@ def print_table(rows, right=()):
         cells = zip(row, widths, strict=True)
         line = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
         print("  ".join(line).rstrip())
+
+
+def print_json(content):
+    """Print `content` as JSON in ASCII, which every terminal and every pipe has."""
+    print(json.dumps(content, indent=2))

@@ -2,9 +2,10 @@
 
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset
-from highway_keras.data.images import read_image
+from highway_keras.data.images import check_channels, read_image
 from highway_keras.data.loading import NAMES, load
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.data.picture_files import find_pictures
 from highway_keras.data.preprocessing import augmenter, preprocessor
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "Mirror",
     "PadAndCrop",
     "augmenter",
+    "check_channels",
+    "find_pictures",
     "load",
     "preprocessor",
     "read_image",

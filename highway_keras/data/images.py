@@ -7,6 +7,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.data.headers import exif_orientation
+from highway_keras.extras import extra
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 JPEG = b"\xff\xd8\xff"  # how its files begin
@@ -29,14 +30,11 @@ def read_image(path, input_shape):
         FileNotFoundError: If there is no such file.
         DataError: If it is not a picture, or `channels` is neither 1 nor 3.
     """
-    from PIL import Image
+    with extra("train"):
+        from PIL import Image
 
+    check_channels(input_shape)
     height, width, channels = input_shape
-    if channels not in (1, 3):
-        raise DataError(
-            "`input_shape` must have 1 or 3 channels, as pictures do. "
-            f"Received: input_shape={tuple(input_shape)}."
-        )
     path = checks.existing_file("path", path)
     data = path.read_bytes()
     try:
@@ -51,6 +49,15 @@ def read_image(path, input_shape):
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture, "uint8").reshape(input_shape)
+
+
+def check_channels(input_shape):
+    """Raise a `DataError` unless images of a shape have the channels of pictures."""
+    if input_shape[-1] not in (1, 3):
+        raise DataError(
+            "`input_shape` must have 1 or 3 channels, as pictures do. "
+            f"Received: input_shape={tuple(input_shape)}."
+        )
 
 
 def _rgba(picture, bits):

@@ -5,6 +5,7 @@ import os
 import threading
 
 from highway_keras.data.dataset import DataError
+from highway_keras.extras import command, extra
 
 # One file of each download: a download can begin if the server answers for it.
 PUBLIC_URLS = {
@@ -38,11 +39,14 @@ def read_public(name, data_dir=None):
 def _import_tfds(name):
     try:
         import tensorflow  # noqa: F401  # TFDS imports without it, and fails only when it reads
-        import tensorflow_datasets as tfds
+
+        with extra("train"):
+            import tensorflow_datasets as tfds
     except ImportError as error:
         raise DataError(
-            f"'{name}' needs TensorFlow and tensorflow-datasets: {_one_line(error)} Install them, "
-            "give the path of a .npz with x_train, y_train, x_test, y_test, or use 'digits'."
+            f"'{name}' needs TensorFlow and tensorflow-datasets: {_one_line(error)} "
+            f"Install the extra `cpu` ({command('cpu')}), give the path of a .npz with x_train, "
+            "y_train, x_test, y_test, or use 'digits'."
         ) from error
     return tfds
 
@@ -77,7 +81,8 @@ def _answers(url, seconds=4.0):
     TFDS's does, so that proxies and certificates are the same; the thread bounds the name lookup,
     which no timeout of `requests` covers.
     """
-    import requests
+    with extra("train"):
+        import requests
 
     answered = threading.Event()
 

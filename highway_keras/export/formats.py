@@ -6,6 +6,7 @@ import importlib.util
 import keras
 
 from highway_keras import checks
+from highway_keras.extras import missing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +65,7 @@ def _check_installation(name, format):
         )
     absent = [package for package in format.packages if importlib.util.find_spec(package) is None]
     if absent:
-        raise ImportError(
-            f"`format={name!r}` needs {' and '.join(absent)}. Install what it needs: "
-            f'pip install "highway-keras[{name}]"'
-        )
+        raise ImportError(f"`format={name!r}`: {missing(' and '.join(absent), name)}")
 
 
 def needs_images(format, quantize):

@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 from highway_keras.export import runtimes
+from highway_keras.extras import extra
 
 TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
 ALLOWED_DROP = 0.01  # of accuracy, by quantization
@@ -71,7 +72,8 @@ def _run(path, format, images):
 
 
 def _write_pictures(folder, images):
-    from PIL import Image
+    with extra("train"):
+        from PIL import Image
 
     for index, image in enumerate(images):
         picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)

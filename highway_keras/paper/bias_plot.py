@@ -1,5 +1,6 @@
 """How closed should the gates start? Every trial by its transform bias, activation and depth."""
 
+from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.paper.searches import ACTIVATIONS
 from highway_keras.training.curves import COLOURS
@@ -15,7 +16,8 @@ def plot_biases(trials, medians, path):
         medians: The same of `transform-bias.csv`.
         path: Where to put the PNG, a `pathlib.Path`.
     """
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     trials = [row for row in trials if row["kind"] == "highway"]
     depths = sorted({int(row["depth"]) for row in trials})

@@ -2,6 +2,7 @@
 
 import pathlib
 
+from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
@@ -57,7 +58,8 @@ def _draw(found, out, made):
 
 
 def _draw_panels(searches, tops, path):
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)

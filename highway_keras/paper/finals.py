@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 
+from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_json, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
@@ -144,7 +145,8 @@ def draw_finals(out):
 
 
 def _plot_finals(rows, path):
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()

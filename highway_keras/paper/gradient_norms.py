@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 
 from highway_keras import data
+from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
@@ -118,7 +119,8 @@ def plot_gradient_norms(rows, path):
         rows: Dictionaries, with numbers or with their text from the CSV file.
         path: Where to put the PNG, a `pathlib.Path`.
     """
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     kinds, scales, depths = (
         list(dict.fromkeys(row[key] for row in rows)) for key in ("kind", "scale", "depth")

@@ -76,7 +76,7 @@ def read_searches(folder):
     Raises:
         ValueError: If there is none.
     """
-    searches = [_read(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
+    searches = [read_search(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
     searches = [search for search in searches if search and search.completed]
     if not searches:
         raise ValueError(
@@ -86,7 +86,8 @@ def read_searches(folder):
     return sorted(searches, key=lambda search: (search.kind, search.depth))
 
 
-def _read(folder):
+def read_search(folder):
+    """Return the `Search` in a folder of its own, or `None` if it holds none."""
     files = RunFolder(folder)
     if not files.settings.exists():
         return None

@@ -1,6 +1,7 @@
 """Accuracy by epoch of the runs of a table, as a picture."""
 
 from highway_keras import results
+from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.text import in_picture
 from highway_keras.training.curves import COLOURS
@@ -21,7 +22,8 @@ def plot_runs(runs, path, title):
         path: Where to put the PNG, a `pathlib.Path`.
         title: Title of the picture.
     """
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes, colours, labelled = figure.subplots(), {}, set()
@@ -62,7 +64,8 @@ def _error(accuracy):
 
 
 def _scale(axes):
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    with extra("plot"):
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
     axes.invert_yaxis()

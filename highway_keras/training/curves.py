@@ -1,5 +1,6 @@
 """Training curves as a picture."""
 
+from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.text import in_picture
 
@@ -16,7 +17,8 @@ def plot_curves(curves, path, title, label="training loss (nats)"):
         title: Title of the picture.
         label: What the losses are.
     """
-    from matplotlib.figure import Figure
+    with extra("plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

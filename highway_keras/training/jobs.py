@@ -13,13 +13,15 @@ import pathlib
 import threading
 import time
 
-from tqdm.auto import tqdm
-
 from highway_keras import checks
+from highway_keras.extras import extra
 from highway_keras.locks import BusyError
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.run import TrainingDiverged
 from highway_keras.training.trainer import fit
+
+with extra("train"):
+    from tqdm.auto import tqdm
 
 # What a process reads before its backend starts.
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")

@@ -3,12 +3,11 @@
 import zipfile
 
 import keras
-import numpy as np
 
 from highway_keras import checks
-from highway_keras.data import read_image
 from highway_keras.models.shipped import entry_of
-from highway_keras.training.evaluation import evaluate, probabilities
+from highway_keras.training.classification import classify
+from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import RunFolder
 
 
@@ -73,13 +72,9 @@ class SavedNetwork:
             )
         return evaluate(self.model, images)
 
-    def classify(self, paths):
-        """Yield (path, class name, probability) for picture files."""
-        shape = self.model.input_shape[1:]
-        pictures = np.stack([read_image(path, shape) for path in paths])
-        for path, row in zip(paths, probabilities(self.model, pictures), strict=True):
-            best = int(np.argmax(row))
-            yield str(path), self.class_names[best], float(row[best])
+    def classify(self, paths, top=1):
+        """Yield a `Classified` for each picture file; see `classification.classify`."""
+        return classify(self.model, self.class_names, paths, top)
 
 
 def _load(path):

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from highway_keras import checks
+from highway_keras.extras import extra
 
 
 def batches(x, y, steps, batch_size, seed, first_epoch=0):
@@ -47,7 +48,9 @@ def take_over(model, x, y, plan, replicas):
 
 def callbacks(folder, seed):
     """Return the callbacks that this backend needs besides those of every run."""
-    # Keras writes TensorBoard's files through TensorFlow.
+    # Keras writes TensorBoard's files through TensorFlow, which needs this for it.
+    with extra("train"):
+        import tensorboard  # noqa: F401
     return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
 
 

@@ -1,0 +1,33 @@
+"""Packages that come with an extra of the installation, and what to do where one is missing."""
+
+import contextlib
+
+# The extra that brings a backend of Keras.
+BACKENDS = {"tensorflow": "cpu", "jax": "jax", "torch": "torch"}
+
+
+@contextlib.contextmanager
+def extra(name):
+    """Have a missing package say which extra brings it: `with extra("plot"): import matplotlib`.
+
+    Args:
+        name: Name of the extra in setup.cfg.
+
+    Raises:
+        ModuleNotFoundError: If an import in the block does not find its module; one line.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = error.name.partition(".")[0]
+        raise ModuleNotFoundError(missing(package, name), name=error.name) from error
+
+
+def missing(packages, name):
+    """Return the line that says which extra brings `packages`, and how to install it."""
+    return f"{packages} is missing. Install the extra `{name}`: {command(name)}."
+
+
+def command(name):
+    """Return how an extra is installed."""
+    return f'pip install -e ".[{name}]" in your clone of highway-keras'

@@ -1,0 +1,3 @@
+"""The version of the package, to be read without importing Keras."""
+
+__version__ = "0.2.0.dev0"
