@@ -60,7 +60,8 @@ def index():
 def room_page(room):
     """Return the page of a room: its docstring, then each public class and function."""
     module = f"highway_keras.{room}"
-    head = f"::: {module}\n    options:\n      members: false\n      show_root_heading: false\n"
+    options = ("members", "show_root_heading", "show_root_toc_entry")
+    head = "\n".join([f"::: {module}", "    options:", *(f"      {o}: false" for o in options)])
     parts = [f"# {module}", head, *(f"::: {module}.{name}\n" for name in public_names(room))]
     return "\n\n".join(parts)
 

@@ -10,7 +10,7 @@ import griffe
 
 # A doctest ends with an empty line, and another may follow.
 EXAMPLE = re.compile(
-    r"^Example:\n\n(?P<doctests>(?:>>> (?:.+\n)*.*(?:\n\n(?=>>> ))?)+)", re.MULTILINE
+    r"^Example:\n\n(?P<doctests>(?:>>> .+(?:\n.+)*(?:\n\n(?=>>> ))?)+)", re.MULTILINE
 )
 NAMES = re.compile(r"^(?P<first> {4}[\w, *]+,)\n {8}(?P<second>[\w, *]+:)", re.MULTILINE)
 

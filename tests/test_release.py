@@ -1,0 +1,30 @@
+"""What a release says of itself is said once, and agrees."""
+
+import configparser
+import pathlib
+import re
+
+import highway_keras
+
+ROOT = pathlib.Path(__file__).parents[1]
+CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_version_stands_in_one_place():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    assert parser["metadata"]["version"] == "attr: highway_keras.__version__"
+    for file in ("pyproject.toml", "CITATION.cff", "mkdocs.yml", "README.md"):
+        assert highway_keras.__version__ not in (ROOT / file).read_text(encoding="utf-8")
+    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+
+
+def test_changes_have_versions_and_dates():
+    heads = re.findall(r"^## (.*)$", CHANGES, re.MULTILINE)
+    first, *released = heads
+    version, _, development = highway_keras.__version__.partition(".dev")
+    assert first.startswith(f"{version}, ")
+    assert (first == f"{version}, unreleased") == bool(development)
+    assert released
+    for head in released:
+        assert re.fullmatch(r"\d+\.\d+\.\d+, \d{4}-\d\d-\d\d", head), head

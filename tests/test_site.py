@@ -1,0 +1,121 @@
+"""The documentation site: what makes its pages, what its guides claim, and what checks it."""
+
+import pathlib
+import re
+import textwrap
+
+import keras
+import pytest
+
+from highway_keras import models
+from tools.docs import api, links, live, zoo
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search"])
+def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(models.registry, "_CARDS", dict(models.registry._CARDS))
+    text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, f"{guide}.md", "exec"), names)
+    if guide == "transfer":
+        assert names["accuracy"] > 0.8  # the features of MNIST's digits are worth something here
+
+
+def test_every_network_has_a_card_with_its_numbers():
+    pages = zoo.pages()
+    for name in models.list_models():
+        card, page = models.get(name), pages[f"zoo/{name}.md"]
+        assert page.startswith(f"# {name}\n")
+        assert f"| {card.parameters:,} |" in page and card.paper in page
+        assert f"[`{name}`]({name}.md)" in pages["zoo/index.md"]
+        assert page.count("SHA-256") == len(card.weights)
+    assert "| `modern` | 30 | 99.51 ± 0.03, n=5 |" in pages["zoo/mnist-highway-16.md"]
+
+
+def test_every_public_class_and_function_has_its_place():
+    pages = api.pages()
+    assert "::: highway_keras.layers.HighwayStack\n" in pages["api/layers.md"]
+    assert "::: highway_keras.models.create\n" in pages["api/models.md"]
+    assert "::: highway_keras.ops.highway\n" in pages["api/ops.md"]
+    assert "ConvHighway\n" not in pages["api/layers.md"]  # another name of ConvHighway2D
+    assert "## `highway-keras fit`" in pages["api/command.md"]
+    assert "--model-set" in pages["api/command.md"]
+
+
+def test_examples_look_as_mnist_does_to_a_network():
+    images, labels = live.examples()
+    assert images.shape == (359, 28, 28, 1) and images.dtype == "uint8"
+    file = models.get("mnist-highway-16").weights_file("mnist")
+    network = keras.models.load_model(file, compile=False)
+    found = network.predict(images, verbose=0).argmax(-1)
+    assert (found == labels).mean() > 0.9
+
+
+def test_source_is_laid_out_as_it_installs(tmp_path):
+    api.link_source(ROOT, tmp_path)
+    for module in ("layers/highway.py", "models/registry.py", "tuning/tuner.py"):
+        assert (tmp_path / "highway_keras" / module).is_file()
+
+
+DOCSTRING = """Do it.
+
+Args:
+    one, two,
+        three: Numbers.
+
+Example:
+
+>>> a = 1
+>>> a
+1
+
+>>> for _ in "b":
+...     print(2)
+2
+
+Reference:
+    A paper.
+"""
+
+
+def test_docstrings_become_googles():
+    docstrings = pytest.importorskip("tools.docs.docstrings", exc_type=ImportError)
+    text = docstrings.in_google_style(DOCSTRING)
+    assert "    one, two, three: Numbers.\n" in text
+    doctests = DOCSTRING.partition("Example:\n\n")[2].partition("\nReference:")[0]
+    assert f"Examples:\n{textwrap.indent(doctests, '    ')}\nReference:" in text
+    assert text.endswith("\nReference:\n    A paper.\n")
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text('<h1 id="top">A</h1><a href="sub/b.html#there">b</a>')
+    (tmp_path / "sub/b.html").write_text(
+        '<p id="there"></p><a href="../">up</a><a href="#there">here</a><a href="/index.html#top">'
+        '<a href="https://example.org/gone">elsewhere</a>'
+    )
+    return tmp_path
+
+
+def test_links_that_lead_somewhere(site, capsys):
+    assert links.check(site) == ([], 1)
+    assert links.main([str(site)]) == 0
+    assert "2 pages" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("link", ["gone.html", "b.html#gone", "#gone", "../../out.html", "a.png"])
+def test_a_broken_link_is_found(site, link, capsys):
+    with (site / "sub/b.html").open("a") as page:
+        page.write(f'<img src="{link}">')
+    assert links.check(site)[0] == [("sub/b.html", link)]
+    assert links.main([str(site)]) == 1
+    assert f"{link} leads nowhere" in capsys.readouterr().out
+
+
+def test_a_folder_without_pages_is_not_a_site(tmp_path):
+    assert links.main([str(tmp_path)]) == 1
