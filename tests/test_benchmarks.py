@@ -12,8 +12,9 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import report, run
 from benchmarks.cases import CASES, Case
+from benchmarks.peers import maxout, two_convolutions
 from benchmarks.turns import ROOT, Worker, take_turns
-from highway_keras import training
+from highway_keras import models, training
 from highway_keras.paper import provenance
 
 ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
@@ -102,6 +103,13 @@ def test_every_peer_is_there():
     assert all((ROOT / "benchmarks" / "peers" / f"{peer}.py").is_file() for peer in peers)
 
 
+@pytest.mark.parametrize("block", [two_convolutions.block, maxout.block])
+@pytest.mark.parametrize("model", ["highway-b", "highway-gap-10"])
+def test_convolutional_peers_are_of_our_size(block, model):
+    network = two_convolutions.build(CASES[f"{model} train"], block)
+    assert network.count_params() == models.get(model).parameters
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -109,7 +117,7 @@ def test_every_peer_is_there():
         (["--peer", "theirs"], "`peer` must be one of ours, dense_chain, .*Received: theirs."),
         (
             ["--case", "highway-b", "--peer", "plain"],
-            "`peer` must be one of ours, ours_bfloat16, two_conv.*: pl",
+            "`peer` must be one of ours, ours_bfloat16, machine, .*two_conv.*: pl",
         ),
         (["--turns", "0"], "--turns: must be a positive integer. Received: 0"),
         (["--turns", "many"], "--turns: must be a positive integer. Received: many"),

@@ -19,7 +19,7 @@ def build(case, block=block):
     """The case's network with `block` in the place of its highway layers."""
 
     def bind(widths):
-        def stage(x, name):
+        def stage(x, name, kernel):
             x = keras.layers.Conv2D(widths[0], 3, padding="same", activation="relu")(x)
             for width in widths[1:]:
                 x = block(x, width)
