@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from highway_keras import models
-from tools.docs import api, links, live, zoo
+from tools.docs import api, google_style, links, live, zoo
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -83,8 +83,7 @@ Reference:
 
 
 def test_docstrings_become_googles():
-    docstrings = pytest.importorskip("tools.docs.docstrings", exc_type=ImportError)
-    text = docstrings.in_google_style(DOCSTRING)
+    text = google_style.in_google_style(DOCSTRING)
     assert "    one, two, three: Numbers.\n" in text
     doctests = DOCSTRING.partition("Example:\n\n")[2].partition("\nReference:")[0]
     assert f"Examples:\n{textwrap.indent(doctests, '    ')}\nReference:" in text
