@@ -40,6 +40,10 @@ def check_name(name):
     return name
 
 
+# The arguments of a factory that change only what comes after its last features.
+TOP = {"include_top", "classes", "pooling", "classifier_activation"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Card:
     """What the zoo knows of a network.
@@ -92,9 +96,19 @@ class Card:
 
     def build(self, weights=None, **overrides):
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
-        from highway_keras.models.weight_files import load_weights
+        from highway_keras.models.weight_files import copy_below_top, load_weights
 
-        path = shipped.resolve(self.name, weights)
+        path, model = shipped.resolve(self.name, weights), self._make(overrides)
+        try:
+            return load_weights(model, path)
+        except ValueError:
+            below = {name: value for name, value in overrides.items() if name not in TOP}
+            if len(below) == len(overrides):
+                raise
+        # As in keras.applications: under another top the layers have their weights.
+        return copy_below_top(load_weights(self._make(below), path), model)
+
+    def _make(self, overrides):
         factory = self.factory
         if isinstance(factory, str):
             factory = getattr(importlib.import_module("highway_keras.models"), factory)
@@ -111,7 +125,7 @@ class Card:
                 f"Received: {model!r} from {factory!r}."
             )
         check_name(model.name)
-        return load_weights(model, path)
+        return model
 
 
 def _named(error, name, overrides):

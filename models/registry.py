@@ -49,7 +49,9 @@ def create(name, weights=None, **overrides):
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
             with the package; or the path of a weights file, or of a `.keras` file that `fit`
             saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
-            their files include the preprocessing, the network alone does not.
+            their files include the preprocessing, the network alone does not. With
+            `include_top=False`, or another number of `classes`, the layers below the classifier
+            have the weights, as in `keras.applications`.
         **overrides: Arguments of the factory, such as `input_shape` or `classes`.
 
     Returns:

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import re
+import warnings
 import zipfile
 
 import h5py
@@ -38,6 +39,28 @@ def load_weights(model, weights):
         names = ", ".join(sorted(map(str, stored ^ expected)))
         raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
     return model
+
+
+def copy_below_top(source, model):
+    """Copy the weights of a network to one that differs from it in its top only.
+
+    The classifier of `model` keeps its start if it has another number of classes, which a warning
+    says.
+    """
+    pairs = list(zip(source.layers, model.layers, strict=False))
+    fresh = [new.name for old, new in pairs if not _alike(old, new)]
+    for old, new in pairs:
+        if new.name not in fresh:
+            new.set_weights(old.get_weights())
+    if fresh:
+        also = f"{', '.join(fresh)} of {model.name!r} starts anew"
+        warnings.warn(f"{also}; all other layers have the weights.", stacklevel=4)
+    return model
+
+
+def _alike(old, new):
+    shapes = [[tuple(weight.shape) for weight in layer.weights] for layer in (old, new)]
+    return (type(old) is type(new) and shapes[0] == shapes[1]) or not new.weights
 
 
 def _layers_in(path):

@@ -431,7 +431,7 @@ for format in formats:
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("how", ["killed", "full"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("full", marks=pytest.mark.slow)])
 def test_what_was_exported_before_stays_whole(how, run, tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
     formats = [name for name, format in FORMATS.items() if how == "full" and not absent(format)]

@@ -358,3 +358,32 @@ def test_a_wheel_holds_the_weights(tmp_path):
             for f in live.glob(f"*.{kind}")
         }
         assert len(files) > 10 and files <= set(archive.namelist())
+
+
+# Another top
+
+
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+def test_without_the_top_the_features_have_the_weights(name):
+    whole = models.create(name, weights="mnist")
+    features = models.create(name, weights="mnist", include_top=False)
+    layer = whole.get_layer(features.layers[-1].name)
+    x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
+    expected = keras.Model(whole.input, layer.output)(x)
+    np.testing.assert_array_equal(features(x), expected)
+
+
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+def test_with_other_classes_only_the_classifier_starts_anew(name):
+    whole = models.create(name, weights="mnist")
+    with pytest.warns(UserWarning, match=f"predictions of '{name}' starts anew; all other layers"):
+        model = models.create(name, weights="mnist", classes=5)
+    assert model.output_shape == (None, 5)
+    for old, new in zip(whole.layers[:-1], model.layers[:-1], strict=True):
+        for weight, copied in zip(old.get_weights(), new.get_weights(), strict=True):
+            np.testing.assert_array_equal(weight, copied)
+
+
+def test_another_top_does_not_excuse_another_network():
+    with pytest.raises(ValueError, match="`weights` does not fit the model 'thin-highway-10'"):
+        models.create("thin-highway-10", weights="mnist", classes=5, units=20)
