@@ -148,6 +148,7 @@ def test_a_row_replaces_that_of_the_same_case(tmp_path):
 # Tiny cases, whole
 
 
+@pytest.mark.slow
 def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
     """A peer of ours, one of others', and an older build that cannot be imported."""
     library = tmp_path / "before" / "highway_keras"
@@ -171,6 +172,7 @@ def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
     assert [line.split()[4] for line in done.out.splitlines()[1:]] == ["ours", "plain"]
 
 
+@pytest.mark.slow
 def test_without_ours_there_is_nothing_to_compare(monkeypatch, capsys):
     case = Case("no-such-network", False, batch=2, steps=1, peers=("ours",))
     monkeypatch.setitem(CASES, case.name, case)
