@@ -56,7 +56,7 @@ def _trainer(turns, card, images):
 
 
 def _product(turns, card, images):
-    machine.take_turns(turns, keras.config.dtype_policy().compute_dtype)
+    machine.run(card, turns, keras.config.dtype_policy().compute_dtype)
 
 
 RUNS = {"fit": _fit, "trainer": _trainer, "product": _product}

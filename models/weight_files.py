@@ -47,11 +47,14 @@ def copy_below_top(source, model):
     The classifier of `model` keeps its start if it has another number of classes, which a warning
     says.
     """
-    pairs = list(zip(source.layers, model.layers, strict=False))
-    fresh = [new.name for old, new in pairs if not _alike(old, new)]
-    for old, new in pairs:
-        if new.name not in fresh:
+    fresh = []
+    for old, new in zip(source.layers, model.layers, strict=False):
+        if not new.weights:
+            continue
+        if _alike(old, new):
             new.set_weights(old.get_weights())
+        else:
+            fresh.append(new.name)
     if fresh:
         also = f"{', '.join(fresh)} of {model.name!r} starts anew"
         warnings.warn(f"{also}; all other layers have the weights.", stacklevel=4)
@@ -60,7 +63,7 @@ def copy_below_top(source, model):
 
 def _alike(old, new):
     shapes = [[tuple(weight.shape) for weight in layer.weights] for layer in (old, new)]
-    return (type(old) is type(new) and shapes[0] == shapes[1]) or not new.weights
+    return type(old) is type(new) and shapes[0] == shapes[1]
 
 
 def _layers_in(path):

@@ -75,19 +75,22 @@ def write_runs(w):
     models.thin_mlp(4).save_weights(w / "deep.weights.h5")
 
 
+def write_files(w, picture):
+    write_data(w)
+    write_networks(w)
+    write_runs(w)
+    picture.save(w / "picture.png")
+    (w / "cut.png").write_bytes((w / "picture.png").read_bytes()[:60])
+    (w / "file").write_text("a regular file")
+    (w / "empty").mkdir()
+
+
 @pytest.fixture(scope="module")
 def w(tmp_path_factory):
     """A folder full of damaged and unsuitable files."""
     w = tmp_path_factory.mktemp("bad")
-    write_data(w)
-    write_networks(w)
-    write_runs(w)
-    picture = Image.fromarray(arrays()["x_train"][0, ..., 0])
-    picture.save(w / "picture.png")
-    (w / "cut.png").write_bytes((w / "picture.png").read_bytes()[:60])
+    write_files(w, Image.fromarray(arrays()["x_train"][0, ..., 0]))
     (w / "prose.png").write_text("no picture")
-    (w / "file").write_text("a regular file")
-    (w / "empty").mkdir()
     os.mkfifo(w / "fifo")
     return w
 

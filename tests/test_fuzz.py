@@ -21,7 +21,7 @@ import traceback
 import keras
 import numpy as np
 import pytest
-from test_bad_inputs import write_data, write_networks, write_runs
+from test_bad_inputs import write_files
 
 from highway_keras import data, training
 from highway_keras.cli import command as cli
@@ -64,15 +64,10 @@ WEIGHTS = {"fit": 12, "evaluate": 4, "predict": 6, "export": 3, "list": 1, "sear
 def w(tmp_path_factory):
     """A folder of good, damaged and unsuitable files."""
     w = tmp_path_factory.mktemp("fuzz")
-    write_data(w)
-    write_networks(w)
-    write_runs(w)
-    digits = data.load("digits")
-    for kind in ("png", "jpeg", "gif"):
-        picture(digits.x_test[0]).save(w / f"picture.{kind}")
-    (w / "cut.png").write_bytes((w / "picture.png").read_bytes()[:60])
-    (w / "file").write_text("a regular file")
-    (w / "empty").mkdir()
+    digit = picture(data.load("digits").x_test[0])
+    write_files(w, digit)
+    for kind in ("jpeg", "gif"):
+        digit.save(w / f"picture.{kind}")
     os.mkfifo(w / "fifo.png")
     return w
 
@@ -131,7 +126,7 @@ class Drawing:
 
     def __init__(self, w, seed):
         self.w, self.random = w, random.Random(seed)
-        self.commands = dict(_leaves(cli._parser()))
+        self.commands = dict(_leaves(cli.parser()))
 
     def line(self):
         """Return the arguments of a command, and whether they must fail."""
@@ -293,9 +288,33 @@ def complaint(arguments, must_fail):
     return next((wrong for wrong, is_so in wrongs.items() if is_so), ""), code, out
 
 
+class Tally:
+    """How the commands of a test ended, and which of them ended wrong; faults show at once."""
+
+    def __init__(self, capsys):
+        self.capsys, self.faults, self.ended = capsys, [], collections.Counter()
+
+    def count(self, number, command, code, fault):
+        self.ended[command, code] += 1
+        if fault:
+            self.faults.append(fault)
+            self._say(fault.encode(errors="backslashreplace").decode())
+        if number % 20 == 0:
+            keras.backend.clear_session()
+
+    def check(self, what):
+        count = f"{len(self.faults)} faults, {dict(self.ended)}"
+        self._say(f"FUZZ_SEED={SEED}: {LINES} {what}, {count}")
+        assert not self.faults, "\n".join([f"FUZZ_SEED={SEED}", *self.faults])
+
+    def _say(self, text):
+        with self.capsys.disabled():
+            print(f"\n{text}")
+
+
 @pytest.mark.slow
 def test_a_thousand_command_lines(w, stand_ins, tmp_path, monkeypatch, capsys):
-    drawing, found, ended = Drawing(w, SEED), {}, collections.Counter()
+    drawing, tally = Drawing(w, SEED), Tally(capsys)
     for number in range(LINES):
         arguments, must_fail = drawing.line()
         folder = tmp_path / "cwd"
@@ -303,16 +322,9 @@ def test_a_thousand_command_lines(w, stand_ins, tmp_path, monkeypatch, capsys):
         folder.mkdir()
         monkeypatch.chdir(folder)
         wrong, code, _ = complaint(arguments, must_fail)
-        ended[arguments[0], code] += 1
-        if wrong:
-            found[number] = f"{shlex.join(['highway-keras', *arguments])[:600]}\n    {wrong}"
-            with capsys.disabled():
-                print(f"\n{found[number]}".encode(errors="backslashreplace").decode())
-        if number % 20 == 0:
-            keras.backend.clear_session()
-    with capsys.disabled():
-        print(f"\nFUZZ_SEED={SEED}: {LINES} command lines, {len(found)} faults, {dict(ended)}")
-    assert not found, "\n".join([f"FUZZ_SEED={SEED}", *found.values()])
+        line = shlex.join(["highway-keras", *arguments])[:600]
+        tally.count(number, arguments[0], code, wrong and f"{line}\n    {wrong}")
+    tally.check("command lines")
 
 
 # Damaged files
@@ -390,7 +402,7 @@ def put_damaged(w, folder, name, drawn):
 @pytest.mark.slow
 def test_a_thousand_damaged_files(searched, stand_ins, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    drawn, found, ended = random.Random(SEED), [], collections.Counter()
+    drawn, tally = random.Random(SEED), Tally(capsys)
     whole = cli.main(["fit", *FIT.split(), str(searched / "run")])
     accuracy = capsys.readouterr().out.split("%")[0]
     assert whole == 0 and "test accuracy" in accuracy
@@ -399,18 +411,10 @@ def test_a_thousand_damaged_files(searched, stand_ins, tmp_path, monkeypatch, ca
         paths = put_damaged(searched, tmp_path / "damaged", name, drawn)
         arguments = DAMAGED[name].format(**paths).split()
         wrong, code, out = complaint(arguments, must_fail=False)
-        ended[arguments[0], code] += 1
         if arguments[0] == "fit" and code == 0 and accuracy.splitlines()[-1] not in out:
             wrong = wrong or f"another result: {out}"
-        if wrong:
-            found.append(f"{number}: {name}: {wrong}")
-            with capsys.disabled():
-                print(f"\n{found[-1]}".encode(errors="backslashreplace").decode())
-        if number % 20 == 0:
-            keras.backend.clear_session()
-    with capsys.disabled():
-        print(f"\nFUZZ_SEED={SEED}: {LINES} damaged files, {len(found)} faults, {dict(ended)}")
-    assert not found, "\n".join([f"FUZZ_SEED={SEED}", *found])
+        tally.count(number, arguments[0], code, wrong and f"{number}: {name}: {wrong}")
+    tally.check("damaged files")
 
 
 @pytest.mark.slow

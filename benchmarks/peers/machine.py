@@ -9,10 +9,6 @@ SECONDS = 0.2  # a turn lasts at least
 
 
 def run(case, turns, dtype="float32"):
-    take_turns(turns, dtype)
-
-
-def take_turns(turns, dtype):
     """Report with every turn how many operations a second a product of that type reaches."""
     matrix = ops.cast(random.normal((SIDE, SIDE), stddev=SIDE**-0.5, seed=0), dtype)
     count, z = 1, matrix

@@ -110,9 +110,8 @@ class LowRankKernels(keras.Layer):
             store[str(index)] = weight
         if self.lora_rank is not None:
             store[_SCALE] = np.array(self.lora_alpha / self.lora_rank)
-            for name in self.kernel_names:
-                for key in _keys(name):
-                    store[key] = getattr(self, key)
+            for key in self._adapter_keys():
+                store[key] = getattr(self, key)
 
     def load_own_variables(self, store):
         adapters = {key: store[key] for key in store.keys() if key.startswith(_PREFIX)}
@@ -123,10 +122,9 @@ class LowRankKernels(keras.Layer):
             return
         for weight, index in zip(self._own_weights(), range(len(store)), strict=True):
             weight.assign(store[str(index)])
-        for name in self.kernel_names:
-            for key in _keys(name):
-                weight = getattr(self, key)
-                weight.assign(adapters.get(key, ops.zeros(weight.shape)))
+        for key in self._adapter_keys():
+            weight = getattr(self, key)
+            weight.assign(adapters.get(key, ops.zeros(weight.shape)))
 
     def _merge(self, adapters):
         if not adapters:
@@ -135,6 +133,9 @@ class LowRankKernels(keras.Layer):
             a, b = (np.asarray(adapters[key]) for key in _keys(name))
             kernel = getattr(self, f"_{name}")
             kernel.assign(ops.convert_to_numpy(kernel) + np.asarray(adapters[_SCALE]) * (a @ b))
+
+    def _adapter_keys(self):
+        return [key for name in self.kernel_names for key in _keys(name)]
 
     def _own_weights(self):
         return [weight for weight in self.weights if not weight.name.startswith(_PREFIX)]
