@@ -297,8 +297,12 @@ def wrong_with(code, out, err, must_fail):
 
 
 def said(err):
-    """The lines of stderr, those of several pictures that `predict` counts at the end as one."""
-    lines = [line for line in err.splitlines() if "could not be drawn" not in line]
+    """The lines of stderr, those of several pictures that `predict` counts at the end as one.
+
+    A picture may fail, and the progress of a search gives way to its JSON.
+    """
+    besides = "could not be drawn|trials, .* elapsed"
+    lines = [line for line in err.splitlines() if not re.search(besides, line)]
     counted = re.fullmatch(r"highway-keras: (\d+) of (\d+) pictures could .*", (lines or [""])[-1])
     if counted and int(counted[1]) == len(lines) - 1 and int(counted[2]) > 1:
         return lines[-1:]
