@@ -17,6 +17,7 @@ PREPROCESSING = {
     "mean": lambda: MeanImage(name="mean", dtype="float32"),
 }
 AUGMENTATION = {
+    "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4"),
     "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8"),
     "mirror": lambda seed: Mirror(seed=seed, name="mirror"),
 }
@@ -57,8 +58,8 @@ def augmenter(steps, input_shape, seed=None):
     """Build the model that alters images at random in training and leaves them alone otherwise.
 
     Args:
-        steps: Names in the order they apply: `"crop8"` (`PadAndCrop(8)`), `"mirror"`
-            (`Mirror`).
+        steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`), `"crop8"`,
+            `"mirror"` (`Mirror`).
         input_shape: `(height, width, channels)`.
         seed: Integer seed of the first step, counted up for the others; or None for random ones.
 
