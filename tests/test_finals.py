@@ -1,6 +1,8 @@
 """Figure 1 at the paper's length, in small: candidates, the choice among them, and the final."""
 
+import csv
 import json
+import shutil
 
 import keras
 import pytest
@@ -59,3 +61,17 @@ def test_every_trial_has_a_row(searches, tmp_path):
     lines = (tmp_path / "figure1-trials.csv").read_text().splitlines()
     assert lines[0].startswith("kind,depth,trial,learning_rate,one_minus_momentum,decay,activation")
     assert len(lines) == 1 + 2 * 4
+
+
+def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_path):
+    copy = tmp_path / "searches"
+    shutil.copytree(searches, copy)
+    recorded = copy / "thin-highway-10" / "machine.json"
+    (session,) = json.loads(recorded.read_text())
+    assert session["hardware"] and session["versions"].startswith("python ")
+    recorded.write_text(json.dumps([session | {"versions": "an older one"}]))
+    (copy / "thin-plain-10" / "machine.json").unlink()
+    rows = paper.draw_figure1(copy, tmp_path)
+    with open(tmp_path / "figure1-top10.csv", newline="") as file:
+        versions = {row["kind"]: row["versions"] for row in csv.DictReader(file)}
+    assert len(rows) == 2 and versions == {"highway": "an older one", "plain": "not recorded"}

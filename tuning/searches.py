@@ -12,6 +12,7 @@ from highway_keras.files import make_folder, replacing
 from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
+from highway_keras.training.machine import recorded
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.settings import check_recorded, search_settings
 from highway_keras.tuning.tuner import PopulationRandomSearch
@@ -40,8 +41,8 @@ def run_searches(
     Like the paper's, the searches train on all training images (or `limit` of them) and hold out
     none: the question is how well a network can be optimized. A trial's score is the lowest mean
     loss over the batches of an epoch. Each search has a folder in `out`, named like the network:
-    keras-tuner's files, the settings in `run.json`, and `best.keras`, the best network with its
-    preprocessing.
+    keras-tuner's files, the settings in `run.json`, what it was trained on in `machine.json`, and
+    `best.keras`, the best network with its preprocessing.
 
     Args:
         depths: Numbers of hidden layers.
@@ -88,7 +89,8 @@ def run_searches(
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
     for tuner in tuners:
-        tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
+        with _recorded(tuner):
+            tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
         if not tuner.is_worker:
             _save_best(tuner, preprocess)
     return [pathlib.Path(tuner.project_dir) for tuner in tuners]
@@ -104,6 +106,14 @@ def _tuner(hypermodel, trials, seed, population, out):
             directory=out,
             project_name=name_of("thin_mlp", kind=hypermodel.kind, depth=hypermodel.depth),
         )
+
+
+def _recorded(tuner):
+    """Return a context that adds to `machine.json` what the trials that are left are trained on."""
+    nothing_left = len(tuner.oracle.end_order) >= tuner.oracle.max_trials
+    if tuner.is_worker or nothing_left:
+        return contextlib.nullcontext()
+    return recorded(RunFolder(tuner.project_dir))
 
 
 def _open_folders(tuners, settings, resume, images):

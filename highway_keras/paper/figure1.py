@@ -6,7 +6,7 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
-from highway_keras.paper.provenance import provenance
+from highway_keras.paper.provenance import COLUMNS, of_run
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -38,17 +38,20 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
     read_searches(searches)  # a mistake in it leaves no folder
     out = pathlib.Path(out)
     with folder_lock(out, seconds=60):  # another process may be drawing
-        return _draw(read_searches(searches), out, provenance(command))
+        return _draw(read_searches(searches), out, command)
 
 
-def _draw(found, out, made):
+def _draw(found, out, command):
+    made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
     tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
     tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
     tables["figure1-curves"] = curve_rows(found)
     for name, rows in tables.items():
         if rows:
             columns = max(rows, key=len)  # those of a failed trial are fewer
-            write_rows(out / f"{name}.csv", [row | made for row in rows], [*columns, *made])
+            # Biases are those of highway networks.
+            rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
+            write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
     with optional_picture(out / "figure1.png"):
         _draw_panels(found, tops, out / "figure1.png")
     if biases:

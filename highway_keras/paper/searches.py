@@ -45,12 +45,14 @@ class Search:
         depth: Number of hidden layers.
         settings: What `run.json` holds.
         trials: A list of `Trial`, the best first.
+        folder: Its `RunFolder`.
     """
 
     kind: str
     depth: int
     settings: dict
     trials: list
+    folder: RunFolder
 
     @property
     def name(self):
@@ -95,7 +97,7 @@ def read_search(folder):
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
     trials = sorted(filter(None, trials), key=lambda trial: trial.score)
     try:
-        return Search(settings["kind"], settings["depth"], settings, trials)
+        return Search(settings["kind"], settings["depth"], settings, trials, files)
     except KeyError as error:
         raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
 
