@@ -13,8 +13,8 @@ from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import recorded
-from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.settings import check_recorded, search_settings
+from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations
+from highway_keras.tuning.settings import check_recorded, search_settings, space
 from highway_keras.tuning.tuner import PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
@@ -34,6 +34,7 @@ def run_searches(
     limit=None,
     seed=0,
     data_dir=None,
+    activations=ACTIVATIONS,
     verbose="auto",
 ):
     """Search for the hyperparameters with the lowest training loss, for each kind and depth.
@@ -56,6 +57,7 @@ def run_searches(
         limit: Number of training images. Default: all.
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
+        activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         verbose: `"auto"` for a line of progress, 0 for none.
 
     Returns:
@@ -78,14 +80,15 @@ def run_searches(
     checks.positive_integer("trials", trials)
     checks.positive_integer("epochs", epochs)
     checks.positive_integer("population", population, none="what memory allows")
+    activations = check_activations(activations)
     images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
-    shape = {"input_shape": images.input_shape, "classes": images.classes}
-    hypermodels = [HighwayHyperModel(depth, kind, **shape) for kind in kinds for depth in depths]
+    of = {"input_shape": images.input_shape, "classes": images.classes, "activations": activations}
+    hypermodels = [HighwayHyperModel(depth, kind, **of) for kind in kinds for depth in depths]
     out = make_folder(out)
     tuners = [_tuner(hypermodel, trials, seed, population, out) for hypermodel in hypermodels]
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
     source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
-    _open_folders(tuners, {**size, **source}, resume, images)
+    _open_folders(tuners, {**size, **source, **space(activations)}, resume, images)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
     for tuner in tuners:
