@@ -56,6 +56,22 @@ def test_finals_need_searches(tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("preset", ["laptop", "finals"])
+def test_a_depth_that_was_not_searched(searches, preset, tmp_path, capsys):
+    command = f"reproduce figure1 --preset {preset} --search {searches} --depth 10 20"
+    assert main([*command.split(), "--out", str(tmp_path / "x")]) == 2
+    assert "--depth must be those of searches in" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_only_the_named_kinds_are_trained_and_drawn(searches, tmp_path):
+    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
+    assert {row["kind"] for row in rows} == {"plain"}
+    assert not (tmp_path / "thin-highway-10").exists()
+    rows = paper.draw_figure1(searches, tmp_path, kinds=["highway"])
+    assert [row["kind"] for row in rows] == ["highway"]
+
+
 def test_every_trial_has_a_row(searches, tmp_path):
     paper.draw_figure1(searches, tmp_path)
     lines = (tmp_path / "figure1-trials.csv").read_text().splitlines()

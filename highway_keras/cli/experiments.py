@@ -55,38 +55,41 @@ def _add_figure1(experiments):
     add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
-    command.set_defaults(resume=True)  # an interrupted one continues
+    # An interrupted one continues; depths and kinds: the paper's, or those that --search holds.
+    command.set_defaults(resume=True, depths=None, kinds=None)
 
 
 def _figure1(options):
     import_backend()
     from highway_keras import paper
 
+    given = {"depths": options.depths, "kinds": options.kinds}
+    given = {name: values for name, values in given.items() if values is not None}
     if options.preset == "finals":
-        return _finals(options, paper)
+        return _finals(options, paper, given)
     searches = options.searches or paper.run_preset(
         options.preset,
-        options.depths,
-        options.kinds,
+        **given,
         out=options.out,
         population=options.population,
         data_dir=options.data_dir,
     )
     rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-    for row in paper.draw_figure1(searches, options.out):
+    for row in paper.draw_figure1(searches, options.out, **given):
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
         rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
     print_table(rows, right=range(1, 6))
     print(f"saved {options.out}")
 
 
-def _finals(options, paper):
+def _finals(options, paper, given):
     if options.searches is None:
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
     last = {}
-    for row in paper.run_finals(options.searches, options.out, data_dir=options.data_dir):
+    where = {"out": options.out, "data_dir": options.data_dir}
+    for row in paper.run_finals(options.searches, **where, **given):
         last[row["kind"], row["depth"]] = row
     rows = [("kind", "depth", "trial", "epochs", "training loss")]
     for (kind, depth), row in last.items():

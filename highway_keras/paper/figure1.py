@@ -17,10 +17,11 @@ from highway_keras.paper.searches import (
 from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
+COMMAND = "highway-keras reproduce figure1"
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
-def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
+def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
     """Draw both panels of Figure 1, and the loss over transform bias and depth.
 
     Args:
@@ -28,17 +29,19 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
         out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
             `figure1-top10.csv`, `transform-bias.png` and `transform-bias.csv`.
         command: What made the searches, for the rows.
+        depths, kinds: Which searches, as for `read_searches`; default all.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result.
+        ValueError: If there is no search with a result, or none of a depth or a kind.
     """
-    read_searches(searches)  # a mistake in it leaves no folder
+    which = {"depths": depths, "kinds": kinds}
+    read_searches(searches, **which)  # a mistake in it leaves no folder
     out = pathlib.Path(out)
     with folder_lock(out, seconds=60):  # another process may be drawing
-        return _draw(read_searches(searches), out, command)
+        return _draw(read_searches(searches, **which), out, command)
 
 
 def _draw(found, out, command):

@@ -65,18 +65,20 @@ class Search:
         return [trial for trial in self.trials if math.isfinite(trial.score)]
 
 
-def read_searches(folder):
+def read_searches(folder, depths=None, kinds=None):
     """Return the searches in a folder, sorted by kind and depth.
 
     Args:
         folder: Folder of searches, as `run_searches` leaves it. Those without a result are left
             out.
+        depths: Numbers of hidden layers; `None` for all that are there.
+        kinds: From `"highway"`, `"plain"`, `"residual"`; `None` for all that are there.
 
     Returns:
         A list of `Search`.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is none, or none of a depth or a kind.
     """
     searches = [read_search(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
     searches = [search for search in searches if search and search.completed]
@@ -85,7 +87,20 @@ def read_searches(folder):
             "`searches` must be a folder that `run_searches` left, with trials that have ended. "
             f"Received: searches={folder}."
         )
+    _check_found("depths", depths, {search.depth for search in searches}, folder)
+    _check_found("kinds", kinds, {search.kind for search in searches}, folder)
+    searches = [search for search in searches if depths is None or search.depth in depths]
+    searches = [search for search in searches if kinds is None or search.kind in kinds]
     return sorted(searches, key=lambda search: (search.kind, search.depth))
+
+
+def _check_found(name, wanted, found, folder):
+    absent = [value for value in wanted or () if value not in found]
+    if absent:
+        raise ValueError(
+            f"`{name}` must be those of searches in {folder}: {sorted(found)}. "
+            f"Received: {name}={list(wanted)}."
+        )
 
 
 def read_search(folder):
