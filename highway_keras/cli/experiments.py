@@ -77,7 +77,8 @@ def _figure1(options):
     rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
     for row in paper.draw_figure1(searches, options.out, **given):
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
-        rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
+        mean = row["top10_mean"]
+        rows.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
     print_table(rows, right=range(1, 6))
     print(f"saved {options.out}")
 

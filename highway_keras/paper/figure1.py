@@ -97,10 +97,14 @@ def _draw_curves(axes, searches, depths):
 
 def _draw_tops(axes, tops, depths):
     for kind, line in LINES.items():
-        rows = [row for row in tops if row["kind"] == kind]
+        rows = [row for row in tops if row["kind"] == kind and row["top10_mean"] != ""]
         if rows:
             means = [row["top10_mean"] for row in rows]
             axes.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
     axes.set(title="mean of the top 10", xlabel="hidden layers")
     axes.set_xticks(depths)
-    axes.legend(frameon=False, fontsize="small")
+    if axes.lines:
+        axes.legend(frameon=False, fontsize="small")
+    else:
+        place = {"transform": axes.transAxes, "ha": "center"}
+        axes.text(0.5, 0.5, "no search with ten successful trials", **place)

@@ -166,13 +166,17 @@ def trial_rows(searches):
 
 
 def top_rows(searches):
-    """Return the right panel: the mean of the top 10 of each search, and its settings."""
+    """Return the right panel: the mean of the top 10 of each search, and its settings.
+
+    Where fewer trials than 10 succeeded, mean and deviation are blank.
+    """
     rows = []
     for search in searches:
         top = [trial.score for trial in search.completed[:TOP]]
         row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
         row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
-        row |= {"top10_mean": statistics.fmean(top), "top10_std": statistics.pstdev(top)}
+        spread = (statistics.fmean(top), statistics.pstdev(top)) if len(top) == TOP else ("", "")
+        row |= dict(zip(("top10_mean", "top10_std"), spread, strict=True))
         row |= {"median": statistics.median(trial.score for trial in search.completed)}
         rows.append(row | {key: search.settings[key] for key in SETTINGS})
     return rows
