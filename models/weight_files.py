@@ -3,13 +3,13 @@
 import collections
 import contextlib
 import re
-import warnings
 import zipfile
 
 import h5py
 import keras
 
 from highway_keras import checks
+from highway_keras.notices import notice
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
@@ -57,7 +57,7 @@ def copy_below_top(source, model):
             fresh.append(new.name)
     if fresh:
         also = f"{', '.join(fresh)} of {model.name!r} starts anew"
-        warnings.warn(f"{also}; all other layers have the weights.", stacklevel=4)
+        notice(f"{also}; all other layers have the weights.")
     return model
 
 

@@ -6,12 +6,13 @@ import os
 import pathlib
 
 import keras
+import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.files import make_folder, replacing
 from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
-from highway_keras.training.folder import RunFolder
+from highway_keras.training.folder import RunFolder, data_settings
 from highway_keras.training.machine import recorded
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations
 from highway_keras.tuning.settings import check_recorded, search_settings, space
@@ -20,6 +21,7 @@ from highway_keras.tuning.tuner import PopulationRandomSearch
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
+MNIST = (28, 28, 1)  # the shape of the images that the paper searched on
 
 
 def run_searches(
@@ -50,7 +52,8 @@ def run_searches(
         kinds: From `"highway"`, `"plain"`, `"residual"`.
         trials: Number of trials for each kind and depth.
         epochs: Epochs a trial.
-        dataset: Name or `.npz` for `highway_keras.data.load`.
+        dataset: What `highway_keras.data.load` takes; the pictures of a folder are scaled to
+            28 x 28 grey levels. They must fit into memory.
         out: Folder of the searches.
         population: Number of trials to train together. Default: what memory allows.
         resume: Whether to continue searches that are in `out`.
@@ -81,16 +84,16 @@ def run_searches(
     checks.positive_integer("epochs", epochs)
     checks.positive_integer("population", population, none="what memory allows")
     activations = check_activations(activations)
-    images = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    images = data.load(dataset, data_dir, 0.0, limit, input_shape=MNIST)
     of = {"input_shape": images.input_shape, "classes": images.classes, "activations": activations}
     hypermodels = [HighwayHyperModel(depth, kind, **of) for kind in kinds for depth in depths]
     out = make_folder(out)
     tuners = [_tuner(hypermodel, trials, seed, population, out) for hypermodel in hypermodels]
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
-    source = {"dataset": str(dataset), "class_names": list(images.class_names), "seed": seed}
-    _open_folders(tuners, {**size, **source, **space(activations)}, resume, images)
+    source = {**data_settings(dataset, images), "seed": seed, **space(activations)}
+    _open_folders(tuners, {**size, **source}, resume, images)
     preprocess = data.preprocessor(("scale",), images.x_train)
-    x = preprocess.predict(images.x_train, batch_size=500, verbose=0)
+    x = preprocess.predict(np.asarray(images.x_train), batch_size=500, verbose=0)
     for tuner in tuners:
         with _recorded(tuner):
             tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
