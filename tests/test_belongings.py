@@ -211,13 +211,12 @@ def test_a_search_is_continued_under_its_own_settings(search):
 
 
 def test_a_search_of_version_0_1_0_needs_its_settings(search):
-    for path in search.glob("**/*.json"):
+    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
         content = json.loads(path.read_text())
-        if path.name in ("oracle.json", "trial.json"):
-            del content["settings"]
+        del content["settings"]
         path.write_text(json.dumps(content))
     continue_(search)
-    for path in search.glob("**/*.json"):
+    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
         content = json.loads(path.read_text())
         content.pop("settings", None)
         path.write_text(json.dumps(content))
