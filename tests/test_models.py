@@ -523,10 +523,10 @@ def test_unknown_name(function, name, message):
         (lambda: models.fitnet_a(pooling="sum"), "must be 'avg', 'max' or None"),
         *(
             (
-                lambda make=make: make(include_top="no"),
-                "`include_top` must be True or False",
+                lambda name=name: models.create(name, include_top="no"),
+                "`include_top` must be True or False. Received: include_top='no'",
             )
-            for make in (models.thin_mlp, models.mnist_highway, models.fitnet_a)
+            for name in ("thin-plain-10", "mnist-highway-16", "fitnet-a")
         ),
         (lambda: models.mnist_highway(0), "`width` must be a positive integer. Received: width=0"),
         *(
