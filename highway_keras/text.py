@@ -13,6 +13,12 @@ def printable(text):
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
+def reason(error):
+    """Return what an error says: its first line, of the system's errors without their number."""
+    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return said.splitlines()[0].rstrip(".")
+
+
 def cell(value):
     """Return a cell of a CSV file that no spreadsheet takes for a formula; numbers stay numbers."""
     if not isinstance(value, str):

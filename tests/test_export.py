@@ -455,6 +455,7 @@ def test_what_was_exported_before_stays_whole(how, run, tmp_path, monkeypatch):
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         assert len(lines) == len(formats) and all("was not written: " in line for line in lines)
+        assert all(line.endswith(" is unharmed.") and "[Errno" not in line for line in lines)
         assert not after
 
 

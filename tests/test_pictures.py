@@ -287,3 +287,14 @@ def test_pictures_are_named_by_a_list_of_paths(names):
     model = models.thin_mlp(2, input_shape=(8, 8, 1))
     with pytest.raises(TypeError, match=r"`paths` must be a list of paths. Received: paths="):
         next(classify(model, list("0123456789"), names))
+
+
+def test_a_picture_on_a_broken_disk(tmp_path, monkeypatch):
+    def broken(path):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "picture.png"
+    Image.new("L", (8, 8)).save(path)
+    monkeypatch.setattr("pathlib.Path.read_bytes", broken)
+    (found,) = classify(models.thin_mlp(2, input_shape=(8, 8, 1)), list("0123456789"), [path])
+    assert found.error == f"{path} cannot be read: Input/output error."

@@ -56,19 +56,28 @@ def network(nursery, tmp_path_factory):
 @pytest.fixture(scope="module")
 def references(nursery, network, tmp_path_factory):
     """What each command leaves and prints when nothing happens to it, and how long it writes."""
-    found = {}
-    for name, command in COMMANDS.items():
-        folder = tmp_path_factory.mktemp("reference") / name
-        prepare(folder, network)
-        job = nursery.start(command, folder)
+    return References(nursery, network, tmp_path_factory.mktemp("reference"))
+
+
+class References(dict):
+    """By the command's name; each is made when it is first asked for."""
+
+    def __init__(self, nursery, network, folder):
+        super().__init__()
+        self.nursery, self.network, self.folder = nursery, network, folder
+
+    def __missing__(self, name):
+        folder = self.folder / name
+        prepare(folder, self.network)
+        job = self.nursery.start(COMMANDS[name], folder)
         began = wait_for_a_file(job)
         job.wait()
         assert job.code == 0, job.err
         size = sum(file.stat().st_size for file in folder.glob("out*/**/*") if file.is_file())
         size += sum(file.stat().st_size for file in folder.glob("out*") if file.is_file())
-        found[name] = {"seconds": time.monotonic() - began, "size": size}
-        found[name] |= {"left": left(name, folder), "printed": numbers(job.out)}
-    return found
+        found = {"seconds": time.monotonic() - began, "size": size}
+        self[name] = found | {"left": left(name, folder), "printed": numbers(job.out)}
+        return self[name]
 
 
 def prepare(folder, network):

@@ -9,6 +9,7 @@ from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.data.headers import exif_orientation
 from highway_keras.extras import extra
+from highway_keras.text import reason
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 JPEG = b"\xff\xd8\xff"  # how its files begin
@@ -63,7 +64,10 @@ def _opened(path):
         from PIL import Image
 
     path = checks.existing_file("path", path)
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {reason(error)}.") from error
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             yield picture, data

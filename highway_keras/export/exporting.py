@@ -13,6 +13,7 @@ from highway_keras.export.formats import check_request, check_weights, is_int8, 
 from highway_keras.export.keras_file import write_keras
 from highway_keras.export.staging import check_place, staged
 from highway_keras.export.verification import ExportMismatch, verify
+from highway_keras.text import reason
 from highway_keras.training import SavedNetwork
 
 VERIFIED_IMAGES = 1000
@@ -156,8 +157,9 @@ def _write(saved, path, aside, card, images):
         calibration = None if images is None else images.x_train[:CALIBRATION_IMAGES]
         WRITERS[card["format"]](classifier(saved.model), aside, card, calibration)
     except Exception as error:  # converters, and a full disk under them, raise errors of many kinds
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RuntimeError(f"{path} was not written: {reason}") from error
+        raise RuntimeError(
+            f"{path} was not written: {reason(error)}. What was there is unharmed."
+        ) from error
 
 
 def _measure(saved, path, aside, card, images):
