@@ -3,13 +3,13 @@
 import collections
 import contextlib
 import re
-import warnings
 import zipfile
 
 import h5py
 import keras
 
 from highway_keras import checks
+from highway_keras.notices import notice
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
@@ -53,13 +53,13 @@ def after(inputs, model):
 def copy_below_top(source, model):
     """Copy the weights of a network to one that differs from it in its top only.
 
-    The classifier of `model`, the last layer, keeps its start if it has another number of classes,
+    The classifier of `model`, the last layer with weights, keeps its start if it has another number of classes,
     which a warning says.
 
     Raises:
         ValueError: If another layer differs.
     """
-    classifier = source.layers[-1]
+    classifier = [layer for layer in source.layers if layer.weights][-1]
     for old, new in zip(source.layers, model.layers, strict=False):
         if not new.weights:
             continue
@@ -67,7 +67,7 @@ def copy_below_top(source, model):
             new.set_weights(old.get_weights())
         elif old is classifier:
             also = f"{new.name} of {model.name!r} starts anew"
-            warnings.warn(f"{also}; all other layers have the weights.", stacklevel=4)
+            notice(f"{also}; all other layers have the weights.")
         else:
             raise ValueError(
                 f"`weights` does not fit the model {model.name!r}: its layer {new.name!r} has "

@@ -28,7 +28,8 @@ def preprocessor(steps, x_train):
 
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
-            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`).
+            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`). None for a network
+            that takes grey levels as they are.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             theirs, after the steps before it.
 
@@ -36,7 +37,7 @@ def preprocessor(steps, x_train):
         A `keras.Sequential` named `"preprocessor"`, float32 out.
 
     Raises:
-        ValueError: For an unknown, repeated or missing step.
+        ValueError: For an unknown or repeated step.
 
     Example:
 
@@ -45,7 +46,7 @@ def preprocessor(steps, x_train):
     >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
     _check_steps(steps, PREPROCESSING)
-    layers = []
+    layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
         layer = PREPROCESSING[step]()
         if isinstance(layer, MeanImage):
@@ -92,7 +93,7 @@ def _apply(layers, images, batch_size=1000):
 
 
 def _check_steps(steps, known):
-    valid = isinstance(steps, tuple | list) and steps and all(s in list(known) for s in steps)
+    valid = isinstance(steps, tuple | list) and all(s in list(known) for s in steps)
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
             f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
