@@ -53,8 +53,8 @@ def after(inputs, model):
 def copy_below_top(source, model):
     """Copy the weights of a network to one that differs from it in its top only.
 
-    The classifier of `model`, the last layer with weights, keeps its start if it has another number of classes,
-    which a warning says.
+    The classifier of `model`, the last layer with weights, keeps its start if it has another number
+    of classes, which a warning says.
 
     Raises:
         ValueError: If another layer differs.

@@ -9,6 +9,8 @@ gRPC carries the files as they are. HTTP carries JSON, and so base64.
 import argparse
 import asyncio
 import base64
+import contextlib
+import functools
 import pathlib
 import sys
 import urllib.parse
@@ -19,7 +21,31 @@ import kserve
 import numpy as np
 
 
-def make_request(model, files, as_text=False):
+@contextlib.asynccontextmanager
+async def connected(protocol, address, model):
+    """Yield an asynchronous function from picture files to the answer, arrays by name of output.
+
+    Args:
+        protocol: `"grpc"` or `"http"`.
+        address: HOST:PORT.
+        model: Name of the model.
+    """
+    if protocol == "grpc":
+        client = kserve.InferenceGRPCClient(address, retries=0)
+        send = client.infer
+    else:
+        client = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2", retries=0))
+        send = functools.partial(client.infer, f"http://{address}", model_name=model)
+
+    async def ask(files):
+        answer = await send(make_request(model, files, as_text=protocol == "http"))
+        return {output.name: output.as_numpy() for output in answer.outputs}
+
+    async with client:
+        yield ask
+
+
+def make_request(model, files, as_text):
     """Return a request of the Open Inference Protocol for a list of picture files as bytes."""
     if as_text:
         files = [base64.b64encode(file) for file in files]
@@ -29,42 +55,29 @@ def make_request(model, files, as_text=False):
     return kserve.InferRequest(model, [pictures])
 
 
-async def ask_grpc(address, model, files):
-    """Return the answer, an array by name of output."""
-    async with kserve.InferenceGRPCClient(address) as client:
-        return _arrays(await client.infer(make_request(model, files)))
-
-
-async def ask_http(address, model, files):
-    """Return the answer, an array by name of output."""
-    config = kserve.RESTConfig(protocol="v2")
-    async with kserve.InferenceRESTClient(config) as client:
-        request = make_request(model, files, as_text=True)
-        return _arrays(await client.infer(f"http://{address}", request, model_name=model))
-
-
-def _arrays(answer):
-    return {output.name: output.as_numpy() for output in answer.outputs}
+async def answer(url, files):
+    """Return the answer of the server at `PROTOCOL://HOST:PORT/MODEL`."""
+    parts = urllib.parse.urlparse(url)
+    async with connected(parts.scheme, parts.netloc, parts.path.strip("/")) as ask:
+        return await ask(files)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("url", type=urllib.parse.urlparse, help="grpc:// or http://HOST:PORT/MODEL")
+    parser.add_argument("url", help="grpc://HOST:PORT/MODEL or http://HOST:PORT/MODEL")
     parser.add_argument("pictures", nargs="+", type=pathlib.Path, help="PNG or JPEG files")
     options = parser.parse_args()
     files = [path.read_bytes() for path in options.pictures]
-    ask = {"grpc": ask_grpc, "http": ask_http}[options.url.scheme]
     try:
-        answer = asyncio.run(ask(options.url.netloc, options.url.path.strip("/"), files))
+        found = asyncio.run(answer(options.url, files))
     except grpc.aio.AioRpcError as error:
         sys.exit(f"{error.code().name}: {error.details()}")
     except httpx.HTTPError as error:
         sys.exit(str(error))
-    for path, name, p in zip(
-        options.pictures, answer["class_name"], answer["probabilities"], strict=True
-    ):
+    names, probabilities = found["class_name"], found["probabilities"].max(-1)
+    for path, name, probability in zip(options.pictures, names, probabilities, strict=True):
         name = name.decode() if isinstance(name, bytes) else name
-        print(f"{path}: {name}  {p.max():.4f}")
+        print(f"{path}: {name}  {probability:.4f}")
 
 
 if __name__ == "__main__":
