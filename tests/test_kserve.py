@@ -146,7 +146,9 @@ def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatc
         await asyncio.sleep(0.3)
         told.append(request.done())
         processes[0].terminate()
-        return await request
+        found = await request
+        processes[0].wait(60)
+        return found
 
     processes = []
     start = subprocess.Popen
