@@ -3,13 +3,13 @@
 import collections
 import contextlib
 import re
-import warnings
 import zipfile
 
 import h5py
 import keras
 
 from highway_keras import checks
+from highway_keras.notices import notice
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
@@ -57,7 +57,7 @@ def copy_below_top(source, model):
             fresh.append(new.name)
     if fresh:
         also = f"{', '.join(fresh)} of {model.name!r} starts anew"
-        warnings.warn(f"{also}; all other layers have the weights.", stacklevel=4)
+        notice(f"{also}; all other layers have the weights.")
     return model
 
 
@@ -81,8 +81,11 @@ def _layers_in(path):
 
 
 def _families(names):
-    """Count names without their numbers: those that Keras makes up are numbered anew each time."""
-    return collections.Counter(re.sub(r"_\d+$", "", str(name)) for name in names)
+    """Count names without their numbers: those that Keras makes up are numbered anew each time.
+
+    Nor does the depth in the name of a stack count, "_x50": the shapes of its weights tell that.
+    """
+    return collections.Counter(re.sub(r"(_x?\d+)+$", "", str(name)) for name in names)
 
 
 def _by_name(model):

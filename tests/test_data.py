@@ -301,7 +301,7 @@ def test_npy_named_npz(tmp_path):
     [
         ("minst", r"`name` must be one of digits,.* Received: name='minst'. Did you mean 'mnist'"),
         ("CIFAR-10", "Did you mean 'cifar10'"),
-        ("svhn", f"one of {', '.join(NAMES)}, or a path that ends in .npz. Received: name='svhn'"),
+        ("svhn", f"one of {', '.join(NAMES)}, a folder of .* ends in .npz. Received: name='svhn'"),
         ("images.zip", "or a path that ends in .npz"),
     ],
 )

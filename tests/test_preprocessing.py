@@ -252,11 +252,17 @@ def test_augmenter_survives_saving(images, tmp_path):
     np.testing.assert_array_equal(to_numpy(again(images)), images)
 
 
+def test_preprocessor_without_steps_leaves_grey_levels(digits):
+    model = preprocessor((), digits.x_train)
+    np.testing.assert_array_equal(to_numpy(model(digits.x_test)), digits.x_test.astype("float32"))
+    assert model.compute_dtype == "float32"
+
+
 def test_augmenter_without_steps_is_none():
     assert augmenter((), (8, 8, 1)) is None
 
 
-@pytest.mark.parametrize("steps", [("scale", "whiten"), "scale", ("scale", "scale"), ()])
+@pytest.mark.parametrize("steps", [("scale", "whiten"), "scale", ("scale", "scale"), 5])
 def test_preprocessor_with_bad_steps(digits, steps):
     with pytest.raises(
         ValueError, match=r"`steps` must be .* 'scale', 'gcn', 'mean', each at most"

@@ -54,13 +54,14 @@ AUTHORS = {
 AUTHORS_BOTH = {"batch_size": 100, "momentum": 0.9, "nesterov": True, "schedule": "steps"}
 AUTHORS_BOTH |= {"decay": 0.1, "l2": 0.001, "classifier_l2": 10, "bias_rate": 2, "validation": 0}
 AUTHORS_BOTH |= {"clip_norm": None, "dropout": 1, "kernel_initializer": None}
-AUTHORS_BOTH |= {"dtype_policy": "float32"}
+SGD = {"dtype_policy": "float32", "optimizer": "sgd", "warmup": 0, "weight_decay": 0}
+AUTHORS_BOTH |= SGD
 # Of the thin networks the paper says so much: SGD with momentum, a rate that decays exponentially,
 # the axis of Figure 1, normalized starts. It names no penalty, and what it searched over is open.
 OPEN = "open"
 THIN = {"epochs": 400, "schedule": "exponential", "decay_epochs": (), "kernel_initializer": None}
 THIN |= {"nesterov": False, "augmentation": (), "clip_norm": None, "dropout": 1, "l2": 0}
-THIN |= {"classifier_l2": 10, "bias_rate": 1, "dtype_policy": "float32"}
+THIN |= {"classifier_l2": 10, "bias_rate": 1, **SGD}
 THIN |= dict.fromkeys(("batch_size", "learning_rate", "momentum", "decay"), OPEN)
 THIN |= dict.fromkeys(("preprocessing", "validation"), OPEN)
 FOLLOWS = {"thin": THIN, "digits": THIN}
@@ -135,6 +136,15 @@ def test_every_card_names_a_recipe():
             {"kernel_initializer": 3},
             "must be the name of a Keras .* Received: kernel_initializer=3",
         ),
+        ({"optimizer": "adam"}, "one of 'sgd', 'adamw', 'muon'. Received: optimizer='adam'"),
+        (
+            {"weight_decay": 0.1},
+            "`weight_decay` must be 0.0 with optimizer='sgd' .* Received: .*0.1",
+        ),
+        ({"optimizer": "adamw", "l2": 0.1}, "`l2` must be 0.0 with optimizer='adamw' .*l2=0.1"),
+        ({"optimizer": "muon", "bias_rate": 2}, "`bias_rate` must be 1.0 with optimizer='muon'"),
+        ({"warmup": 1}, "`warmup` must be 0.0 with .*schedule='exponential'.* Received: warmup=1"),
+        ({"schedule": "cosine", "warmup": 11}, "at most the number of epochs, 10.*warmup=11"),
         ({"schedule": "linear"}, "must be one of 'steps', 'exponential', 'cosine'. Received:"),
         ({"decay_epochs": 60}, "`decay_epochs` must be a tuple of rising .* Received: .*=60"),
         ({"decay_epochs": (20, 10)}, "`decay_epochs` must be a tuple of rising"),
@@ -190,6 +200,34 @@ def test_cosine_ends_at_zero():
     assert rates == pytest.approx([recipe.learning_rate, recipe.learning_rate / 2, 0], abs=1e-6)
 
 
+def test_warmup_rises_to_the_rate_before_the_cosine():
+    recipe = get_recipe("quick").override(epochs=4, warmup=1.5)
+    optimizer = from_recipe(recipe, steps=10)
+    rates = []
+    for step in (0, 6, 15, 40):
+        optimizer.iterations.assign(step)
+        rates.append(float(optimizer.learning_rate))
+    assert rates == pytest.approx(
+        [0, 0.4 * recipe.learning_rate, recipe.learning_rate, 0], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Muon])
+def test_weight_decay_spares_biases(kind):
+    changes = {"optimizer": kind.__name__.lower(), "weight_decay": 0.5, "clip_norm": 2.0}
+    changes |= {"learning_rate": 0.1, "decay": 1}
+    optimizer = from_recipe(get_recipe("thin").override(**changes), steps=10)
+    assert isinstance(optimizer, kind) and optimizer.global_clipnorm == 2.0
+    layer = keras.layers.Dense(3, bias_initializer="ones")
+    layer.build((None, 4))
+    kernel, bias = layer.get_weights()
+    optimizer.build(layer.trainable_variables)
+    optimizer.apply([keras.ops.zeros((4, 3)), keras.ops.zeros(3)])
+    after, bias_after = layer.get_weights()
+    np.testing.assert_allclose(after, 0.95 * kernel, rtol=1e-6)
+    np.testing.assert_array_equal(bias_after, bias)
+
+
 # The solver
 
 
@@ -230,7 +268,7 @@ def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifie
     optimizer = CaffeSGD(schedule, **settings)
     variables = model.trainable_variables
     names = ["/".join(v.path.split("/")[-2:]) for v in variables]
-    highway = "highway" if implementation == "stack" else "highway_1"
+    highway = "highway_x2" if implementation == "stack" else "highway_1"
     assert {"plain/bias", f"{highway}/transform_bias", "predictions/kernel"} < set(names)
     rng = np.random.default_rng(0)
     values = [ops.convert_to_numpy(v).astype(float) for v in variables]

@@ -6,19 +6,21 @@ import sys
 import warnings
 
 from highway_keras.extras import BACKENDS, missing
+from highway_keras.notices import Notice
 from highway_keras.pictures import PictureWarning
 
 
 def import_backend():
     """Import Keras without the lines that TensorFlow's libraries print while they load."""
     warnings.simplefilter("ignore")  # meant for those who write Python
-    warnings.filterwarnings("always", category=PictureWarning)
+    for shown in (Notice, PictureWarning):
+        warnings.filterwarnings("always", category=shown)
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with silent_libraries():
         import highway_keras
 
-        if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
+        if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`, `__main__`
             _execute(highway_keras)
 
 

@@ -50,10 +50,10 @@ def add_commands(commands):
 def _evaluate(options):
     file = network_file(options)
     import_backend()
-    from highway_keras import data, training
+    from highway_keras import training
 
     saved = training.SavedNetwork(file)
-    images = data.load(options.dataset or saved.dataset, data_dir=options.data_dir)
+    images = saved.load(options.dataset, options.data_dir)
     loss, accuracy = saved.evaluate(images)
     measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
     if options.json:
@@ -69,15 +69,10 @@ def _evaluate(options):
 def _analyze(options):
     file = network_file(options)
     import_backend()
-    from highway_keras import analysis, data, training
+    from highway_keras import analysis, training
 
     saved = training.SavedNetwork(file)
-    images = data.load(
-        options.dataset or saved.dataset,
-        data_dir=options.data_dir,
-        validation=0,
-        limit=options.limit,
-    )
+    images = saved.load(options.dataset, options.data_dir, validation=0, limit=options.limit)
     beside = pathlib.Path() if options.weights else file.parent
     found = analysis.analyze(
         saved.model,

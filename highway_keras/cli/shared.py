@@ -8,7 +8,8 @@ from highway_keras.text import printable
 FAILED = 1  # an exit code
 # What shtab's scripts call to complete a file's name.
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), or an .npz file"
+DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), an .npz file, or a folder "
+DATASETS += "with train/ and test/ or directly a folder of pictures for each class"
 
 
 def add_command(commands, name, handler, summary):

@@ -6,6 +6,7 @@ import json
 
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.shared import (
+    FILES,
     add_command,
     add_dataset,
     add_distribute,
@@ -21,6 +22,14 @@ def add_commands(commands):
     command = add_command(commands, "fit", _fit, "Train a network and save it.")
     command.add_argument("model", metavar="MODEL", help="a name that `highway-keras list` shows")
     add_dataset(command, "the network's own")
+    command.add_argument(
+        "--input-shape",
+        metavar=("HEIGHT", "WIDTH", "CHANNELS"),
+        type=int,
+        nargs=3,
+        help="to which the pictures of a folder are scaled (default: the network's)",
+    )
+    _add_fine_tuning(command)
     _add_recipe(command)
     command.add_argument(
         "--model-set",
@@ -40,6 +49,13 @@ def add_commands(commands):
     add_distribute(command)
     command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
+
+
+def _add_fine_tuning(command):
+    summary = "start from the trained weights of that name, which `list` shows, or from a file"
+    command.add_argument("--weights", metavar="NAME_OR_FILE", help=summary).complete = FILES
+    summary = "with --weights: train the classifier only, on features that stay as they are"
+    command.add_argument("--freeze", action="store_true", help=summary)
 
 
 def _add_recipe(command):
@@ -122,6 +138,9 @@ def _fit(options):
         limit=options.limit,
         model_options=options.model_set,
         distribute=options.distribute,
+        weights=options.weights,
+        freeze=options.freeze,
+        input_shape=options.input_shape,
     )
     for result in runs:
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")

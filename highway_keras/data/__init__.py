@@ -1,10 +1,12 @@
-"""Images in: named data sets, a user's own `.npz`, and preprocessing as Keras layers."""
+"""Images in: named data sets, a user's own, and preprocessing as Keras layers."""
 
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset
 from highway_keras.data.images import check_channels, read_image
-from highway_keras.data.loading import NAMES, load
+from highway_keras.data.loading import NAMES, is_folder, load
+from highway_keras.data.memory import fits_training
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.data.picture_array import PictureArray
 from highway_keras.data.picture_files import find_pictures
 from highway_keras.data.preprocessing import augmenter, preprocessor
 
@@ -16,9 +18,12 @@ __all__ = [
     "MeanImage",
     "Mirror",
     "PadAndCrop",
+    "PictureArray",
     "augmenter",
     "check_channels",
     "find_pictures",
+    "fits_training",
+    "is_folder",
     "load",
     "preprocessor",
     "read_image",

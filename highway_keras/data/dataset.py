@@ -1,8 +1,11 @@
 """The data set that `load` returns, and how images are held out."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+
+_AT_ONCE = 500  # images
 
 
 class DataError(ValueError):
@@ -14,8 +17,9 @@ class Dataset:
     """Labelled images in three parts: train, validation, test.
 
     Attributes:
-        name: A name from `NAMES`, or the stem of a `.npz`.
-        x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`.
+        name: A name from `NAMES`, the stem of a `.npz`, or the name of a folder.
+        x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`; of a folder
+            that is too large for memory a `PictureArray`, which reads the images it is asked for.
         y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
         class_names: One name a class, in the order of the class numbers.
 
@@ -44,6 +48,17 @@ class Dataset:
     def classes(self):
         """Number of classes."""
         return len(self.class_names)
+
+    def fingerprint(self):
+        """Return 16 digits that tell these images and labels from any others."""
+        digest = hashlib.sha256(repr(self.input_shape).encode())
+        for part in ("train", "val", "test"):
+            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
+            digest.update(f"{part} {len(x)}".encode())
+            digest.update(y.astype("int64").tobytes())
+            for start in range(0, len(x), _AT_ONCE):
+                digest.update(x[start : start + _AT_ONCE].tobytes())
+        return digest.hexdigest()[:16]
 
     def __repr__(self):
         return (

@@ -1,5 +1,6 @@
 """Picture files, read as images of a data set's shape."""
 
+import contextlib
 import io
 
 import numpy as np
@@ -35,20 +36,45 @@ def read_image(path, input_shape):
 
     check_channels(input_shape)
     height, width, channels = input_shape
-    path = checks.existing_file("path", path)
-    data = path.read_bytes()
-    try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-            turn = exif_orientation(data) if data.startswith(JPEG) else 1
-            pixels = _upright(_on_white(_rgba(picture, bits=data[24])), turn)
-    except Image.DecompressionBombError as error:
-        raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
-    except Exception as error:  # Pillow's readers raise errors of many kinds
-        raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
+    with _opened(path) as (picture, data):
+        pixels = _upright(_on_white(_rgba(picture, bits=data[24])), _turn(data))
     picture = Image.fromarray(pixels).convert("L" if channels == 1 else "RGB")
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture, "uint8").reshape(input_shape)
+
+
+def picture_shape(path):
+    """Return (height, width, channels) of a PNG or JPEG file as it is seen, from its header.
+
+    It raises as `read_image` does, except for what only the pixels show.
+    """
+    with _opened(path) as (picture, data):
+        width, height = picture.size
+        size = (width, height) if _turn(data) >= 5 else (height, width)
+        is_grey = picture.mode in ("1", "L", "LA", "La") or picture.mode.startswith("I")
+        return *size, 1 if is_grey else 3
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """Yield a picture as Pillow opens it and the bytes of its file; errors are one line."""
+    with extra("train"):
+        from PIL import Image
+
+    path = checks.existing_file("path", path)
+    data = path.read_bytes()
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            yield picture, data
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
+    except Exception as error:  # Pillow's readers raise errors of many kinds
+        raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
+
+
+def _turn(data):
+    return exif_orientation(data) if data.startswith(JPEG) else 1
 
 
 def check_channels(input_shape):

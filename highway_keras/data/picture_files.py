@@ -32,7 +32,7 @@ def find_pictures(names):
 
 def _expand(name):
     if os.path.isdir(name):
-        found, kind = _pictures_below(name), "a folder without PNG or JPEG files"
+        found, kind = pictures_below(name), "a folder without PNG or JPEG files"
     elif glob.has_magic(name) and not os.path.exists(name):
         found, kind = _matches(name), "a pattern that no file matches"
     else:
@@ -44,11 +44,12 @@ def _expand(name):
 
 def _matches(pattern):
     matches = sorted(glob.glob(pattern, recursive=True))
-    folders = [_pictures_below(path) if os.path.isdir(path) else [path] for path in matches]
+    folders = [pictures_below(path) if os.path.isdir(path) else [path] for path in matches]
     return [path for paths in folders for path in paths]
 
 
-def _pictures_below(folder):
+def pictures_below(folder):
+    """Return the paths of the PNG and JPEG files in a folder and below, in a fixed order."""
     found = []
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

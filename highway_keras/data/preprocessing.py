@@ -17,6 +17,7 @@ PREPROCESSING = {
     "mean": lambda: MeanImage(name="mean", dtype="float32"),
 }
 AUGMENTATION = {
+    "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4"),
     "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8"),
     "mirror": lambda seed: Mirror(seed=seed, name="mirror"),
 }
@@ -27,7 +28,8 @@ def preprocessor(steps, x_train):
 
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
-            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`).
+            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`). None for a network
+            that takes grey levels as they are.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             theirs, after the steps before it.
 
@@ -35,7 +37,7 @@ def preprocessor(steps, x_train):
         A `keras.Sequential` named `"preprocessor"`, float32 out.
 
     Raises:
-        ValueError: For an unknown, repeated or missing step.
+        ValueError: For an unknown or repeated step.
 
     Example:
 
@@ -44,7 +46,7 @@ def preprocessor(steps, x_train):
     >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
     _check_steps(steps, PREPROCESSING)
-    layers = []
+    layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
         layer = PREPROCESSING[step]()
         if isinstance(layer, MeanImage):
@@ -57,8 +59,8 @@ def augmenter(steps, input_shape, seed=None):
     """Build the model that alters images at random in training and leaves them alone otherwise.
 
     Args:
-        steps: Names in the order they apply: `"crop8"` (`PadAndCrop(8)`), `"mirror"`
-            (`Mirror`).
+        steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`), `"crop8"`,
+            `"mirror"` (`Mirror`).
         input_shape: `(height, width, channels)`.
         seed: Integer seed of the first step, counted up for the others; or None for random ones.
 
@@ -91,7 +93,7 @@ def _apply(layers, images, batch_size=1000):
 
 
 def _check_steps(steps, known):
-    valid = isinstance(steps, tuple | list) and steps and all(s in list(known) for s in steps)
+    valid = isinstance(steps, tuple | list) and all(s in list(known) for s in steps)
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
             f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "

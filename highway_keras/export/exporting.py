@@ -128,13 +128,8 @@ def _images(saved, dataset, data_dir):
                 "`dataset` must name the data set whose images verify the export or calibrate it: "
                 "no run.json beside the model tells it. Received: dataset=None."
             )
-        dataset = data.load(saved.dataset if dataset is None else dataset, data_dir=data_dir)
-    wanted = saved.model.input_shape[1:], saved.model.output_shape[-1]
-    if wanted != (dataset.input_shape, dataset.classes):
-        raise ValueError(
-            f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
-            f"dataset={dataset.name!r} with shape {dataset.input_shape} in {dataset.classes}."
-        )
+        return saved.load(dataset, data_dir)
+    saved.check(dataset)
     return dataset
 
 

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from highway_keras.training.evaluation import evaluate
+from highway_keras.training.evaluation import measure
 from highway_keras.training.state import save_state
 
 _DRAWS_AN_EPOCH = 2**20
@@ -30,20 +30,22 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
 
-class TestCurve(keras.callbacks.Callback):
-    """Loss and accuracy on the test images, added to every epoch's logs. They decide nothing.
+class Measured(keras.callbacks.Callback):
+    """Loss and accuracy on other images, added to every epoch's logs.
 
     Args:
+        prefix: Of their names in the logs: `"test"` makes `test_loss` and `test_accuracy`.
         network: Function that returns the network with its preprocessing, as trained so far.
-        images: A `data.Dataset`.
+        x, y: Raw images and their labels.
     """
 
-    def __init__(self, network, images):
+    def __init__(self, prefix, network, x, y):
         super().__init__()
-        self.network, self.images = network, images
+        self.prefix, self.network, self.x, self.y = prefix, network, x, y
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["test_loss"], logs["test_accuracy"] = evaluate(self.network(), self.images)
+        loss, accuracy = measure(self.network(), self.x, self.y)
+        logs |= {f"{self.prefix}_loss": loss, f"{self.prefix}_accuracy": accuracy}
 
 
 class Checkpoint(keras.callbacks.Callback):

@@ -33,10 +33,15 @@ def evaluate(model, images):
     Raises:
         NotProbabilities: If the model does not return class probabilities.
     """
-    found = probabilities(model, images.x_test)
-    right = found[np.arange(len(found)), images.y_test]
+    return measure(model, images.x_test, images.y_test)
+
+
+def measure(model, x, y):
+    """Return the same on raw images `x` and labels `y`."""
+    found = probabilities(model, x)
+    right = found[np.arange(len(found)), y]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
-    return float(loss), float((found.argmax(-1) == images.y_test).mean())
+    return float(loss), float((found.argmax(-1) == y).mean())
 
 
 def probabilities(model, x):
@@ -45,7 +50,12 @@ def probabilities(model, x):
     Raises:
         NotProbabilities: If it returns something else.
     """
-    found = model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
+    if isinstance(x, np.ndarray):
+        found = model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
+    else:  # a `PictureArray`, which reads what it is asked for
+        starts = range(0, len(x), EVALUATION_BATCH)
+        found = [model.predict_on_batch(x[start : start + EVALUATION_BATCH]) for start in starts]
+        found = np.concatenate(found)
     check_probabilities(model.name, found)
     return found
 

@@ -3,15 +3,17 @@
 import contextlib
 import csv
 import json
+import os
 import pathlib
 
-from highway_keras import checks
+from highway_keras import checks, data
 from highway_keras.files import LEFTOVERS, write_json, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.training.recipe import deciding
 from highway_keras.training.state import read_belongings, replace_settings
 
 DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
+LATER = ("images",)  # recorded since version 0.2.0
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 
 
@@ -88,7 +90,7 @@ class RunFolder:
                 "run.json. Bring that file back, or delete the folder to start anew."
             )
         for before in recorded:
-            check_same(_deciding(before), _deciding(settings), "run")
+            check_same(_deciding(before), _deciding(_without_later(settings, before)), "run")
 
     def _recorded_settings(self):
         """Return the settings that `run.json` holds, and those that the state was made with."""
@@ -129,9 +131,14 @@ class RunFolder:
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats."""
         rows = self._numbers(self.read_rows())
-        if self.has_ended and len(rows) != self.read_json().get("recipe", {}).get("epochs"):
+        if self.has_ended and len(rows) != self._epochs():
             raise self._unreadable_history()
         return rows
+
+    def _epochs(self):
+        """Return the epochs of a run that ended: fewer than planned if a callback stopped it."""
+        settings = self.read_json()
+        return settings["results"].get("epochs", settings.get("recipe", {}).get("epochs"))
 
     def _numbers(self, rows):
         try:
@@ -176,6 +183,18 @@ class RunFolder:
         )
 
 
+def data_settings(dataset, images):
+    """Return what `run.json` says of the images: a user's own may change under the same name.
+
+    Args:
+        dataset: What `data.load` took.
+        images: The `data.Dataset` that it returned.
+    """
+    source = str(dataset) if isinstance(dataset, str | os.PathLike) else None
+    settings = {"dataset": source, "class_names": list(images.class_names)}
+    return settings if source in data.NAMES else settings | {"images": images.fingerprint()}
+
+
 def check_same(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if some do."""
     differing = [key for key in before | now if before.get(key) != now.get(key)]
@@ -185,6 +204,11 @@ def check_same(before, now, what):
             f"A {what} resumes with the settings it was started with. {listed}. Pass those, or "
             "name another folder."
         )
+
+
+def _without_later(settings, before):
+    """Return settings without those that a run of an earlier version did not record."""
+    return {key: value for key, value in settings.items() if key in before or key not in LATER}
 
 
 def _deciding(settings):

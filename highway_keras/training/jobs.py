@@ -65,7 +65,7 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
     """Train a network `runs` times, with the seeds from `seed` on.
 
     Args:
-        model: Registered name.
+        model: Registered name; for a single run also a `keras.Model`.
         runs: Number of runs, a positive integer.
         out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
         seed: Seed of the first run.
@@ -82,6 +82,11 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
     seeds = checks.seeds(seed, runs)
     if runs == 1:
         return [fit(model, out=out, seed=seed, **arguments)]
+    if not isinstance(model, str):
+        raise ValueError(
+            "`model` must be a registered name where `runs` is above 1, so that each run starts "
+            f"anew: see `models.register`. Received: model={checks.shown(model)}, runs={runs}."
+        )
     out = pathlib.Path(out or f"runs/{model}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     outcomes = {task["seed"]: outcome for task, outcome in train_all(tasks, jobs)}

@@ -7,6 +7,8 @@ from highway_keras.optimizers import CaffeSGD
 
 def from_recipe(recipe, steps):
     """Return the optimizer of a `Recipe`, with `steps` steps an epoch."""
+    if recipe.optimizer != "sgd":
+        return _adaptive(recipe, steps)
     return CaffeSGD(
         _schedule(recipe, steps),
         momentum=recipe.momentum,
@@ -18,10 +20,24 @@ def from_recipe(recipe, steps):
     )
 
 
+def _adaptive(recipe, steps):
+    kind = {"adamw": keras.optimizers.AdamW, "muon": keras.optimizers.Muon}[recipe.optimizer]
+    optimizer = kind(
+        _schedule(recipe, steps),
+        weight_decay=recipe.weight_decay,
+        global_clipnorm=recipe.clip_norm,
+    )
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer
+
+
 def _schedule(recipe, steps):
     schedules, rate = keras.optimizers.schedules, recipe.learning_rate
     if recipe.schedule == "cosine":
-        return schedules.CosineDecay(rate, recipe.epochs * steps)
+        rising, all_steps = round(recipe.warmup * steps), recipe.epochs * steps
+        if not rising:
+            return schedules.CosineDecay(rate, all_steps)
+        return schedules.CosineDecay(0.0, all_steps - rising, 0.0, "warmup", rate, rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
     # The step that Keras calls a boundary still has the rate before it.

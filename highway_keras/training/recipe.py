@@ -9,6 +9,7 @@ PROSE = ("name", "source", "reasons")  # the attributes that do not decide the t
 
 
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
+OPTIMIZERS = ("sgd", "adamw", "muon")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,9 +21,12 @@ class Recipe:
         source: Where the numbers come from.
         epochs: Passes over the training slice.
         batch_size: Images a step.
-        learning_rate: Rate of the first step.
+        optimizer: `"sgd"`: `CaffeSGD`, for which `momentum`, `nesterov`, `l2`, `classifier_l2` and
+            `bias_rate` are; `"adamw"`, `"muon"`: Keras's, with `weight_decay`.
+        learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
         nesterov: Whether momentum is Nesterov's.
+        warmup: Epochs, or a part of one, over which the rate rises from 0; only before `"cosine"`.
         schedule: `"steps"`: times `decay` at each epoch of `decay_epochs`; `"exponential"`: times
             `decay` after every epoch; `"cosine"`: down to 0 at the end of the last epoch.
         decay: Factor of the first two schedules.
@@ -30,6 +34,7 @@ class Recipe:
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_rate: Factor on the learning rate of biases.
+        weight_decay: Share of a kernel that a step at a rate of 1 takes off, beside the gradient.
         clip_norm: Largest norm of all gradients together; `None` for no limit.
         dropout: Factor on the network's dropout rates, at most 1.
         kernel_initializer: Name of the Keras initializer that the network's factory starts its
@@ -47,14 +52,17 @@ class Recipe:
     epochs: int
     batch_size: int
     learning_rate: float
+    optimizer: str = "sgd"
     momentum: float = 0.9
     nesterov: bool = False
+    warmup: float = 0.0
     schedule: str = "exponential"
     decay: float = 1.0
     decay_epochs: tuple = ()
     l2: float = 0.0
     classifier_l2: float = 10.0
     bias_rate: float = 1.0
+    weight_decay: float = 0.0
     clip_norm: float | None = None
     dropout: float = 1.0
     kernel_initializer: str | None = None
@@ -77,6 +85,7 @@ class Recipe:
         checks.flag("nesterov", self.nesterov)
         checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
         checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
+        _check_optimizer(self)
         _check_decay_epochs(self.decay_epochs)
         _check_texts(self)
 
@@ -99,10 +108,32 @@ _BOUNDS = {
     "l2": {"least": 0},
     "classifier_l2": {"least": 0},
     "bias_rate": {"least": 0},
+    "warmup": {"least": 0},
+    "weight_decay": {"least": 0},
     "clip_norm": {"above": 0, "none": "no limit"},
     "dropout": {"least": 0, "most": 1},
     "validation": {"least": 0, "below": 1},
 }
+
+
+def _check_optimizer(recipe):
+    """Raise unless every value is one that the recipe's optimizer and schedule use."""
+    sgd = checks.one_of("optimizer", recipe.optimizer, OPTIMIZERS) == "sgd"
+    unused = {"weight_decay": 0.0} if sgd else {"l2": 0.0, "bias_rate": 1.0, "nesterov": False}
+    if recipe.schedule != "cosine":
+        unused["warmup"] = 0.0
+    for name, neutral in unused.items():
+        value = getattr(recipe, name)
+        if value != neutral:
+            raise ValueError(
+                f"`{name}` must be {neutral} with optimizer={recipe.optimizer!r} and "
+                f"schedule={recipe.schedule!r}, which do not use it. Received: {name}={value}."
+            )
+    if not recipe.warmup <= recipe.epochs:
+        raise ValueError(
+            f"`warmup` must be at most the number of epochs, {recipe.epochs}. "
+            f"Received: warmup={recipe.warmup}."
+        )
 
 
 def _check_texts(recipe):

@@ -159,6 +159,8 @@ RECIPES |= {
     for name in ("cifar", "modern-cifar")
 }
 
+OWN = "quick"  # the recipe of networks that are not registered
+
 
 def get_recipe(name):
     """Return the recipe of that name; an unknown name is a `ValueError` that lists the others."""
@@ -169,12 +171,18 @@ def choose_recipe(recipe, model, dataset=None):
     """Return the recipe to train a network by.
 
     Args:
-        recipe: A `Recipe`, the name of one, or `None` for the one on the network's card; on the
-            embedded digits, too few for any other, for `digits`.
-        model: Registered name.
-        dataset: Name or `.npz` of the images.
+        recipe: A `Recipe`, the name of one, or `None`: on the embedded digits, too few for any
+            other, `digits`, else the one on the network's card; for a network without a card
+            `quick`, with the dropout that the network has.
+        model: Registered name, or a network without a card.
+        dataset: What is trained on.
     """
     if isinstance(recipe, Recipe):
         return recipe
-    default = "digits" if dataset == "digits" else get(model).recipe
-    return get_recipe(default if recipe is None else recipe)
+    if recipe is not None:
+        return get_recipe(recipe)
+    if isinstance(dataset, str) and dataset == "digits":
+        return get_recipe("digits")
+    if isinstance(model, str):
+        return get_recipe(get(model).recipe)
+    return get_recipe(OWN).override(dropout=1.0)  # its author has chosen the rates

@@ -1,5 +1,6 @@
 """One training run: builds what is trained, restores what was saved, leaves its models."""
 
+import contextlib
 import dataclasses
 import time
 
@@ -10,7 +11,7 @@ from highway_keras import data
 from highway_keras.files import replacing
 from highway_keras.pictures import optional_picture
 from highway_keras.training.batches import plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds, TestCurve, all_finite
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
 from highway_keras.training.curves import plot_curves
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
@@ -22,6 +23,7 @@ from highway_keras.training.evaluation import (
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.state import unreadable
+from highway_keras.training.streaming import PreprocessedImages, is_streamed
 
 
 class TrainingDiverged(RuntimeError):
@@ -55,35 +57,35 @@ class Run:
 
     Args:
         network: The uncompiled network.
+        saved: The same network in float32, which is saved with the weights of `network`; `None` if
+            `network` itself computes in float32.
         images: A `data.Dataset`.
         recipe: A `Recipe`.
         folder: A `RunFolder`.
         seed: Decides order of images, dropout and augmentation.
         verbose: Keras's.
         engine: The `Engine` in whose scope the network was built.
-        saved: The same network in float32, which is saved with the weights of `network`; `None` if
-            `network` itself computes in float32.
         test_curve: Whether to record loss and accuracy on the test images after every epoch.
+        callbacks: A user's own.
     """
 
     def __init__(
         self,
         network,
+        saved,
         images,
         recipe,
         folder,
         seed,
         verbose,
         engine,
-        saved=None,
         test_curve=False,
+        callbacks=(),
     ):
         self.images, self.recipe, self.folder, self.engine = images, recipe, folder, engine
         self.seed, self.verbose = seed, verbose if engine.is_chief else 0
-        self.test_curve = test_curve
+        self.test_curve, self.callbacks = test_curve, callbacks
         self.network, self.saved = network, saved or network
-        for model in {network, self.saved}:
-            _scale_dropout(model, recipe.dropout)
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
@@ -91,7 +93,9 @@ class Run:
         # What is saved: the network behind its preprocessing. Get it by `_as_saved`.
         complete = keras.Sequential([self.preprocess, self.saved], name=network.name)
         self.complete = compile_classifier(complete)
-        per_call = engine.stepping.steps_per_execution(self.steps, planned)
+        self.streamed = is_streamed(images.x_train)
+        engine.check_streaming(self.streamed)
+        per_call = 1 if self.streamed else engine.stepping.steps_per_execution(self.steps, planned)
         self.trainee = self._build_trainee(network, per_call)
 
     def _build_trainee(self, network, steps_per_execution):
@@ -109,10 +113,14 @@ class Run:
 
     def train(self):
         """Train from the first or the last saved epoch to the last; return a `Result`."""
+        with _scaled_dropout({self.network, self.saved}, self.recipe.dropout):
+            return self._train()
+
+    def _train(self):
         with self.engine.scope():
             first = self._restore()
         started = time.perf_counter()
-        if first < self.recipe.epochs:
+        if first < self.recipe.epochs and not self.folder.has_ended:
             self._fit(first)
         seconds = time.perf_counter() - started
         rows = self.folder.read_history()
@@ -145,7 +153,7 @@ class Run:
 
     def _fit(self, first):
         engine, labels = self.engine, self.images.y_train
-        x = self.preprocess.predict(self.images.x_train, EVALUATION_BATCH, verbose=0)
+        x = self._inputs(self.images.x_train)
         held_out = self._held_out()
         plan = self.steps, self.batch_size, self.seed, first
         with engine.scope():
@@ -159,26 +167,42 @@ class Run:
                 validation_data=held_out,
                 validation_batch_size=EVALUATION_BATCH - EVALUATION_BATCH % engine.replicas,
                 verbose=self.verbose,
-                callbacks=self._callbacks("val_accuracy" if held_out else None),
+                callbacks=self._callbacks(),
             )
+
+    def _inputs(self, images):
+        """Return preprocessed images: an array, or what reads and preprocesses them in batches."""
+        if self.streamed:
+            return PreprocessedImages(images, self.preprocess)
+        return self.preprocess.predict(images, EVALUATION_BATCH, verbose=0)
 
     def _held_out(self):
         """Return the preprocessed images that are held out, and their labels; or `None`."""
-        if not len(self.images.x_val):
+        if not len(self.images.x_val) or self.streamed:  # then a callback measures them
             return None
-        x = self.preprocess.predict(self.images.x_val, verbose=0)
-        return self.engine.equal_shares(x, self.images.y_val)
+        return self.engine.equal_shares(self._inputs(self.images.x_val), self.images.y_val)
 
-    def _callbacks(self, monitor):
+    def _callbacks(self):
+        monitor = "val_accuracy" if len(self.images.x_val) else None
         best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
         return [
             keras.callbacks.TerminateOnNaN(),
             EpochSeeds(self.seed),
-            *([TestCurve(self._as_saved, self.images)] if self.test_curve else []),
+            *self._measurements(),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self._save, monitor, best),
+            *self.callbacks,  # last, so that one that raises loses nothing
         ]
+
+    def _measurements(self):
+        """Return the callbacks that measure what Keras does not."""
+        images, found = self.images, []
+        if self.streamed and len(images.x_val):
+            found.append(Measured("val", self._as_saved, images.x_val, images.y_val))
+        if self.test_curve:
+            found.append(Measured("test", self._as_saved, images.x_test, images.y_test))
+        return found
 
     def _finish(self, rows, seconds):
         # Not compiled as it was saved: the run may have begun with another backend, which takes
@@ -195,6 +219,8 @@ class Run:
         result = Result(self.folder, rows, accuracy, loss, best_epoch, seconds)
         measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
         results = {name: getattr(result, name) for name in measured}
+        if len(rows) < self.recipe.epochs:
+            results["epochs"] = len(rows)
         self.folder.write_json({**self.folder.read_json(), "results": results})
         with optional_picture(self.folder.curves):
             self._draw(rows)
@@ -218,7 +244,15 @@ class Run:
         plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
 
 
-def _scale_dropout(network, factor):
-    for layer in network.layers:
-        if isinstance(layer, keras.layers.Dropout):
-            layer.rate *= factor
+@contextlib.contextmanager
+def _scaled_dropout(networks, factor):
+    """Scale the rates of dropout while networks are trained and saved: they may be a user's own."""
+    layers = [layer for network in networks for layer in network.layers]
+    rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
+    try:
+        for layer, rate in rates.items():
+            layer.rate = rate * factor
+        yield
+    finally:
+        for layer, rate in rates.items():
+            layer.rate = rate

@@ -4,7 +4,7 @@ import zipfile
 
 import keras
 
-from highway_keras import checks
+from highway_keras import checks, data
 from highway_keras.models.shipped import entry_of
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
@@ -33,17 +33,50 @@ class SavedNetwork:
 
     @property
     def dataset(self):
-        """Name of the data set it was trained on, or path of its `.npz`."""
-        if "dataset" not in self.settings:
-            raise ValueError(
-                f"There is no run.json beside {self.path} to tell its data set: pass `dataset`."
-            )
+        """Name of the data set it was trained on, or path of its folder or `.npz`."""
+        if self.settings.get("dataset") is None:
+            where = "no run.json beside" if "dataset" not in self.settings else "no path for"
+            raise ValueError(f"There is {where} {self.path} to tell its data set: pass `dataset`.")
         if not isinstance(self.settings["dataset"], str):
             raise ValueError(
                 f"`dataset` in the run.json beside {self.path} must be a name. Received: "
                 f"dataset={checks.shown(self.settings['dataset'])}. Pass --dataset."
             )
         return self.settings["dataset"]
+
+    def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
+        """Return the `data.Dataset` to use it on, pictures of a folder in the size it takes.
+
+        Args:
+            dataset: What `data.load` takes; default: that of its training.
+            data_dir, validation, limit: As for `data.load`.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
+        dataset = self.dataset if dataset is None else dataset
+        shape = self.model.input_shape[1:]
+        images = data.load(dataset, data_dir, validation, limit, shape)
+        self.check(images)
+        if data.is_folder(dataset) and "class_names" in self.settings:
+            self._check_names(images)
+        return images
+
+    def check(self, images):
+        """Raise a `ValueError` if images or classes are not those of the network."""
+        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
+        if wanted != (images.input_shape, images.classes):
+            raise ValueError(
+                f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
+                f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
+            )
+
+    def _check_names(self, images):
+        if tuple(self.class_names) != images.class_names:
+            raise ValueError(
+                f"The network's classes are {', '.join(self.class_names)}. Received: "
+                f"dataset={images.name!r}, a folder with {', '.join(images.class_names)}."
+            )
 
     @property
     def class_names(self):
@@ -64,12 +97,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
-        if wanted != (images.input_shape, images.classes):
-            raise ValueError(
-                f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
-                f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
-            )
+        self.check(images)
         return evaluate(self.model, images)
 
     def classify(self, paths, top=1):
@@ -81,23 +109,28 @@ def _load(path):
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     if not zipfile.is_zipfile(path):  # Keras calls it "not found"
-        raise ValueError(
-            f"{path} cannot be loaded as a Keras model: it is damaged, cut short, or was not saved "
-            "as a .keras file."
-        )
+        reason = "it is damaged, cut short, or was not saved as a .keras file"
+        raise _unreadable(path, reason)
     try:
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps a call, which others save.
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}") from error
+        raise _unreadable(path, reason) from error
     if not _classifies_images(model):
         raise ValueError(
             f"{path} must take one image of a fixed size and return a probability for each class, "
             "as a network that `fit` saved does."
         )
     return model
+
+
+def _unreadable(path, reason):
+    return ValueError(
+        f"{path} cannot be loaded as a Keras model: {reason.rstrip('.')}. Restore it from a copy, "
+        "or train the network again."
+    )
 
 
 def _classifies_images(model):

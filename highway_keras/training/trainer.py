@@ -1,16 +1,16 @@
 """The one trainer: what to train on which images by which recipe, and where to leave it."""
 
-import contextlib
 import dataclasses
 import sys
 
 import keras
 
-from highway_keras import checks, data, models
-from highway_keras.models.memory import check_memory
+from highway_keras import checks, data
+from highway_keras.models.parts import check_image_shape
 from highway_keras.training.engines.engine import Engine, data_parallel
-from highway_keras.training.folder import RunFolder
+from highway_keras.training.folder import RunFolder, data_settings
 from highway_keras.training.machine import recorded
+from highway_keras.training.networks import find_network
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.run import Run
 
@@ -28,17 +28,25 @@ def fit(
     verbose="auto",
     distribute=False,
     test_curve=False,
+    weights=None,
+    freeze=False,
+    input_shape=None,
+    callbacks=(),
     **overrides,
 ):
-    """Train a registered network and leave a folder with its models, history and settings.
+    """Train a network and leave a folder with its models, history and settings.
 
     Same seed, same machine: same result, also if the run was killed and resumed in between.
     The test images are used once, at the end; with `test_curve` after every epoch, for the record.
 
     Args:
-        model: Registered name, such as `"thin-highway-50"`.
-        dataset: Name or `.npz` for `highway_keras.data.load`; default: that of the network's card.
-        recipe: A `Recipe`, or the name of one; default: that of the network's card.
+        model: Registered name, such as `"thin-highway-50"`, or a functional or Sequential
+            `keras.Model` from images to class probabilities, which is trained in place, from the
+            weights it has. It takes images as the recipe's `preprocessing` leaves them.
+        dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
+            arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that of the network's card.
+        recipe: A `Recipe`, or the name of one; default: that of the network's card, `"quick"` for
+            a `keras.Model`.
         out: Folder of the run; default `runs/MODEL-DATASET`.
         resume: Whether to continue the run in `out`, if there is one.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
@@ -52,6 +60,13 @@ def fit(
             other processes. The recipe's `batch_size` is the whole batch. One process writes `out`.
         test_curve: Whether to add loss and accuracy on the test images to the history, as
             `test_loss` and `test_accuracy`. They decide nothing, not even which network is best.
+        weights: Start of a registered network, as for `models.create`: a name of its card's
+            `weights`, or a file. With other classes its classifier starts anew, and a line says so.
+        freeze: Whether all layers but the classifier, the last one with weights, stay as they are.
+        input_shape: (height, width, channels) to which the pictures of a folder are scaled.
+            Default: the network's. A line says how many were of another size.
+        callbacks: List of `keras.callbacks.Callback`, called after the epoch was saved: if one
+            raises, the run resumes after that epoch. Their `model` takes preprocessed images.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
     Returns:
@@ -69,20 +84,21 @@ def fit(
     >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
     engine = _engine(distribute, test_curve)  # first, as TensorFlow and JAX want it
-    dataset = models.get(model).dataset if dataset is None else dataset
+    network = find_network(model, model_options, weights, freeze, distribute)
+    dataset = network.dataset if dataset is None else dataset
     recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
-    images = data.load(dataset, data_dir=data_dir, validation=recipe.validation, limit=limit)
-    settings = {"model": model, "model_options": model_options or {}, "dataset": str(dataset)}
-    settings |= {"class_names": list(images.class_names), "limit": limit, "seed": seed}
+    images = _load(dataset, network, input_shape, data_dir, recipe.validation, limit)
+    settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
     settings |= {"recipe": dataclasses.asdict(recipe)}
     if test_curve:
         settings["test_curve"] = True
-    network, saved = _build(settings, images, recipe, engine)
-    check_memory(network.count_params(), copies=3, model=model, model_options=model_options)
-    folder = RunFolder(out or f"runs/{model}-{images.name}")
+    keras.utils.set_random_seed(seed)
+    built = network.build(images, recipe, engine)
+    folder = RunFolder(out or f"runs/{network.name}-{images.name}")
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     with engine.writable(folder) as written:
-        run = Run(network, images, recipe, written, seed, verbose, engine, saved, test_curve)
+        options = {"test_curve": test_curve, "callbacks": _check_callbacks(callbacks)}
+        run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
         with written.locked():  # last, so that a mistake leaves no folder
             written.open(settings, resume)
             with recorded(written, distribute):
@@ -97,36 +113,27 @@ def _engine(distribute, test_curve):
     return data_parallel() if distribute else Engine()
 
 
-def _build(settings, images, recipe, engine):
-    """Return the network, and its twin in float32 if it computes in something else."""
-    keras.utils.set_random_seed(settings["seed"])
-    options = _factory_options(images, recipe, settings["model_options"])
-    card = models.get(settings["model"])
-    with engine.scope():
-        with _computing_in(recipe.dtype_policy):
-            network = card.build(**options)
-        return network, None if recipe.dtype_policy == "float32" else card.build(**options)
-
-
-def _factory_options(images, recipe, model_options):
-    """Return the arguments of a network's factory, those of the user last."""
-    options = {"input_shape": images.input_shape, "classes": images.classes}
-    if not isinstance(model_options, dict) or options.keys() & model_options.keys():
+def _load(dataset, network, input_shape, data_dir, validation, limit):
+    if dataset is None:
         raise ValueError(
-            "`model_options` must be a dictionary of arguments of the network's factory, without "
-            "`input_shape` and `classes`, which are those of the data set. "
-            f"Received: model_options={checks.shown(model_options)}."
+            "`dataset` must say what to train on: no card names it for a `keras.Model`. "
+            "Received: dataset=None."
         )
-    if recipe.kernel_initializer:
-        options["kernel_initializer"] = recipe.kernel_initializer
-    return {**options, **model_options}
+    if input_shape is not None and not data.is_folder(dataset):
+        raise ValueError(
+            "`input_shape` is for pictures in a folder; other images keep their size. "
+            f"Received: input_shape={checks.shown(input_shape)} for {checks.shown(dataset)}."
+        )
+    shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
+    return data.load(dataset, data_dir, validation, limit, shape)
 
 
-@contextlib.contextmanager
-def _computing_in(dtype_policy):
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype_policy)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
+def _check_callbacks(callbacks):
+    is_list = isinstance(callbacks, list | tuple)
+    for callback in callbacks if is_list else [callbacks]:
+        if not isinstance(callback, keras.callbacks.Callback) or not is_list:
+            raise TypeError(
+                "`callbacks` must be a list of `keras.callbacks.Callback`. "
+                f"Received: callbacks={checks.shown(callbacks)}."
+            )
+    return callbacks

@@ -46,6 +46,14 @@ class Engine:
                 f"Try batch_size={batch_size - batch_size % self.replicas or self.replicas}."
             )
 
+    def check_streaming(self, streamed):
+        """Raise a `ValueError` if images that memory does not hold are to train on devices."""
+        if streamed and self.replicas > 1:
+            raise ValueError(
+                "`distribute` needs images that fit into memory, preprocessed. Received: "
+                "distribute=True. Take fewer (`limit`), or one device."
+            )
+
     def equal_shares(self, *arrays):
         """Return the arrays without the last rows, so that the devices get equal shares of them."""
         return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)

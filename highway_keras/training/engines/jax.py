@@ -29,8 +29,9 @@ def steps_per_execution(steps, planned):
 
 
 def take_over(model, x, y, plan, replicas):
-    """Give `model` a train function that runs an epoch a call."""
-    model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
+    """Give `model` a train function that runs an epoch a call, if the images are in memory."""
+    if isinstance(x, np.ndarray):
+        model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
 
 
 def callbacks(folder, seed):

@@ -19,10 +19,10 @@ from highway_keras.extras import extra
 def batches(x, y, steps, batch_size, seed, first_epoch=0):
     """Return endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
 
-    A `tf.data.Dataset` over tensors that stay on the device. The order depends on the seed and the
-    epoch alone.
+    A `tf.data.Dataset` over tensors that stay on the device, or over `PreprocessedImages`, which
+    are read ahead. The order depends on the seed and the epoch alone.
     """
-    images, labels = tf.constant(x), tf.constant(y)
+    images, labels = _picker(x), tf.constant(y)
 
     def one_epoch(epoch):
         seeds = [seed, tf.cast(epoch, tf.int32)]
@@ -32,7 +32,21 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0):
 
     epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int32).max)
     chosen = epochs.flat_map(one_epoch)
-    return chosen.map(lambda i: (tf.gather(images, i), tf.gather(labels, i))).prefetch(2)
+    return chosen.map(lambda i: (images(i), tf.gather(labels, i))).prefetch(2)
+
+
+def _picker(x):
+    """Return a function that returns the images with given indices, within a graph."""
+    if isinstance(x, np.ndarray):
+        images = tf.constant(x)
+        return lambda chosen: tf.gather(images, chosen)
+
+    def read(chosen):
+        images = tf.numpy_function(x.images.__getitem__, [chosen], tf.uint8, stateful=False)
+        images.set_shape((chosen.shape[0], *x.shape[1:]))
+        return x.preprocess(images, training=False)
+
+    return read
 
 
 def steps_per_execution(steps, planned):

@@ -1,0 +1,123 @@
+"""A user's own images and labels as arrays, checked."""
+
+import numpy as np
+
+from highway_keras.data.dataset import DataError
+
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+CLASS_NAMES = "class_names"
+
+
+def check_arrays(arrays, source):
+    """Return `x_train, y_train, x_test, y_test, class_names` as a `Dataset` holds them.
+
+    Args:
+        arrays: Dictionary of the arrays `KEYS` and, if there are names, `class_names`.
+        source: Where they are from, for messages.
+
+    Raises:
+        DataError: If they are not images and class numbers that belong together.
+    """
+    arrays = dict(arrays)
+    for part in ("train", "test"):
+        x, y = f"x_{part}", f"y_{part}"
+        arrays[x] = _check_images(x, arrays[x], source)
+        arrays[y] = _check_labels(y, arrays[y], source)
+        if len(arrays[x]) != len(arrays[y]):
+            raise DataError(
+                f"`{x}` and `{y}` in {source} must be of the same length. "
+                f"Received: {len(arrays[x])} images and {len(arrays[y])} labels."
+            )
+    shapes = [arrays[x].shape[1:] for x in ("x_train", "x_test")]
+    if shapes[0] != shapes[1]:
+        raise DataError(
+            f"`x_train` and `x_test` in {source} must hold images of the same shape. "
+            f"Received: {shapes[0]} and {shapes[1]}."
+        )
+    labels = arrays["y_train"], arrays["y_test"]
+    if arrays.get(CLASS_NAMES) is None:
+        class_names = tuple(map(str, range(_count_classes(*labels, source))))
+    else:
+        class_names = _check_names(arrays[CLASS_NAMES], *labels, source)
+    y_train, y_test = (array.astype("int64") for array in labels)
+    return arrays["x_train"], y_train, arrays["x_test"], y_test, class_names
+
+
+def _check_names(names, y_train, y_test, source):
+    names = np.asarray(names)
+    if names.ndim != 1 or names.dtype.kind != "U" or not len(names):
+        raise DataError(
+            f"`class_names` in {source} must be an array of strings, one for each class. "
+            f"Received: shape={names.shape}, dtype={names.dtype}."
+        )
+    most = max(int(y_train.max()), int(y_test.max()))
+    if most >= len(names):
+        raise DataError(
+            f"`class_names` in {source} must name every class. Received: {len(names)} names, and "
+            f"label {most}."
+        )
+    return tuple(map(str, names))
+
+
+def _check_images(key, images, source):
+    if images.dtype != np.uint8:
+        raise DataError(
+            f"`{key}` in {source} must be uint8, grey levels 0 to 255; for floats in [0, 1] save "
+            f"(255 * {key}).round().astype('uint8'). Received: dtype={images.dtype}."
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4:
+        raise DataError(
+            f"`{key}` in {source} must be of shape (n, height, width) or (n, height, width, "
+            f"channels). Received: shape={images.shape}."
+        )
+    if not images.size:
+        raise DataError(f"`{key}` in {source} must not be empty. Received: shape={images.shape}.")
+    if images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
+        raise DataError(
+            f"`{key}` in {source} must have its channels last; save numpy.moveaxis({key}, 1, -1). "
+            f"Received: shape={images.shape}."
+        )
+    return images
+
+
+def _check_labels(key, labels, source):
+    if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise DataError(
+            f"`{key}` in {source} must be class numbers of shape (n,); for one-hot rows save "
+            f"{key}.argmax(axis=1). Received: shape={labels.shape}."
+        )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise DataError(
+            f"`{key}` in {source} must not be NaN: remove those images or label them. "
+            f"Received: NaN for {np.isnan(labels).sum()} of {len(labels)} labels."
+        )
+    if labels.dtype.kind not in "iu":
+        raise DataError(
+            f"`{key}` in {source} must be integers, the class numbers from 0; save "
+            f"{key}.astype('int64'). Received: dtype={labels.dtype}."
+        )
+    if len(labels) and labels.min() < 0:
+        raise DataError(
+            f"`{key}` in {source} must not be negative: number the classes from 0. "
+            f"Received: {labels.min()}."
+        )
+    return labels
+
+
+def _count_classes(y_train, y_test, source):
+    classes = int(y_train.max()) + 1
+    if classes > len(y_train):
+        raise DataError(
+            f"`y_train` in {source} must number its classes from 0 without large gaps. "
+            f"Received: label {classes - 1} among {len(y_train)} images."
+        )
+    if y_test.max() >= classes:
+        raise DataError(
+            f"`y_test` in {source} must hold only classes that `y_train` has, 0 to {classes - 1}. "
+            f"Received: label {y_test.max()}."
+        )
+    return classes

@@ -1,0 +1,112 @@
+"""A user's own images that are in memory or come out of a `tf.data.Dataset`."""
+
+import hashlib
+
+import numpy as np
+
+from highway_keras import checks
+from highway_keras.data.arrays import CLASS_NAMES, KEYS, check_arrays
+from highway_keras.data.dataset import DataError, hold_out
+from highway_keras.data.folder import TEST_FRACTION
+from highway_keras.data.memory import check_fits
+
+SOURCE = "the images"  # what messages call them
+
+
+def is_in_memory(source):
+    """Return whether `read_memory` reads a source: pairs of arrays, or `tf.data.Dataset`s."""
+    return _is_tf_data(source) or isinstance(source, tuple | list)
+
+
+def read_memory(source):
+    """Return `x_train, y_train, x_test, y_test, class_names` of images in memory.
+
+    Args:
+        source: `(images, labels)`, a `tf.data.Dataset` of them, or a pair of either: to train on
+            and to test. Of one alone a fifth of each class becomes the test images.
+    """
+    parts = list(source) if _is_pair(source) else [source]
+    class_names = getattr(parts[0], CLASS_NAMES, None)  # as `image_dataset_from_directory` has
+    arrays = [array for part in parts for array in _arrays(part)]
+    if len(parts) == 1:
+        # Checked before they are split, and so under the names of the training images.
+        x, y, _, _, class_names = _checked([*arrays, *arrays], class_names)
+        train, test = hold_out(y, TEST_FRACTION)
+        arrays = [x[train], y[train], x[test], y[test]]
+    return _checked(arrays, class_names)
+
+
+def _checked(arrays, class_names):
+    named = dict(zip(KEYS, arrays, strict=True))
+    return check_arrays({**named, CLASS_NAMES: class_names}, SOURCE)
+
+
+def check_dataset(images):
+    """Return a `Dataset` whose images and labels are those that training takes, or raise."""
+    if isinstance(images.x_train, np.ndarray):
+        named = {key: getattr(images, key) for key in KEYS}
+        check_arrays({**named, CLASS_NAMES: images.class_names}, f"the data set {images.name!r}")
+    return images
+
+
+def _is_pair(source):
+    return isinstance(source, tuple | list) and all(
+        _is_tf_data(part) or isinstance(part, tuple | list) for part in source
+    )
+
+
+def _is_tf_data(source):
+    return hasattr(source, "as_numpy_iterator") and hasattr(source, "element_spec")
+
+
+def _arrays(part):
+    """Return images and labels of `(images, labels)` or of a `tf.data.Dataset`."""
+    if _is_tf_data(part):
+        return _from_tf_data(part)
+    if len(part) != 2 or not all(hasattr(array, "__array__") for array in part):
+        raise TypeError(
+            "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
+            "(images, labels), or a pair of these two to train on and to test. "
+            f"Received: dataset={checks.shown(part)}."
+        )
+    return [np.asarray(array) for array in part]
+
+
+def _from_tf_data(dataset):
+    spec = dataset.element_spec
+    shapes = [getattr(part, "shape", None) for part in spec] if isinstance(spec, tuple) else []
+    if len(shapes) != 2 or shapes[0] is None or int(dataset.cardinality()) == -1:
+        raise DataError(
+            "`dataset` must be a finite `tf.data.Dataset` of pairs (image, label) or batches of "
+            f"them. Received: {checks.shown(spec)}, {int(dataset.cardinality())} elements (-1: "
+            "without end)."
+        )
+    batches = dataset if len(shapes[0]) == 4 else dataset.batch(100)
+    images, labels, size = [], [], 0
+    for x, y in batches.as_numpy_iterator():
+        images.append(_grey_levels(x))
+        labels.append(y)
+        size += images[-1].nbytes
+        check_fits(size, "the `tf.data.Dataset`")
+    if not images:
+        raise DataError("`dataset` must hold at least one image. Received: an empty one.")
+    return _in_fixed_order(np.concatenate(images), np.concatenate(labels))
+
+
+def _grey_levels(x):
+    """Return images uint8; floats are those that Keras reads, from 0 to 255."""
+    if x.dtype.kind != "f":
+        return x
+    if not (0 <= x.min() and 1 < x.max() <= 255):
+        raise DataError(
+            "`dataset` must hold images with grey levels from 0 to 255; leave out a Rescaling. "
+            f"Received: {x.min():.3g} to {x.max():.3g}."
+        )
+    return x.round().astype("uint8")
+
+
+def _in_fixed_order(images, labels):
+    """Return both in an order that follows from the images alone: a data set may shuffle."""
+    digests = [hashlib.sha256(image.tobytes()).digest() for image in images]
+    order = sorted(range(len(images)), key=digests.__getitem__)
+    return images[order], labels[order]

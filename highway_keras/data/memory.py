@@ -1,0 +1,34 @@
+"""Whether images fit into memory, asked before they are read."""
+
+import psutil
+
+from highway_keras.data.dataset import DataError
+
+SHARE = 0.5  # of the free memory that images may take; the rest is for training
+# Bytes a value while a network is trained: as it was read, and as float32 once preprocessed and
+# once more on the device.
+BYTES_IN_TRAINING = 1 + 4 + 4
+
+
+def free():
+    """Return the bytes of memory that are free."""
+    return psutil.virtual_memory().available
+
+
+def fits_training(values):
+    """Return whether so many values of images can be trained on in memory."""
+    return BYTES_IN_TRAINING * values <= SHARE * free()
+
+
+def check_fits(size, source):
+    """Raise a `DataError` unless arrays of `size` bytes can be read."""
+    if size > free():
+        raise DataError(
+            f"The images of {source} must fit into memory. They would need {gib(size)} where "
+            f"{gib(free())} are free. A folder of pictures may be larger, or take fewer."
+        )
+
+
+def gib(size):
+    """Return a number of bytes as text."""
+    return f"{size / 2**30:.3g} GiB"

@@ -1,0 +1,191 @@
+"""What is trained: a registered network, with trained weights if wanted, or a user's own model."""
+
+import contextlib
+import hashlib
+import json
+import re
+
+import keras
+
+from highway_keras import checks, models
+from highway_keras.models import shipped
+from highway_keras.models.cards import check_name
+from highway_keras.models.memory import check_memory
+from highway_keras.notices import notice
+from highway_keras.training.folder import RunFolder
+
+_NUMBERED = re.compile(r"^(functional|sequential)_\d+$")  # as Keras numbers models in a process
+
+
+def find_network(model, model_options=None, weights=None, freeze=False, distribute=False):
+    """Return the `Registered` or `Own` network that the arguments of `fit` name."""
+    checks.flag("freeze", freeze)
+    if isinstance(model, keras.Model):
+        return Own(model, model_options, weights, freeze, distribute)
+    return Registered(model, model_options, weights, freeze)
+
+
+class Registered:
+    """A network of the zoo.
+
+    Args:
+        model: Its name.
+        model_options: Arguments of its factory.
+        weights: As for `models.create`.
+        freeze: Whether only its classifier is trained.
+
+    Attributes:
+        name, dataset, input_shape: As on its card.
+        settings: What `run.json` says of it.
+    """
+
+    def __init__(self, model, model_options, weights, freeze):
+        self.card = models.get(model)
+        self.name, self.dataset = self.card.name, self.card.dataset
+        self.input_shape = self.card.input_shape
+        self.options, self.freeze = _checked_options(model_options, weights), freeze
+        self.settings = {"model": self.name, "model_options": model_options or {}}
+        self.weights = shipped.resolve(self.name, self.options.get("weights"))
+        if freeze and self.weights is None:
+            raise ValueError(
+                "`freeze` needs `weights`: layers that were never trained must not stay as they "
+                "are. Received: freeze=True, weights=None."
+            )
+        if weights is not None:
+            self.settings["weights"] = str(weights)
+            self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
+        if freeze:
+            self.settings["freeze"] = True
+
+    def build(self, images, recipe, engine):
+        """Return the network, and its twin in float32 if it computes in something else."""
+        options = {"input_shape": images.input_shape, "classes": images.classes}
+        if recipe.kernel_initializer:
+            options["kernel_initializer"] = recipe.kernel_initializer
+        options |= self.options
+        _check_preprocessing(self.weights, recipe)
+        with engine.scope():
+            with _computing_in(recipe.dtype_policy):
+                network = self._make(options)
+            saved = None if recipe.dtype_policy == "float32" else self._make(options)
+        check_memory(
+            network.count_params(), 3, model=self.name, model_options=self.settings["model_options"]
+        )
+        return network, saved
+
+    def _make(self, options):
+        network = self.card.build(**options)
+        if self.freeze:
+            freeze_below_top(network)
+        return network
+
+
+class Own:
+    """A `keras.Model` of a user's own, which is trained in place.
+
+    The arguments are those of `fit`; the attributes are those of a `Registered` network.
+    """
+
+    dataset = None
+
+    def __init__(self, model, model_options, weights, freeze, distribute):
+        for name, value in {"model_options": model_options, "weights": weights}.items():
+            if value is not None and value != {}:
+                raise ValueError(
+                    f"`{name}` is for registered networks; a `keras.Model` brings its own. "
+                    f"Received: {name}={checks.shown(value)}."
+                )
+        if distribute:
+            raise ValueError(
+                "`distribute` needs a registered network, which it builds on every device: see "
+                f"`models.register`. Received: distribute=True with the model {model.name!r}."
+            )
+        if not getattr(model, "inputs", None) or len(model.inputs) != 1:
+            raise ValueError(
+                "`model` must be a registered name, or a functional or Sequential `keras.Model` "
+                f"with one input. Received: model={checks.shown(model)}."
+            )
+        self.model = model
+        self.name = check_name(_NUMBERED.sub(r"\1", model.name))
+        shape = tuple(model.inputs[0].shape[1:])
+        self.input_shape = shape if len(shape) == 3 and None not in shape else None
+        self.settings = {"model": self.name, "architecture": architecture(model)}
+        if freeze:
+            freeze_below_top(model)
+            self.settings["freeze"] = True
+
+    def build(self, images, recipe, engine):
+        """Return the model itself."""
+        if recipe.dtype_policy != "float32":
+            raise ValueError(
+                "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
+                f"was built for. Received: dtype_policy={recipe.dtype_policy!r}."
+            )
+        scaling = keras.layers.Rescaling | keras.layers.Normalization
+        if recipe.preprocessing and any(isinstance(layer, scaling) for layer in self.model.layers):
+            notice(
+                f"{self.name!r} scales its input itself, after the recipe's preprocessing "
+                f"({', '.join(recipe.preprocessing)}). `preprocessing=()` leaves that out."
+            )
+        return self.model, None
+
+
+def freeze_below_top(network):
+    """Keep all layers of a network as they are but the last one that has weights."""
+    *below, _ = [layer for layer in network.layers if layer.weights]
+    for layer in below:
+        layer.trainable = False
+
+
+def architecture(model):
+    """Return 16 digits that tell how a model is built, whatever numbers Keras gave its layers."""
+    text = json.dumps(model.get_config(), sort_keys=True, default=repr)
+    for number, layer in enumerate(model.layers):
+        text = text.replace(f'"{layer.name}"', f'"#{number}"')
+    text = text.replace(f'"{model.name}"', '"#"')
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _checked_options(model_options, weights):
+    """Return the arguments of a network's factory that a user chose, `weights` among them."""
+    options = {} if model_options is None else model_options
+    if not isinstance(options, dict) or options.keys() & {"input_shape", "classes"}:
+        raise ValueError(
+            "`model_options` must be a dictionary of arguments of the network's factory, without "
+            "`input_shape` and `classes`, which are those of the data set. "
+            f"Received: model_options={checks.shown(model_options)}."
+        )
+    if weights is None:
+        return options
+    if "weights" in options:
+        raise ValueError(
+            f"`weights` is given twice. Received: weights={weights!r} and "
+            f"model_options={checks.shown(options)}."
+        )
+    return {**options, "weights": weights}
+
+
+def _check_preprocessing(weights, recipe):
+    """Say so if weights were trained on images that were preprocessed in another way."""
+    if weights is None:
+        return
+    folder = RunFolder(weights.parent)
+    trained = folder.read_json() if folder.settings.exists() else shipped.entry_of(weights)
+    before = trained.get("preprocessing")  # in the index of the zoo's weights
+    if isinstance(trained.get("recipe"), dict):
+        before = trained["recipe"].get("preprocessing")
+    if before is not None and list(before) != list(recipe.preprocessing):
+        notice(
+            f"The weights expect images preprocessed by {', '.join(before)}; the recipe's "
+            f"preprocessing is {', '.join(recipe.preprocessing) or 'none'}."
+        )
+
+
+@contextlib.contextmanager
+def _computing_in(dtype_policy):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype_policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
