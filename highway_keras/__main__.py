@@ -1,4 +1,4 @@
-"""Run the command: `python -m highway_keras`."""
+"""Run the command: `python -m highway_keras`. It imports Keras as late as `highway-keras`."""
 
 import sys
 

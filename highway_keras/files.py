@@ -76,7 +76,7 @@ def write_rows(path, rows, columns=None):
     Text that a spreadsheet would take for a formula is disarmed, see `text.cell`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns or list(rows[0]))
+        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
 

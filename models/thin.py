@@ -89,7 +89,7 @@ def thin_mlp(
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.Dense(**layer, name="plain")(x)
     if _is_stack(implementation, kind, depth):
-        x = HighwayStack(depth - 1, **layer, **gate, name="highway")(x)
+        x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)
     else:
         x = _chain(x, depth - 1, kind, layer, gate)
     if include_top:

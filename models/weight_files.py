@@ -81,8 +81,11 @@ def _layers_in(path):
 
 
 def _families(names):
-    """Count names without their numbers: those that Keras makes up are numbered anew each time."""
-    return collections.Counter(re.sub(r"_\d+$", "", str(name)) for name in names)
+    """Count names without their numbers: those that Keras makes up are numbered anew each time.
+
+    Nor does the depth in the name of a stack count, "_x50": the shapes of its weights tell that.
+    """
+    return collections.Counter(re.sub(r"(_x?\d+)+$", "", str(name)) for name in names)
 
 
 def _by_name(model):

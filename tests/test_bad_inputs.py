@@ -53,8 +53,16 @@ def write_networks(w):
         model.layers[-1].kernel.assign(np.zeros((64, 4)))
         model.save(w / f"{name}.keras")
     (w / "cut.keras").write_bytes((w / "two.keras").read_bytes()[:2000])
+    flip(w / "logits.keras", w / "flipped.keras")
     (w / "prose.keras").write_text("no network")
     (w / "network.h5").write_bytes(b"")
+
+
+def flip(path, changed):
+    """Copy a network with the first byte of its weights changed."""
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\x89HDF")] ^= 255
+    changed.write_bytes(content)
 
 
 def write_runs(w):
@@ -208,6 +216,7 @@ COMMANDS = {
     "evaluate {w}/empty": "`path` must be an existing file. Received: .*empty",
     "evaluate {w}/network.h5": "A saved network is a .keras file. Received: .*network.h5",
     "evaluate {w}/cut.keras": "cut.keras cannot be loaded as a Keras model",
+    "evaluate {w}/flipped.keras": r"Keras model: Bad CRC-32 for file 'model.*'\. Restore it from a",
     "evaluate {w}/prose.keras": "prose.keras cannot be .*: it is damaged, cut short, or was not",
     "evaluate {w}/logits.keras --dataset {w}/good.npz": "'logits' must return class probabilities",
     "evaluate {w}/nan.keras --dataset {w}/good.npz": "'nan' must return class .* Received: nan to",

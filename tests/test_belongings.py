@@ -101,12 +101,18 @@ DAMAGE = {
     "a field is huge": lambda rows: [*rows[:3], "2," + "9" * 200_000 + "\n"],
     "no text": lambda rows: ["\0\0"],
     "half a row": lambda rows: [*rows[:3], rows[3][:5]],
+    "a byte is no UTF-8": lambda rows: [*rows[:2], "\udcc3" + rows[2][1:], *rows[3:]],
 }
+
+
+def damage_history(folder, change):
+    rows = change(rows_of(folder))
+    folder.history.write_text("".join(rows), encoding="utf-8", errors="surrogateescape")
 
 
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_the_state_brings_back_its_history(change, run, whole):
-    run.history.write_text("".join(change(rows_of(run))))
+    damage_history(run, change)
     again = fit(run.path)
     assert again.history == whole.history and again.best_epoch == whole.best_epoch
     assert rows_of(run) == rows_of(whole.folder)
@@ -115,7 +121,7 @@ def test_the_state_brings_back_its_history(change, run, whole):
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_beside_an_old_state_a_damaged_history_is_refused(change, run):
     forget(run.state)
-    run.history.write_text("".join(change(rows_of(run))))
+    damage_history(run, change)
     with pytest.raises(ValueError, match=r"history.csv cannot be read, or lacks epochs. Delete"):
         fit(run.path)
 
@@ -123,7 +129,7 @@ def test_beside_an_old_state_a_damaged_history_is_refused(change, run):
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_the_damaged_history_of_a_run_that_has_ended_is_not_read(change, whole, tmp_path):
     folder = training.RunFolder(shutil.copytree(whole.folder.path, tmp_path / "run"))
-    folder.history.write_text("".join(change(rows_of(folder))))
+    damage_history(folder, change)
     with pytest.raises(ValueError, match=r"history.csv cannot be read, or lacks epochs"):
         folder.read_history()
 
@@ -196,13 +202,12 @@ def test_a_search_is_continued_under_its_own_settings(search):
 
 
 def test_a_search_of_version_0_1_0_needs_its_settings(search):
-    for path in search.glob("**/*.json"):
+    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
         content = json.loads(path.read_text())
-        if path.name in ("oracle.json", "trial.json"):
-            del content["settings"]
+        del content["settings"]
         path.write_text(json.dumps(content))
     continue_(search)
-    for path in search.glob("**/*.json"):
+    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
         content = json.loads(path.read_text())
         content.pop("settings", None)
         path.write_text(json.dumps(content))

@@ -249,7 +249,9 @@ def test_predict_goes_on_after_a_bad_file(option, trained, pictures, capsys, mon
 def test_predict_without_any_good_picture(trained, tmp_path, capsys):
     assert run("predict", trained[0] / "best.keras", tmp_path / "none.png") == 1
     printed = capsys.readouterr()
-    assert printed.out == "" and "1 of 1 pictures could not be read." in printed.err
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()  # of one picture without the count
+    assert line.startswith("highway-keras: `path` must be an existing file. ")
 
 
 def test_predict_shows_its_progress_on_a_terminal(trained, pictures, capsys, monkeypatch):
@@ -400,6 +402,17 @@ def test_it_runs_as_a_module(tmp_path):
     command = [sys.executable, "-m", "highway_keras", "list"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == models.list_models()
+
+
+def test_as_a_module_it_says_no_more(tmp_path):
+    """Keras is imported when it is needed, and without the lines of native libraries."""
+    command = [sys.executable, "-X", "importtime", "-m", "highway_keras", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert not re.search(r"\| +(keras|tensorflow|jax|numpy)$", done.stderr, re.MULTILINE)
+    command = [sys.executable, "-m", "highway_keras", "evaluate", "none.keras"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith("highway-keras: `path` must be an existing")
 
 
 def test_messages_of_the_library_name_flags(tmp_path, capsys):

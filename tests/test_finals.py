@@ -1,6 +1,8 @@
 """Figure 1 at the paper's length, in small: candidates, the choice among them, and the final."""
 
+import csv
 import json
+import shutil
 
 import keras
 import pytest
@@ -54,8 +56,38 @@ def test_finals_need_searches(tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("preset", ["laptop", "finals"])
+def test_a_depth_that_was_not_searched(searches, preset, tmp_path, capsys):
+    command = f"reproduce figure1 --preset {preset} --search {searches} --depth 10 20"
+    assert main([*command.split(), "--out", str(tmp_path / "x")]) == 2
+    assert "--depth must be those of searches in" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_only_the_named_kinds_are_trained_and_drawn(searches, tmp_path):
+    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
+    assert {row["kind"] for row in rows} == {"plain"}
+    assert not (tmp_path / "thin-highway-10").exists()
+    rows = paper.draw_figure1(searches, tmp_path, kinds=["highway"])
+    assert [row["kind"] for row in rows] == ["highway"]
+
+
 def test_every_trial_has_a_row(searches, tmp_path):
     paper.draw_figure1(searches, tmp_path)
     lines = (tmp_path / "figure1-trials.csv").read_text().splitlines()
     assert lines[0].startswith("kind,depth,trial,learning_rate,one_minus_momentum,decay,activation")
     assert len(lines) == 1 + 2 * 4
+
+
+def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_path):
+    copy = tmp_path / "searches"
+    shutil.copytree(searches, copy)
+    recorded = copy / "thin-highway-10" / "machine.json"
+    (session,) = json.loads(recorded.read_text())
+    assert session["hardware"] and session["versions"].startswith("python ")
+    recorded.write_text(json.dumps([session | {"versions": "an older one"}]))
+    (copy / "thin-plain-10" / "machine.json").unlink()
+    rows = paper.draw_figure1(copy, tmp_path)
+    with open(tmp_path / "figure1-top10.csv", newline="") as file:
+        versions = {row["kind"]: row["versions"] for row in csv.DictReader(file)}
+    assert len(rows) == 2 and versions == {"highway": "an older one", "plain": "not recorded"}

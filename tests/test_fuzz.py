@@ -16,6 +16,8 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
+import sys
 import traceback
 
 import keras
@@ -31,6 +33,7 @@ from highway_keras.paper.presets import Preset
 SEED = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(10**6)))
 LINES = int(os.environ.get("FUZZ_LINES", 1000))
 SECONDS = 60  # for one command line
+PROCESSES = int(os.environ.get("FUZZ_PROCESSES", 30))  # of the lines, as real ones
 RAW = r"Traceback|\[Errno|\x1b|<class '|object at 0x|NoneType"
 
 # Values by the kind of an option: what is right, what must fail, and what may do either.
@@ -277,7 +280,12 @@ def complaint(arguments, must_fail):
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(last.filename)}:{last.lineno}"
         return f"{type(error).__name__}: {error!s:.300} ({where})", None, ""
-    lines = [line for line in err.splitlines() if "could not be drawn" not in line]
+    return wrong_with(code, out, err, must_fail), code, out
+
+
+def wrong_with(code, out, err, must_fail):
+    """What is wrong with how a command ended, empty if nothing is."""
+    lines = said(err)
     wrongs = {
         f"exit code {code}": code not in (0, 1, 2),
         "a silent success": code == 0 and must_fail,
@@ -285,7 +293,16 @@ def complaint(arguments, must_fail):
         f"no sentence: {err:.500}": lines and not re.search(r"^highway-keras.*[.?!)]$", lines[0]),
         f"raw: {out + err:.500}": re.search(RAW, out + err),
     }
-    return next((wrong for wrong, is_so in wrongs.items() if is_so), ""), code, out
+    return next((wrong for wrong, is_so in wrongs.items() if is_so), "")
+
+
+def said(err):
+    """The lines of stderr, those of several pictures that `predict` counts at the end as one."""
+    lines = [line for line in err.splitlines() if "could not be drawn" not in line]
+    counted = re.fullmatch(r"highway-keras: (\d+) of (\d+) pictures could .*", (lines or [""])[-1])
+    if counted and int(counted[1]) == len(lines) - 1 and int(counted[2]) > 1:
+        return lines[-1:]
+    return lines
 
 
 class Tally:
@@ -325,6 +342,45 @@ def test_a_thousand_command_lines(w, stand_ins, tmp_path, monkeypatch, capsys):
         line = shlex.join(["highway-keras", *arguments])[:600]
         tally.count(number, arguments[0], code, wrong and f"{line}\n    {wrong}")
     tally.check("command lines")
+
+
+@pytest.mark.slow
+def test_a_sample_in_processes_of_their_own(w, stand_ins, tmp_path, monkeypatch, capsys):
+    """The same ends as in this process: exit code, streams and no traceback of the real command."""
+    drawing, tally = Drawing(w, SEED), Tally(capsys)
+    for number in range(min(LINES, PROCESSES)):
+        arguments, must_fail = drawing.line()
+        while not is_short(arguments):
+            arguments, must_fail = drawing.line()
+        codes, wrongs = [], []
+        for kind, complain in (("here", complaint), ("process", complaint_of_a_process)):
+            monkeypatch.chdir(shutil.copytree(w, tmp_path / f"{number}-{kind}", ignore=FIFOS))
+            wrong, code, _ = complain([a.replace(f"{w}/", "") for a in arguments], must_fail)
+            codes.append(code)
+            wrongs.append(wrong)
+        wrong = " | ".join(filter(None, wrongs)) or ("" if codes[0] == codes[1] else f"{codes}")
+        line = shlex.join(["highway-keras", *arguments])[:600]
+        tally.count(number, arguments[0], codes[1], wrong and f"{line}\n    {wrong}")
+    tally.check("command lines in processes of their own")
+
+
+def FIFOS(folder, names):  # which nothing can copy
+    return [name for name in names if name.startswith("fifo")]
+
+
+def is_short(arguments):
+    """Whether a command needs neither minutes nor a download, and can be passed to a process."""
+    if arguments[0] == "reproduce" or any("\0" in a or len(a) > 10**5 for a in arguments):
+        return False
+    public = {"mnist", "cifar10"} & {*arguments}
+    return "digits" in arguments or arguments[0] == "predict" or not public
+
+
+def complaint_of_a_process(arguments, must_fail):
+    command = [sys.executable, "-m", "highway_keras", *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=2 * SECONDS, errors="replace")
+    wrong = wrong_with(done.returncode, done.stdout, done.stderr, must_fail)
+    return wrong and f"in a process: {wrong}", done.returncode, done.stdout
 
 
 # Damaged files

@@ -125,7 +125,7 @@ def test_gates_start_by_the_depth(depth):
 
 
 def test_a_stack_starts_as_that_of_the_zoo():
-    zoo = models.create("thin-highway-10").get_layer("highway")
+    zoo = models.create("thin-highway-10").get_layer("highway_x9")
     stack = HighwayStack(zoo.depth)
     stack.build((None, 50))
     np.testing.assert_array_equal(array(stack.transform_bias), array(zoo.transform_bias))
@@ -243,3 +243,43 @@ BAD = {
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# The name: the one thing of its own that Keras shows of a layer.
+
+
+def test_a_summary_shows_the_depth():
+    lines = []
+    models.create("thin-highway-50").summary(print_fn=lines.append)
+    assert "highway_x49 (HighwayStack)" in "".join(lines)
+
+
+def test_the_default_name_tells_the_depth_and_is_new_each_time():
+    keras.utils.clear_session()
+    inputs = keras.Input((4,))
+    x = inputs
+    for depth in (50, 50, 3):
+        x = HighwayStack(depth)(x)
+    names = [layer.name for layer in keras.Model(inputs, x).layers[1:]]
+    assert names == ["highway_stack_x50", "highway_stack_x50_1", "highway_stack_x3"]
+    assert HighwayStack(5, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("name", [None, "highway", "highway_stack_1"])
+def test_weights_load_whatever_the_stack_was_called(name, tmp_path):
+    """Older versions named it without its depth."""
+
+    def build(name, input_shape, classes, stack=None):
+        layers = [keras.layers.Flatten(), HighwayStack(3, name=stack)]
+        layers += [keras.layers.Dense(classes, "softmax")]
+        return keras.Sequential([keras.Input(input_shape), *layers], name=name)
+
+    stack = {None: None, "highway": "highway_x3"}.get(name)
+    models.register("stacked", build, "digits", (2, 2, 1), 3, stack=stack)
+    old = build("stacked", (2, 2, 1), 3, name)
+    for suffix in (".keras", ".weights.h5"):
+        path = tmp_path / f"old{suffix}"
+        old.save_weights(path) if suffix == ".weights.h5" else old.save(path)
+        new = models.create("stacked", weights=path)
+        for one, other in zip(old.get_weights(), new.get_weights(), strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -4,7 +4,10 @@ import configparser
 import pathlib
 import re
 
+import pytest
+
 import highway_keras
+from tools import project_urls
 
 ROOT = pathlib.Path(__file__).parents[1]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -28,3 +31,21 @@ def test_changes_have_versions_and_dates():
     assert released
     for head in released:
         assert re.fullmatch(r"\d+\.\d+\.\d+, \d{4}-\d\d-\d\d", head), head
+
+
+def test_a_release_says_where_the_project_is():
+    text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    parser = configparser.ConfigParser()
+    parser.read_string(project_urls.with_urls(text, "https://host/us/it", "v1.0"))
+    lines = parser["metadata"]["project_urls"].strip().splitlines()
+    urls = dict(line.split(" = ") for line in lines)
+    assert urls["Source"] == "https://host/us/it" and urls["Issues"] == "https://host/us/it/issues"
+    assert urls["Paper"] == "https://arxiv.org/abs/1507.06228"
+    for name in ("Documentation", "Changelog"):
+        place, _, file = urls[name].partition("/blob/v1.0/")
+        assert place == "https://host/us/it" and (ROOT / file).is_file()
+
+
+def test_a_release_needs_a_place_for_its_addresses():
+    with pytest.raises(ValueError, match="must have one `project_urls`"):
+        project_urls.with_urls("[metadata]\n", "https://host/us/it", "v1.0")

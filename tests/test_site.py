@@ -8,12 +8,12 @@ import keras
 import pytest
 
 from highway_keras import models
-from tools.docs import api, google_style, links, live, zoo
+from tools.docs import api, google_style, links, live, notebooks, zoo
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search"])
+@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search", "zoo/index"])
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(models.registry, "_CARDS", dict(models.registry._CARDS))
@@ -27,11 +27,12 @@ def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
 
 def test_every_network_has_a_card_with_its_numbers():
     pages = zoo.pages()
+    index = zoo.links_to_cards((ROOT / "docs/zoo/index.md").read_text(encoding="utf-8"))
     for name in models.list_models():
         card, page = models.get(name), pages[f"zoo/{name}.md"]
         assert page.startswith(f"# {name}\n")
         assert f"| {card.parameters:,} |" in page and card.paper in page
-        assert f"[`{name}`]({name}.md)" in pages["zoo/index.md"]
+        assert f"| [`{name}`]({name}.md) |" in index
         assert page.count("SHA-256") == len(card.weights)
     assert "| `modern` | 30 | 99.51 ± 0.03, n=5 |" in pages["zoo/mnist-highway-16.md"]
 
@@ -59,6 +60,32 @@ def test_source_is_laid_out_as_it_installs(tmp_path):
     api.link_source(ROOT, tmp_path)
     for module in ("layers/highway.py", "models/registry.py", "tuning/tuner.py"):
         assert (tmp_path / "highway_keras" / module).is_file()
+
+
+def test_every_notebook_has_its_page():
+    pages = notebooks.pages()
+    page = pages["notebooks/first-layer.md"]
+    assert page.startswith(
+        "# The first layer\n\n[Download this notebook](first-layer.ipynb){ download }"
+    )
+    assert "from highway_keras import Highway, HighwayStack, data\n" in page
+    assert "](figure1.md)" in page and ".ipynb)" not in page.partition("{ download }")[2]
+    (picture,) = re.findall(r"!\[What the cell draws\]\((.*)\)", page)
+    assert pages[f"notebooks/{picture}"].startswith(b"\x89PNG")
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    index = (ROOT / "docs/notebooks/index.md").read_text(encoding="utf-8")
+    for name in pages:
+        if name.endswith(".md"):
+            assert f": {name}\n" in navigation
+            assert f"]({pathlib.Path(name).stem}.ipynb)" in index
+
+
+@pytest.mark.parametrize("address", ["https://github.com/us/it", "https://github.com/us/it/"])
+def test_a_notebook_has_a_badge_where_the_repository_has_an_address(address):
+    page = notebooks.page("# A\n\nb", "a.ipynb", address)
+    place = "https://mybinder.org/v2/gh/us/it/HEAD?labpath=docs%2Fnotebooks%2Fa.ipynb"
+    assert f"]({place}) [Download this notebook](a.ipynb)" in page
+    assert "mybinder" not in notebooks.page("# A\n\nb", "a.ipynb", "https://host/us/it")
 
 
 DOCSTRING = """Do it.

@@ -268,7 +268,7 @@ def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifie
     optimizer = CaffeSGD(schedule, **settings)
     variables = model.trainable_variables
     names = ["/".join(v.path.split("/")[-2:]) for v in variables]
-    highway = "highway" if implementation == "stack" else "highway_1"
+    highway = "highway_x2" if implementation == "stack" else "highway_1"
     assert {"plain/bias", f"{highway}/transform_bias", "predictions/kernel"} < set(names)
     rng = np.random.default_rng(0)
     values = [ops.convert_to_numpy(v).astype(float) for v in variables]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 
 import keras
 import matplotlib.image
@@ -68,6 +69,17 @@ def test_the_right_panel_is_the_mean_of_the_top_10(folder):
     scores = [1.0] + [2.0] * 9  # from the third on, the first epoch was the best
     assert row["top10_mean"] == np.mean(scores)
     assert row["top10_std"] == pytest.approx(np.std(scores))
+
+
+def test_fewer_than_ten_trials_have_no_mean_of_the_top_10(folder, tmp_path):
+    for count, known in ((9, False), (10, True)):
+        write_search(tmp_path / str(count), "plain", 20, [([n + 1.0], 0.0) for n in range(count)])
+        [row] = top_rows(read_searches(tmp_path / str(count)))
+        assert (row["top10_mean"] != "") == (row["top10_std"] != "") == known
+    paper.draw_figure1(tmp_path / "9", tmp_path / "drawn")  # an empty panel
+    with (tmp_path / "drawn" / "figure1-top10.csv").open() as file:
+        [row] = csv.DictReader(file)
+    assert (row["best"], row["top10_mean"], row["top10_std"]) == ("1.0", "", "")
 
 
 def test_losses_by_transform_bias_and_depth(folder):
@@ -145,7 +157,19 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
         ["highway", "2", "3", "0"],
         ["highway", "3", "3", "0"],
     ]
+    assert [line.split()[-1] for line in table[1:3]] == ["-", "-"]  # of 3 trials, not of 10
     assert (drawn / "figure1.png").exists()
+
+
+@needs_loops
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a warning of TensorFlow")
+def test_searches_of_many_depths_do_not_warn_of_retracing(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "handlers", [caplog.handler])
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "level", logging.WARNING)
+    monkeypatch.setattr(searches, "BATCH_SIZE", 32)
+    size = {"trials": 1, "epochs": 1, "dataset": "digits", "limit": 64, "verbose": 0}
+    tuning.run_searches([2, 3, 4, 5, 6, 7], ["highway"], out=tmp_path, **size)
+    assert "retracing" not in caplog.text
 
 
 @needs_loops

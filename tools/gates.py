@@ -1,10 +1,12 @@
-"""What the layers of a trained network do, as rows: `python -m tools.gates RUN_FOLDER`.
+"""What the layers of the networks of section 4 do, as rows: `python -m tools.gates FOLDER`.
 
-`docs/analysis.md` states them beside what the paper says of its own network. They go into
+`docs/analysis.md` states them beside what the paper says of its own networks. They go into
 `results/analysis.csv`, a row a layer; layer 0 is the network as it is.
 """
 
 import argparse
+import json
+import pathlib
 
 import numpy as np
 
@@ -12,14 +14,15 @@ from highway_keras import analysis, data, training
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.paper import provenance
-from tools.curves import command
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "analysis.csv"
 SAMPLES = 2000  # of which single gates and block outputs are kept
-DIGITS = (0, 7)  # those of the paper's Figure 3
-COLUMNS = ("start", "mean_bias", "below_start", "mean_gate", "open", "change")
-COLUMNS += (*(f"routing_{digit}" for digit in DIGITS), "lesion_loss", "lesion_error", "matters")
+CLASSES = (0, 1, 7)  # those of the paper's Figure 3, of MNIST 0 and 7, of CIFAR-100 0 and 1
+COLUMNS = ("start", "mean_bias", "moved", "below_start", "mean_gate", "gate_moved", "open")
+COLUMNS += ("ever_open", "change", *(f"routing_{number}" for number in CLASSES))
+COLUMNS += ("lesion_loss", "lesion_error", "matters")
+COMMAND = "highway-keras reproduce figure2 --dataset"
 
 
 def layer_rows(model, x, y):
@@ -38,11 +41,15 @@ def layer_rows(model, x, y):
         measured = {
             "start": starts[index],
             "mean_bias": biases[index].mean(),
+            "moved": np.abs(biases[index] - starts[index]).mean(),
             "below_start": (biases[index] < starts[index]).mean(),
             "mean_gate": mean.overall.values[index].mean(),
+            # Where weights have mean zero, gates start at the sigmoid of their biases.
+            "gate_moved": np.abs(mean.overall.values[index] - closed(starts[index])).mean(),
             "open": (gates[:, index] > 0.5).mean(),
+            "ever_open": (gates[:, index] > 0.5).any(axis=0).mean(),
             "change": changes[index - 1] if index else "",  # from the block output before
-            **{f"routing_{digit}": routing[digit, index] for digit in DIGITS},
+            **{f"routing_{number}": routing[number, index] for number in CLASSES},
             "lesion_loss": lesions.loss[index],
             "lesion_error": lesions.error[index],
             "matters": int(name in needed),
@@ -51,20 +58,28 @@ def layer_rows(model, x, y):
     return rows
 
 
+def closed(bias):
+    """Return the gate of a unit whose inputs sum to nothing."""
+    return 1 / (1 + np.exp(-bias))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.gates", description=__doc__)
-    parser.add_argument("folder", metavar="RUN_FOLDER")
+    parser.add_argument("folder", help="where `highway-keras reproduce figure2` left its work")
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args()
-    folder = training.RunFolder(options.folder)
+    (network,) = pathlib.Path(options.folder, "finals").glob("*/final")
+    folder = training.RunFolder(network)
     settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
     images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
-    made = {"network": command(settings), "samples": len(images.x_train), "n": 1}
-    made |= {"seed": settings["seed"]}
-    made |= provenance.provenance("python -m tools.gates RUN_FOLDER")
+    made = {key: settings[key] for key in ("dataset", "seed")} | {"n": 1}
+    made["trial"] = json.loads(network.with_name("chosen.json").read_text(encoding="utf-8"))
+    made |= {"epochs": settings["recipe"]["epochs"], "samples": len(images.x_train)}
+    made["test_accuracy"] = settings["results"]["test_accuracy"]
+    made |= provenance.of_run(folder, f"{COMMAND} {settings['dataset']}")
     rows = [{**row, **made} for row in layer_rows(model, images.x_train, images.y_train)]
-    provenance.update_rows(FILE, rows, ("network", "layer"))
-    print(f"{len(rows)} rows of {settings['model']}")
+    provenance.update_rows(FILE, rows, ("dataset", "layer"))
+    print(f"{len(rows)} rows of {settings['model']} on {settings['dataset']}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ with extra("tune"):
 LEARNING_RATE = (1e-3, 10**-0.5)
 ONE_MINUS_MOMENTUM = (1e-2, 10**-0.3)
 DECAY = (0.9, 1.0)
+ACTIVATIONS = ("relu", "tanh")
 TRANSFORM_BIAS = (-10.0, -1.0)
 
 
@@ -48,11 +49,12 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         input_shape: Shape of one input; it is flattened.
         classes: Number of classes.
         units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
+        activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         name: Name of the hypermodel.
         tunable: As in keras-tuner.
 
     Raises:
-        ValueError: If `depth` or `units` is too small, or `kind` is unknown.
+        ValueError: If `depth` or `units` is too small, or `kind` or an activation is unknown.
 
     Example:
 
@@ -74,6 +76,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         input_shape=(28, 28, 1),
         classes=10,
         units=None,
+        activations=ACTIVATIONS,
         name=None,
         tunable=True,
     ):
@@ -83,6 +86,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
         self.units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+        self.activations = check_activations(activations)
         weights = count_weights(self.depth, kind, self.units, self.input_shape)
         check_memory(weights, copies=3, units=self.units, depth=self.depth)
 
@@ -99,7 +103,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
                 "one_minus_momentum", *ONE_MINUS_MOMENTUM, sampling="log"
             ),
             "decay": hp.Float("decay", *DECAY),
-            "activation": hp.Choice("activation", ["relu", "tanh"]),
+            "activation": hp.Choice("activation", list(self.activations)),
         }
         if self.kind == "highway":
             values["transform_bias"] = hp.Float("transform_bias", *TRANSFORM_BIAS)
@@ -136,3 +140,14 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         if not np.isfinite(history.history["loss"][-1]):
             raise FailedTrialError(f"The loss is no longer finite in epoch {len(history.epoch)}.")
         return history
+
+
+def check_activations(activations):
+    """Return the activations to search, in one order; raise unless they are some of `ACTIVATIONS`.
+
+    Args:
+        activations: Their names.
+    """
+    for name in [activations] if isinstance(activations, str) or not activations else activations:
+        checks.one_of("activations", name, ACTIVATIONS)
+    return tuple(name for name in ACTIVATIONS if name in activations)

@@ -49,7 +49,6 @@ class Population:
     """
 
     def __init__(self, kind, hyperparameters, weights):
-        self.programs = programs(kind)
         column = {key: np.array([h[key] for h in hyperparameters]) for key in hyperparameters[0]}
         self.rates, self.decays = column["learning_rate"], column["decay"]
         self.settings = {
@@ -57,6 +56,7 @@ class Population:
             "momentum": _tensor(1 - column["one_minus_momentum"]),
         }
         stacked = {key: np.stack([w[key] for w in weights], axis=1) for key in weights[0]}
+        self.programs = programs(kind, tuple(value.shape for value in stacked.values()))
         self.best = {key: ops.convert_to_tensor(value) for key, value in stacked.items()}
         self.state = {
             "weights": self.best,

@@ -13,10 +13,18 @@ from highway_keras.depth_loop import scan
 
 
 @functools.cache
-def programs(kind):
-    """Return the programs of a kind of network, made once: new functions would compile anew."""
+def programs(kind, shapes):
+    """Return the programs of populations of one kind and shape.
+
+    They are made once, since new functions would compile anew. Each shape has its own: TensorFlow
+    warns of a function, by its identity, that it has to trace for one shape after another.
+
+    Args:
+        kind: `"highway"`, `"plain"` or `"residual"`.
+        shapes: The shapes of all weights, a tuple.
+    """
     train, measure = functools.partial(_train, kind), functools.partial(_measure, kind)
-    made = {"train": train, "measure": measure, "keep": _keep}
+    made = {"train": train, "measure": measure, "keep": functools.partial(_keep)}
     return {name: shim.compiled(program) for name, program in made.items()}
 
 

@@ -13,8 +13,9 @@ from highway_keras.files import make_folder, replacing
 from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder, data_settings
-from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.settings import check_recorded, search_settings
+from highway_keras.training.machine import recorded
+from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations
+from highway_keras.tuning.settings import check_recorded, search_settings, space
 from highway_keras.tuning.tuner import PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
@@ -35,6 +36,7 @@ def run_searches(
     limit=None,
     seed=0,
     data_dir=None,
+    activations=ACTIVATIONS,
     verbose="auto",
 ):
     """Search for the hyperparameters with the lowest training loss, for each kind and depth.
@@ -42,8 +44,8 @@ def run_searches(
     Like the paper's, the searches train on all training images (or `limit` of them) and hold out
     none: the question is how well a network can be optimized. A trial's score is the lowest mean
     loss over the batches of an epoch. Each search has a folder in `out`, named like the network:
-    keras-tuner's files, the settings in `run.json`, and `best.keras`, the best network with its
-    preprocessing.
+    keras-tuner's files, the settings in `run.json`, what it was trained on in `machine.json`, and
+    `best.keras`, the best network with its preprocessing.
 
     Args:
         depths: Numbers of hidden layers.
@@ -58,6 +60,7 @@ def run_searches(
         limit: Number of training images. Default: all.
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
+        activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         verbose: `"auto"` for a line of progress, 0 for none.
 
     Returns:
@@ -80,18 +83,20 @@ def run_searches(
     checks.positive_integer("trials", trials)
     checks.positive_integer("epochs", epochs)
     checks.positive_integer("population", population, none="what memory allows")
+    activations = check_activations(activations)
     images = data.load(dataset, data_dir, 0.0, limit, input_shape=MNIST)
-    shape = {"input_shape": images.input_shape, "classes": images.classes}
-    hypermodels = [HighwayHyperModel(depth, kind, **shape) for kind in kinds for depth in depths]
+    of = {"input_shape": images.input_shape, "classes": images.classes, "activations": activations}
+    hypermodels = [HighwayHyperModel(depth, kind, **of) for kind in kinds for depth in depths]
     out = make_folder(out)
     tuners = [_tuner(hypermodel, trials, seed, population, out) for hypermodel in hypermodels]
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
-    source = {**data_settings(dataset, images), "seed": seed}
+    source = {**data_settings(dataset, images), "seed": seed, **space(activations)}
     _open_folders(tuners, {**size, **source}, resume, images)
     preprocess = data.preprocessor(("scale",), images.x_train)
     x = preprocess.predict(np.asarray(images.x_train), batch_size=500, verbose=0)
     for tuner in tuners:
-        tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
+        with _recorded(tuner):
+            tuner.search(x, images.y_train, epochs=epochs, batch_size=BATCH_SIZE, verbose=verbose)
         if not tuner.is_worker:
             _save_best(tuner, preprocess)
     return [pathlib.Path(tuner.project_dir) for tuner in tuners]
@@ -107,6 +112,14 @@ def _tuner(hypermodel, trials, seed, population, out):
             directory=out,
             project_name=name_of("thin_mlp", kind=hypermodel.kind, depth=hypermodel.depth),
         )
+
+
+def _recorded(tuner):
+    """Return a context that adds to `machine.json` what the trials that are left are trained on."""
+    nothing_left = len(tuner.oracle.end_order) >= tuner.oracle.max_trials
+    if tuner.is_worker or nothing_left:
+        return contextlib.nullcontext()
+    return recorded(RunFolder(tuner.project_dir))
 
 
 def _open_folders(tuners, settings, resume, images):

@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 
 from highway_keras.training.folder import check_same
+from highway_keras.tuning.hypermodel import ACTIVATIONS
 
 
 def search_settings(tuner, pairs, epochs, batch_size):
@@ -32,7 +33,13 @@ def search_settings(tuner, pairs, epochs, batch_size):
         "epochs": epochs,
         "batch_size": batch_size,
         **labels,
+        **space(network.activations),
     }
+
+
+def space(activations):
+    """Return what settings say of the activations to draw from: nothing of the paper's."""
+    return {} if activations == ACTIVATIONS else {"activations": list(activations)}
 
 
 def _labels(y):

@@ -38,7 +38,8 @@ class Graph:
         calls: A list of `Call`.
         outputs: The symbolic outputs.
         blocks: The names of the gated blocks in order: the layer's, with the number of the block
-            in a `HighwayStack`, and in brackets which one it is where a name occurs again.
+            in place of the depth of a `HighwayStack`, and in brackets which one it is where a name
+            occurs again.
 
     Raises:
         TypeError: If the model is not a Keras model, or one whose layer calls cannot be known.
@@ -161,7 +162,9 @@ def _block_names(calls):
     for call in calls:
         of_call = [call.layer.name]
         if isinstance(call.layer, HighwayStack):
-            of_call = [f"{call.layer.name}_{i}" for i in range(call.layer.depth)]
+            depth = call.layer.depth
+            stack = call.layer.name.removesuffix(f"_x{depth}")
+            of_call = [f"{stack}_{i}" for i in range(depth)]
         for name in of_call:
             seen[name] = seen.get(name, 0) + 1
             names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")

@@ -1,8 +1,8 @@
 """`reproduce`: the experiments of the paper."""
 
 from highway_keras import results
+from highway_keras.cli import figures
 from highway_keras.cli.backend import import_backend
-from highway_keras.cli.search import add_searches
 from highway_keras.cli.shared import (
     add_command,
     add_data_dir,
@@ -19,71 +19,12 @@ def add_commands(commands):
     summary = "Repeat an experiment of the paper, and draw its figure."
     command = commands.add_parser("reproduce", help=summary, description=summary)
     experiments = command.add_subparsers(title="experiments", metavar="EXPERIMENT", required=True)
-    _add_figure1(experiments)
+    figures.add_figures(experiments)
     for name, title in results.TABLES.items():
         _add_table(experiments, name, title)
     _add_gradients(experiments)
     _add_starts(experiments)
     _add_authors_log(experiments)
-
-
-def _add_figure1(experiments):
-    summary = "MNIST: plain and highway networks of 10 to 100 layers, a search for each."
-    command = add_command(experiments, "figure1", _figure1, summary)
-    command.add_argument(
-        "--preset",
-        default="laptop",
-        choices=["laptop", "paper", "finals"],
-        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
-        "for 400 epochs (default: laptop)",
-    )
-    command.add_argument(
-        "--search",
-        dest="searches",
-        metavar="FOLDER",
-        help="take the searches that `highway-keras search` or an earlier call left there",
-    )
-    add_searches(command)
-    add_data_dir(command)
-    command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
-    command.set_defaults(resume=True)  # an interrupted one continues
-
-
-def _figure1(options):
-    import_backend()
-    from highway_keras import paper
-
-    if options.preset == "finals":
-        return _finals(options, paper)
-    searches = options.searches or paper.run_preset(
-        options.preset,
-        options.depths,
-        options.kinds,
-        out=options.out,
-        population=options.population,
-        data_dir=options.data_dir,
-    )
-    rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-    for row in paper.draw_figure1(searches, options.out):
-        counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
-        rows.append((*counts, f"{row['best']:.3g}", f"{row['top10_mean']:.3g}"))
-    print_table(rows, right=range(1, 6))
-    print(f"saved {options.out}")
-
-
-def _finals(options, paper):
-    if options.searches is None:
-        raise ValueError(
-            "--preset finals needs --search FOLDER, the searches whose best it trains."
-        )
-    last = {}
-    for row in paper.run_finals(options.searches, options.out, data_dir=options.data_dir):
-        last[row["kind"], row["depth"]] = row
-    rows = [("kind", "depth", "trial", "epochs", "training loss")]
-    for (kind, depth), row in last.items():
-        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
-    print_table(rows, right=(1, 3, 4))
-    print(f"saved {options.out}")
 
 
 def _add_gradients(experiments):

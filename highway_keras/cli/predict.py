@@ -73,7 +73,7 @@ def _report_failures(found):
     failed = [one for one in found if one.error]
     for one in failed:
         print(f"highway-keras: {printable(one.error)}", file=sys.stderr)
-    if failed:
+    if failed and len(found) > 1:
         counted = f"{len(failed)} of {len(found)} pictures could not be read."
         print(f"highway-keras: {counted}", file=sys.stderr)
     return FAILED if failed else 0

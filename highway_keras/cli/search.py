@@ -21,6 +21,14 @@ def add_commands(commands):
     add_searches(command)
     command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
     command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
+    command.add_argument(
+        "--activation",
+        dest="activations",
+        nargs="+",
+        default=["relu", "tanh"],
+        choices=["relu", "tanh"],
+        help="to draw from (default: both)",
+    )
     add_dataset(command, "mnist")
     add_limit(command)
     add_seed(command)
@@ -41,6 +49,10 @@ def add_searches(command):
         choices=["highway", "plain", "residual"],
         help="(default: highway plain)",
     )
+    add_population(command)
+
+
+def add_population(command):
     command.add_argument(
         "--population", type=int, help="trials to train at once (default: what memory allows)"
     )
@@ -65,6 +77,7 @@ def _search(options):
             limit=options.limit,
             seed=options.seed,
             data_dir=options.data_dir,
+            activations=options.activations,
         )
     if options.json:
         print_json([_as_json(folder) for folder in folders])

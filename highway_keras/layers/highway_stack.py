@@ -42,7 +42,8 @@ class HighwayStack(GatedLayer):
         transform_bias_initializer: Start of the biases of T: an initializer, a number, or a
             sequence of `depth` numbers, one for each layer. Default: `-log(depth + 1)`, a sigmoid
             of `1 / (depth + 2)`. A gate of another activation needs a start of its own.
-        **kwargs: The arguments of `keras.Layer`.
+        **kwargs: The arguments of `keras.Layer`. The default `name` tells the depth, which
+            `model.summary()` and `plot_model` show by it: `"highway_stack_x50"`.
 
     The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
     constraints act on each layer's weights separately.
@@ -111,6 +112,7 @@ class HighwayStack(GatedLayer):
         given = transform_bias_initializer
         depth = checks.positive_integer("depth", depth)
         transform_bias_initializer = _start_of_gates(given, depth)
+        kwargs["name"] = kwargs.get("name") or _name(depth)
         super().__init__(locals())
         self.depth = depth
         self.units = checks.positive_integer("units", units, none="the width of the input")
@@ -214,6 +216,13 @@ class HighwayStack(GatedLayer):
         if self._starts_by_depth:
             config["transform_bias_initializer"] = None
         return config
+
+
+def _name(depth):
+    """Return a name that no layer has yet: Keras shows nothing else of a layer's own."""
+    name = f"highway_stack_x{depth}"
+    count = keras.backend.get_uid(name)
+    return name if count == 1 else f"{name}_{count - 1}"
 
 
 def _start_of_gates(given, depth):

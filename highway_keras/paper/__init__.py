@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from highway_keras.paper.first_losses import first_losses
     from highway_keras.paper.gradient_norms import reproduce_gradients
     from highway_keras.paper.presets import PRESETS, run_preset
+    from highway_keras.paper.section4 import reproduce_section4
     from highway_keras.paper.tables import read_table, reproduce_table
     from highway_keras.paper.zero_mean_starts import reproduce_starts
 else:
@@ -23,6 +24,7 @@ __all__ = [
     "first_losses",
     "read_table",
     "reproduce_gradients",
+    "reproduce_section4",
     "reproduce_starts",
     "reproduce_table",
     "run_finals",

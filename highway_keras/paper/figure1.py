@@ -6,7 +6,7 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
-from highway_keras.paper.provenance import provenance
+from highway_keras.paper.provenance import COLUMNS, of_run
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -17,10 +17,11 @@ from highway_keras.paper.searches import (
 from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
+COMMAND = "highway-keras reproduce figure1"
 LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
-def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
+def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
     """Draw both panels of Figure 1, and the loss over transform bias and depth.
 
     Args:
@@ -28,27 +29,32 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
         out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
             `figure1-top10.csv`, `transform-bias.png` and `transform-bias.csv`.
         command: What made the searches, for the rows.
+        depths, kinds: Which searches, as for `read_searches`; default all.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result.
+        ValueError: If there is no search with a result, or none of a depth or a kind.
     """
-    read_searches(searches)  # a mistake in it leaves no folder
+    which = {"depths": depths, "kinds": kinds}
+    read_searches(searches, **which)  # a mistake in it leaves no folder
     out = pathlib.Path(out)
     with folder_lock(out, seconds=60):  # another process may be drawing
-        return _draw(read_searches(searches), out, provenance(command))
+        return _draw(read_searches(searches, **which), out, command)
 
 
-def _draw(found, out, made):
+def _draw(found, out, command):
+    made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
     tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
     tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
     tables["figure1-curves"] = curve_rows(found)
     for name, rows in tables.items():
         if rows:
             columns = max(rows, key=len)  # those of a failed trial are fewer
-            write_rows(out / f"{name}.csv", [row | made for row in rows], [*columns, *made])
+            # Biases are those of highway networks.
+            rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
+            write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
     with optional_picture(out / "figure1.png"):
         _draw_panels(found, tops, out / "figure1.png")
     if biases:
@@ -91,10 +97,14 @@ def _draw_curves(axes, searches, depths):
 
 def _draw_tops(axes, tops, depths):
     for kind, line in LINES.items():
-        rows = [row for row in tops if row["kind"] == kind]
+        rows = [row for row in tops if row["kind"] == kind and row["top10_mean"] != ""]
         if rows:
             means = [row["top10_mean"] for row in rows]
             axes.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
     axes.set(title="mean of the top 10", xlabel="hidden layers")
     axes.set_xticks(depths)
-    axes.legend(frameon=False, fontsize="small")
+    if axes.lines:
+        axes.legend(frameon=False, fontsize="small")
+    else:
+        place = {"transform": axes.transAxes, "ha": "center"}
+        axes.text(0.5, 0.5, "no search with ten successful trials", **place)

@@ -29,6 +29,8 @@ def run_finals(
     limit=None,
     data_dir=None,
     verbose="auto",
+    depths=None,
+    kinds=None,
 ):
     """Train the best trials of each search for longer, and the best of those to the end.
 
@@ -53,15 +55,16 @@ def run_finals(
         limit: Number of training images; default all.
         data_dir: Where TFDS keeps its data.
         verbose: Keras's, for each run.
+        depths, kinds: Which searches, as for `read_searches`; default all.
 
     Returns:
         The rows of `figure1-finals.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result.
+        ValueError: If there is no search with a result, or none of a depth or a kind.
         TrainingDiverged: If all candidates of a search diverge.
     """
-    out, found = pathlib.Path(out), read_searches(searches)
+    out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
     options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
     for search in found:
         folder = out / search.name

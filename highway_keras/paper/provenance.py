@@ -36,7 +36,8 @@ def of_run(folder, command):
         command: The command that makes the row.
     """
     recorded = sessions(folder)
-    return {key: joined(recorded, key) for key in COLUMNS[:-1]} | {"command": command}
+    found = {key: joined(recorded, key) or "not recorded" for key in COLUMNS[:-1]}
+    return found | {"command": command}
 
 
 def update_rows(path, rows, keys):

@@ -45,12 +45,14 @@ class Search:
         depth: Number of hidden layers.
         settings: What `run.json` holds.
         trials: A list of `Trial`, the best first.
+        folder: Its `RunFolder`.
     """
 
     kind: str
     depth: int
     settings: dict
     trials: list
+    folder: RunFolder
 
     @property
     def name(self):
@@ -63,18 +65,20 @@ class Search:
         return [trial for trial in self.trials if math.isfinite(trial.score)]
 
 
-def read_searches(folder):
+def read_searches(folder, depths=None, kinds=None):
     """Return the searches in a folder, sorted by kind and depth.
 
     Args:
         folder: Folder of searches, as `run_searches` leaves it. Those without a result are left
             out.
+        depths: Numbers of hidden layers; `None` for all that are there.
+        kinds: From `"highway"`, `"plain"`, `"residual"`; `None` for all that are there.
 
     Returns:
         A list of `Search`.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is none, or none of a depth or a kind.
     """
     searches = [read_search(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
     searches = [search for search in searches if search and search.completed]
@@ -83,7 +87,20 @@ def read_searches(folder):
             "`searches` must be a folder that `run_searches` left, with trials that have ended. "
             f"Received: searches={folder}."
         )
+    _check_found("depths", depths, {search.depth for search in searches}, folder)
+    _check_found("kinds", kinds, {search.kind for search in searches}, folder)
+    searches = [search for search in searches if depths is None or search.depth in depths]
+    searches = [search for search in searches if kinds is None or search.kind in kinds]
     return sorted(searches, key=lambda search: (search.kind, search.depth))
+
+
+def _check_found(name, wanted, found, folder):
+    absent = [value for value in wanted or () if value not in found]
+    if absent:
+        raise ValueError(
+            f"`{name}` must be those of searches in {folder}: {sorted(found)}. "
+            f"Received: {name}={list(wanted)}."
+        )
 
 
 def read_search(folder):
@@ -95,7 +112,7 @@ def read_search(folder):
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
     trials = sorted(filter(None, trials), key=lambda trial: trial.score)
     try:
-        return Search(settings["kind"], settings["depth"], settings, trials)
+        return Search(settings["kind"], settings["depth"], settings, trials, files)
     except KeyError as error:
         raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
 
@@ -149,13 +166,17 @@ def trial_rows(searches):
 
 
 def top_rows(searches):
-    """Return the right panel: the mean of the top 10 of each search, and its settings."""
+    """Return the right panel: the mean of the top 10 of each search, and its settings.
+
+    Where fewer trials than 10 succeeded, mean and deviation are blank.
+    """
     rows = []
     for search in searches:
         top = [trial.score for trial in search.completed[:TOP]]
         row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
         row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
-        row |= {"top10_mean": statistics.fmean(top), "top10_std": statistics.pstdev(top)}
+        spread = (statistics.fmean(top), statistics.pstdev(top)) if len(top) == TOP else ("", "")
+        row |= dict(zip(("top10_mean", "top10_std"), spread, strict=True))
         row |= {"median": statistics.median(trial.score for trial in search.completed)}
         rows.append(row | {key: search.settings[key] for key in SETTINGS})
     return rows

@@ -44,7 +44,8 @@ def recorded(folder, distribute=False):
 def _epochs(folder):
     if not folder.history.exists():
         return 0
-    return folder.history.read_text(encoding="utf-8").count("\n") - 1  # the last may be cut short
+    # Bytes, since it may be damaged; the last row may be cut short.
+    return folder.history.read_bytes().count(b"\n") - 1
 
 
 def sessions(folder):

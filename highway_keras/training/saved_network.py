@@ -109,23 +109,28 @@ def _load(path):
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     if not zipfile.is_zipfile(path):  # Keras calls it "not found"
-        raise ValueError(
-            f"{path} cannot be loaded as a Keras model: it is damaged, cut short, or was not saved "
-            "as a .keras file."
-        )
+        reason = "it is damaged, cut short, or was not saved as a .keras file"
+        raise _unreadable(path, reason)
     try:
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps a call, which others save.
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}") from error
+        raise _unreadable(path, reason) from error
     if not _classifies_images(model):
         raise ValueError(
             f"{path} must take one image of a fixed size and return a probability for each class, "
             "as a network that `fit` saved does."
         )
     return model
+
+
+def _unreadable(path, reason):
+    return ValueError(
+        f"{path} cannot be loaded as a Keras model: {reason.rstrip('.')}. Restore it from a copy, "
+        "or train the network again."
+    )
 
 
 def _classifies_images(model):

@@ -1,7 +1,7 @@
 """The hook of `mkdocs.yml`: adds the pages that are made, and leads links into the site.
 
 Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
-root to `docs/`. In the site all of them lie in one folder.
+root to `docs/`. In the site all of them lie in one folder. Links to notebooks lead to their pages.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ from mkdocs.structure.files import File
 
 # mkdocs is a script, and does not look into the working directory.
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
-from tools.docs import api, live, zoo
+from tools.docs import api, live, notebooks, zoo
 from tools.render import MARK, ROOT
 
 FROM_ROOT = (
@@ -40,7 +40,7 @@ def on_config(config):
 
 def on_files(files, config):
     """Add the made pages, those of the repository's root, and the measurements."""
-    made = {**zoo.pages(), **api.pages(), **live.pages()}
+    made = {**zoo.pages(), **api.pages(), **live.pages(), **notebooks.pages(config.repo_url)}
     copied = [ROOT / name for name in FROM_ROOT] + sorted((ROOT / "results").glob("*.csv"))
     made |= {p.relative_to(ROOT).as_posix(): p.read_text(encoding="utf-8") for p in copied}
     for name, text in made.items():
@@ -49,11 +49,16 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    """Take the marks of rendered numbers away, and shorten links between root and `docs/`."""
+    """Take the marks of rendered numbers away, and lead links of written pages into the site."""
     markdown = MARK.sub(lambda mark: mark["text"], markdown)
-    if "/" in page.file.src_uri:
-        return markdown
-    markdown = markdown.replace("](../", "](").replace("](docs/", "](")
+    name = page.file.src_uri
+    if name == "zoo/index.md":
+        markdown = zoo.links_to_cards(markdown)
+    if "/" in name and not name.endswith("/index.md"):
+        return markdown  # a made one
+    up = "../" * name.count("/")
+    markdown = notebooks.links_to_pages(markdown).replace(f"]({up}../", f"]({up}")
+    markdown = markdown.replace("](docs/", "](")
     return re.sub(r"\]\((results/[\w-]+\.csv)\)", _measurement, markdown)
 
 

@@ -1,25 +1,13 @@
-"""Pages of the zoo: the table of all networks, and a card for each."""
+"""Cards of the networks, and links to them from the table of all."""
 
 import re
 
 from highway_keras import models, results
-from tools.numbers import NUMBERS
-
-INTRODUCTION = """# Networks
-
-Every network of the paper, by the name that `highway-keras fit` and `models.create` take. Layers
-are counted as the paper counts them. Multiplications are those by a weight in the forward pass of
-one image. Accuracies are of the test images, in percent: the paper's as "best (mean ± standard
-deviation)", ours as the mean, the deviation and the number of runs, where blank is not measured
-yet. The last column has the accuracy of the weights that come along. [Tables 1 to 3](../tables.md)
-says how ours were trained.
-"""
 
 
 def pages():
     """Return the text of each page by its path in the site."""
-    cards = {f"zoo/{name}.md": card(name) for name in models.list_models()}
-    return {"zoo/index.md": index(), **cards}
+    return {f"zoo/{name}.md": card(name) for name in models.list_models()}
 
 
 def navigation():
@@ -27,11 +15,10 @@ def navigation():
     return [{name: f"zoo/{name}.md"} for name in models.list_models()]
 
 
-def index():
-    """Return the table of the zoo, each name a link to its card."""
+def links_to_cards(markdown):
+    """Return `markdown` with each row of the table of networks linked to its card."""
     names = "|".join(map(re.escape, models.list_models()))
-    table = re.sub(rf"`({names})`", r"[`\1`](\1.md)", NUMBERS["zoo"]())
-    return f"{INTRODUCTION}{table}"
+    return re.sub(rf"^\| `({names})`", r"| [`\1`](\1.md)", markdown, flags=re.MULTILINE)
 
 
 def card(name):

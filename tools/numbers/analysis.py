@@ -1,67 +1,47 @@
-"""The analysis of one network, layer by layer, beside what the paper says of its own."""
+"""The analysis of two networks, layer by layer, beside what the paper says of its own."""
 
+import functools
 import statistics
 
-from tools.numbers.rows import NONE, rows
+import numpy as np
+
+from tools.numbers.rows import NONE, rows, table
 
 
-def _layers():
-    return [r for r in rows("analysis") if r["layer"] != "0"]
+def _layers(dataset):
+    return [r for r in rows("analysis", dataset=dataset) if r["layer"] != "0"]
 
 
-def of(column, form, first=1, last=None, factor=1):
-    """Return a function that gives the mean of a column over some layers."""
-
-    def text():
-        found = [float(r[column]) for r in _layers()[first - 1 : last] if r[column]]
-        return format(factor * statistics.mean(found), form) if found else NONE
-
-    return text
+def mean(dataset, column, form, first=0, last=None, factor=1):
+    """Return the mean of a column over some layers, counted from 0."""
+    found = [float(r[column]) for r in _layers(dataset)[first:last] if r[column]]
+    return format(factor * statistics.fmean(found), form) if found else NONE
 
 
-def last_layers(column, form, count=5, factor=1):
-    """Return a function that gives the mean of a column over the last layers."""
-
-    def text():
-        found = [float(r[column]) for r in _layers()[-count:]]
-        return format(factor * statistics.mean(found), form) if found else NONE
-
-    return text
+def share_of_change(dataset, first, last=None):
+    """Return the share of some layers in all change of block outputs."""
+    changes = [float(r["change"] or 0) for r in _layers(dataset)]
+    return f"{100 * sum(changes[first:last]) / sum(changes):.0f} %" if changes else NONE
 
 
-def share_of_change(first, last=None):
-    """Return a function that gives the share of some layers in all change of block outputs."""
-
-    def text():
-        changes = [float(r["change"] or 0) for r in _layers()]
-        if not changes:
-            return NONE
-        return f"{100 * sum(changes[first:last]) / sum(changes):.0f} %"
-
-    return text
+def whole(dataset, column, form, factor=1):
+    """Return a figure of the network as it is."""
+    found = rows("analysis", dataset=dataset, layer=0)
+    return format(factor * float(found[0][column]), form) if found else NONE
 
 
-def intact(column, form, factor=1):
-    """Return a function that gives a figure of the network as it is."""
-
-    def text():
-        found = rows("analysis", layer=0)
-        return format(factor * float(found[0][column]), form) if found else NONE
-
-    return text
-
-
-def tested():
-    """Return the test accuracy of the analysed network, from the rows of its training."""
-    network = rows("analysis", layer=0)
-    epochs = rows("training-curves", command=network[0]["network"]) if network else []
-    found = [r["test_accuracy"] for r in epochs if r["test_accuracy"]]
-    return f"{100 * float(found[0]):.2f} %" if found else NONE
+def trend(dataset, column):
+    """Return the rank correlation of a column with depth, from -1 to 1."""
+    values = [float(r[column]) for r in _layers(dataset) if r[column]]
+    if len(values) < 2:
+        return NONE
+    ranks = np.argsort(np.argsort(values))
+    return f"{np.corrcoef(range(len(ranks)), ranks)[0, 1]:+.2f}"
 
 
-def matter():
+def matter(dataset):
     """Return the layers that matter, as ranges."""
-    layers = [int(r["layer"]) for r in _layers() if r["matters"] == "1"]
+    layers = [int(r["layer"]) for r in _layers(dataset) if r["matters"] == "1"]
     ranges = []
     for layer in layers:
         if ranges and layer == ranges[-1][1] + 1:
@@ -71,29 +51,57 @@ def matter():
     return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ranges) or NONE
 
 
-def idle():
+def idle(dataset):
     """Return the share of the layers that can be closed one at a time."""
-    count, still = len(_layers()), sum(r["matters"] == "0" for r in _layers())
-    return f"{still} of {count}, {100 * still / count:.0f} %" if count else NONE
+    layers = _layers(dataset)
+    still = sum(r["matters"] == "0" for r in layers)
+    return f"{still} of {len(layers)}, {100 * still / len(layers):.0f} %" if layers else NONE
 
 
-NUMBERS = {
-    "look.error": intact("lesion_error", ".2f", 100),
-    "look.loss": intact("lesion_loss", ".3f"),
-    "look.accuracy": tested,
-    "look.below": of("below_start", ".0f", factor=100),
-    "look.bias": of("mean_bias", ".2f"),
-    "look.open": of("open", ".1f", factor=100),
-    "look.open.first": of("open", ".1f", last=7, factor=100),
-    "look.change.first": share_of_change(0, 15),
-    "look.change.last": share_of_change(-5),
-    "look.idle": idle,
-    "look.matter": matter,
-}
-for _digit in (0, 7):
-    _column = f"routing_{_digit}"
-    NUMBERS |= {
-        f"look.{_digit}.first": of(_column, ".3f", last=15),
-        f"look.{_digit}.middle": of(_column, ".3f", first=16, last=44),
-        f"look.{_digit}.last": last_layers(_column, ".3f"),
+def statements(dataset, classes):
+    """Return what the table says of one network: texts by what they are about."""
+    of = functools.partial(mean, dataset)
+    error, loss = whole(dataset, "lesion_error", ".2f", 100), whole(dataset, "lesion_loss", ".3f")
+    changes = [share_of_change(dataset, *part) for part in ((0, 15), (0, 40), (-5, None))]
+    return {
+        "error and loss on all training images": f"{error} %, {loss} nats",
+        "test accuracy": f"{whole(dataset, 'test_accuracy', '.2f', 100)} %",
+        "epochs": whole(dataset, "epochs", ".0f"),
+        "biases at the start": of("start", ".2f"),
+        "after training; mean distance moved": f"{of('mean_bias', '.2f')}; {of('moved', '.2f')}",
+        "below their start": f"{of('below_start', '.0f', factor=100)} %",
+        "in the first and the last ten layers": (
+            f"{of('mean_bias', '.2f', last=10)}, {of('mean_bias', '.2f', first=-10)}"
+        ),
+        "rank correlation of depth with the mean bias, with the mean gate": (
+            f"{trend(dataset, 'mean_bias')}, {trend(dataset, 'mean_gate')}"
+        ),
+        "mean gate; mean distance moved": f"{of('mean_gate', '.3f')}; {of('gate_moved', '.3f')}",
+        "gates above 0.5 for a sample; in the first seven layers": (
+            f"{of('open', '.1f', factor=100)} %; {of('open', '.1f', last=7, factor=100)} %"
+        ),
+        "gates above 0.5 for any of 2,000 samples": f"{of('ever_open', '.0f', factor=100)} %",
+        "change of block outputs in the first 15, first 40, last 5 layers": ", ".join(changes),
+        **{
+            f"gates of the {order} class: layers 1 to 15, 16 to 44, last 5": ", ".join(
+                of(f"routing_{number}", ".3f", *part) for part in ((0, 15), (15, 44), (-5, None))
+            )
+            for order, number in zip(("first", "second"), classes, strict=True)
+        },
+        "layers that matter": matter(dataset),
+        "layers that can be closed, one at a time": idle(dataset),
     }
+
+
+NETWORKS = {"MNIST": ("mnist", (0, 7)), "CIFAR-100": ("cifar100", (0, 1))}
+
+
+def networks():
+    """Return the networks beside each other, as far as they were analysed."""
+    titles = [title for title, (dataset, _) in NETWORKS.items() if _layers(dataset)]
+    found = [statements(*NETWORKS[title]) for title in titles]
+    lines = [(what, *(network[what] for network in found)) for what in found[0]]
+    return table((("", *titles), ("---",) * (1 + len(titles))), lines)
+
+
+NUMBERS = {"look": networks}

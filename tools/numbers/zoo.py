@@ -26,8 +26,30 @@ def zoo():
     return table(header, lines)
 
 
+def trained():
+    """Return the table of the networks that come with weights, for a first look."""
+    names = ("network", "layers", "parameters", "paper %", "ours %", "weights %")
+    header = names, ("---", "---:", "---:", "---", "---", "---:")
+    measured = results.accuracies()
+    lines = []
+    for card in map(models.get, models.list_models()):
+        for dataset in card.weights:
+            size = (str(card.layers), f"{card.parameters:,}")
+            accuracies = (
+                card.paper or "",
+                measured.get(card.name, ""),
+                _accuracy(card.name, dataset),
+            )
+            lines.append((f"`{card.name}`", *size, *accuracies))
+    return table(header, lines)
+
+
 def _weights(name, dataset):
-    return f"`{dataset}`, {100 * shipped.find_entry(name, dataset)['accuracy']:.2f}"
+    return f"`{dataset}`, {_accuracy(name, dataset)}"
+
+
+def _accuracy(name, dataset):
+    return f"{100 * shipped.find_entry(name, dataset)['accuracy']:.2f}"
 
 
 def of_runs(model, recipe):
@@ -98,6 +120,7 @@ def _limit(found):
 
 NUMBERS = {
     "zoo": zoo,
+    "zoo.trained": trained,
     "minutes.16": functools.partial(minutes, "mnist-highway-16", 30),
     "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
     "logs": beside_the_logs,

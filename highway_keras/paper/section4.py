@@ -1,0 +1,80 @@
+"""Section 4 of the paper: Figures 2, 3 and 4, of the best of a hundred networks of 50 layers."""
+
+import pathlib
+
+from highway_keras import analysis, checks, data
+from highway_keras.paper.finals import run_finals
+from highway_keras.training import SavedNetwork
+from highway_keras.tuning.searches import run_searches
+
+DATASETS = ("mnist", "cifar100")  # the paper's
+DEPTH = 50
+
+
+def reproduce_section4(
+    dataset="mnist",
+    trials=100,
+    search_epochs=10,
+    limit=10_000,
+    candidates=3,
+    candidate_epochs=20,
+    epochs=100,
+    out=None,
+    population=None,
+    data_dir=None,
+    verbose="auto",
+):
+    """Search for a tanh highway network of 50 layers, train the best, and look inside it.
+
+    The paper's networks are the best of a random search by training error, with tanh throughout.
+    Called again, it continues what is in `out`.
+
+    ```
+    OUT/searches/  the search, as `tuning.run_searches` leaves it
+    OUT/finals/    its best trials, the best of them to the end, as `run_finals` leaves them
+    OUT/look/      figure2.png, figure3.png, figure4.png and a page, as `analysis.analyze` does
+    ```
+
+    Args:
+        dataset: `"mnist"` or `"cifar100"`.
+        trials: Trials of the search.
+        search_epochs: Epochs of a trial.
+        limit: Training images of the search; `None` for all. Afterwards all are used.
+        candidates: Number of trials to train for `candidate_epochs`.
+        candidate_epochs: Epochs of a candidate.
+        epochs: Epochs of the best one.
+        out: Folder. Default: `runs/section4-DATASET`.
+        population: Trials to train together. Default: what memory allows.
+        data_dir: Where TFDS keeps its data.
+        verbose: Keras's.
+
+    Returns:
+        The `Analysis`.
+
+    Raises:
+        ValueError: If an argument is out of its range, or `out` holds something else.
+        TrainingDiverged: If all candidates diverge.
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
+    """
+    checks.one_of("dataset", dataset, DATASETS)
+    out = pathlib.Path(out or f"runs/section4-{dataset}")
+    size = {"trials": trials, "epochs": search_epochs, "limit": limit, "population": population}
+    shared = {"data_dir": data_dir, "verbose": verbose}
+    space = {"depths": [DEPTH], "kinds": ["highway"], "activations": ["tanh"]}
+    (searched,) = run_searches(
+        **space, **size, dataset=dataset, out=out / "searches", resume=True, **shared
+    )
+    run_finals(searched.parent, out / "finals", candidates, candidate_epochs, epochs, **shared)
+    model = SavedNetwork(out / "finals" / searched.name / "final" / "best.keras").model
+    images = data.load(dataset, data_dir=data_dir, validation=0.0)
+    return analysis.analyze(
+        model,
+        images.x_train,
+        images.y_train,
+        out / "look",
+        images.class_names,
+        verbose=verbose,
+        examples=(images.x_test, images.y_test),
+    )

@@ -1,0 +1,58 @@
+"""The notebooks run from top to bottom, and are committed as a run leaves them."""
+
+import copy
+
+import nbclient
+import nbformat
+import pytest
+
+from tools import notebooks
+
+NOTEBOOKS = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
+
+
+def shown(notebook):
+    """What each code cell shows: text, values and pictures by their types, without logs."""
+    cells = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return [{o.get("name") or "".join(o.get("data", {})) for o in c} - {"stderr"} for c in cells]
+
+
+def test_there_are_four():
+    names = [path.stem for path in notebooks.notebooks()]
+    assert names == ["figure1", "fine-tune", "first-layer", "look-inside"]
+
+
+@NOTEBOOKS
+def test_a_notebook_runs(path):
+    assert shown(notebooks.execute(path)) == shown(nbformat.read(path, as_version=4))
+
+
+@NOTEBOOKS
+def test_a_notebook_is_tidy(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    tidied = copy.deepcopy(notebook)
+    notebooks.tidy(tidied)
+    assert tidied == notebook
+    assert path.stat().st_size < 300_000
+    assert "You will see" in notebook.cells[0].source
+    outputs = [str(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any("/tmp" in text or str(notebooks.FOLDER.parent) in text for text in outputs)
+
+
+def test_a_cell_that_fails_is_found(tmp_path):
+    cells = [nbformat.v4.new_code_cell("1 / 0")]
+    path = tmp_path / "broken.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="ZeroDivisionError"):
+        notebooks.execute(path)
+
+
+def test_logs_are_not_committed():
+    log, text = (
+        nbformat.v4.new_output("stream", name=name, text="said") for name in ("stderr", "stdout")
+    )
+    cell = nbformat.v4.new_code_cell("run()", outputs=[log, text], metadata={"execution": {}})
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    notebooks.tidy(notebook)
+    assert notebook.cells[0].outputs == [text] and notebook.cells[0].metadata == {}

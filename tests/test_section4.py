@@ -1,0 +1,52 @@
+"""Figures 2, 3 and 4 from their search to their pictures, in small."""
+
+import json
+
+import keras
+import pytest
+
+from highway_keras import paper, tuning
+from highway_keras.cli.command import main
+from highway_keras.paper import section4
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
+)
+
+
+def test_the_best_tanh_network_of_a_search_is_trained_and_looked_into(tmp_path, monkeypatch):
+    monkeypatch.setattr(section4, "DATASETS", ("digits",))
+    monkeypatch.setattr(section4, "DEPTH", 10)
+    sizes = {"trials": 3, "search_epochs": 1, "limit": 500, "verbose": 0}
+    sizes |= {"candidates": 1, "candidate_epochs": 1, "epochs": 2}
+    found = paper.reproduce_section4("digits", out=tmp_path, **sizes)
+    trials = sorted((tmp_path / "searches" / "thin-highway-10").glob("trial_*/trial.json"))
+    values = [json.loads(path.read_text())["hyperparameters"]["values"] for path in trials]
+    assert [value["activation"] for value in values] == ["tanh"] * 3
+    final = json.loads((tmp_path / "finals" / "thin-highway-10" / "final" / "run.json").read_text())
+    assert final["model_options"]["activation"] == "tanh" and final["recipe"]["epochs"] == 2
+    for figure in ("figure2", "figure3", "figure4"):
+        assert found.page.with_name(f"{figure}.png").stat().st_size > 0
+    again = paper.reproduce_section4("digits", out=tmp_path, **sizes)
+    assert again.needed == found.needed
+
+
+def test_the_datasets_are_the_papers(capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "figure3", "--dataset", "cifar10"])
+    assert "choose from" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`dataset` must be one of 'mnist', 'cifar100'"):
+        paper.reproduce_section4("cifar10")
+
+
+@pytest.mark.parametrize("activations", [(), "gelu", ["gelu"], ["relu", "gelu"]])
+def test_activations_to_draw_from(activations):
+    with pytest.raises(ValueError, match="`activations` must be"):
+        tuning.HighwayHyperModel(10, activations=activations)
+
+
+def test_a_search_is_not_continued_with_other_activations(tmp_path):
+    search = {"trials": 1, "epochs": 1, "dataset": "digits", "limit": 256, "verbose": 0}
+    tuning.run_searches([2], ["highway"], out=tmp_path, activations=["tanh"], **search)
+    with pytest.raises(ValueError, match="activations"):
+        tuning.run_searches([2], ["highway"], out=tmp_path, resume=True, **search)
