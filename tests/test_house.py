@@ -66,7 +66,15 @@ def test_imports_point_downwards(room):
 
 FILES = sorted(
     file
-    for folder in ("highway_keras", "models", "results", "tuning", "tools", "benchmarks")
+    for folder in (
+        "highway_keras",
+        "models",
+        "results",
+        "tuning",
+        "tools",
+        "benchmarks",
+        "examples",
+    )
     for file in (ROOT / folder).rglob("*.py")
 )
 
