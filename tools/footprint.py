@@ -64,7 +64,7 @@ def _install(requirement, folder):
     """Install into a new environment, which has not even pip; return its Python."""
     venv.create(folder)
     python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-qq"]
     subprocess.run([*pip, requirement], check=True)
     return python
 
