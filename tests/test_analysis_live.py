@@ -411,7 +411,7 @@ REFUSED = {
     ),
     "branches": (
         branched,
-        "draws chains of layers.*Received: layer 'sum', which is fed otherwise.",
+        "supports chains of layers.*Received: layer 'sum', which is not.",
     ),
     "no softmax": (
         lambda: keras.Sequential(
