@@ -3,9 +3,9 @@
 `mnist-highway-16` learns the digits 5 to 9 of the embedded data set, five images of each, set into
 images of MNIST's size: with its features frozen, with adapters of low rank, all of it from MNIST's
 weights, and all of it from scratch. Every way has the same epochs and the same choice of learning
-rates; each seed draws the images and the classifier anew, and the rate is the one with the highest
-mean accuracy on held-out images, of equal ones that with the lower loss there. Rows of every rate go into `results/transfer.csv`; `chosen` marks
-the rate whose test accuracy counts.
+rates; each seed draws the images and the classifier anew. The rate is the one with the highest
+mean accuracy on held-out images, of equal ones that with the lower loss there. Rows of every rate
+go into `results/transfer.csv`; `chosen` marks the rate whose test accuracy counts.
 """
 
 import argparse
