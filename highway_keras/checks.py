@@ -53,6 +53,12 @@ def positive_integer(name, value, none=None):
     return int(value)
 
 
+def positive_integers(**values):
+    """Raise unless each value is an integer of at least 1."""
+    for name, value in values.items():
+        positive_integer(name, value)
+
+
 def number(name, value, least=None, above=None, below=None, most=None, none=None):
     """Return `value` if it is a number in bounds, or `None` if `none` says what it stands for."""
     if value is None and none:

@@ -53,16 +53,11 @@ def write_networks(w):
         model.layers[-1].kernel.assign(np.zeros((64, 4)))
         model.save(w / f"{name}.keras")
     (w / "cut.keras").write_bytes((w / "two.keras").read_bytes()[:2000])
-    flip(w / "logits.keras", w / "flipped.keras")
+    network = (w / "logits.keras").read_bytes()
+    (w / "flipped.keras").write_bytes(network.replace(b"\x89HDF", b"\x88HDF"))
+    (w / "lost.keras").write_bytes(network[:500] + network[900:])
     (w / "prose.keras").write_text("no network")
     (w / "network.h5").write_bytes(b"")
-
-
-def flip(path, changed):
-    """Copy a network with the first byte of its weights changed."""
-    content = bytearray(path.read_bytes())
-    content[content.index(b"\x89HDF")] ^= 255
-    changed.write_bytes(content)
 
 
 def write_runs(w):
@@ -217,6 +212,7 @@ COMMANDS = {
     "evaluate {w}/network.h5": "A saved network is a .keras file. Received: .*network.h5",
     "evaluate {w}/cut.keras": "cut.keras cannot be loaded as a Keras model",
     "evaluate {w}/flipped.keras": r"Keras model: Bad CRC-32 for file 'model.*'\. Restore it from a",
+    "evaluate {w}/lost.keras": "Keras model: it is damaged, cut short, or .* Restore it from",
     "evaluate {w}/prose.keras": "prose.keras cannot be .*: it is damaged, cut short, or was not",
     "evaluate {w}/logits.keras --dataset {w}/good.npz": "'logits' must return class probabilities",
     "evaluate {w}/nan.keras --dataset {w}/good.npz": "'nan' must return class .* Received: nan to",

@@ -34,6 +34,8 @@ SEED = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(10**6)))
 LINES = int(os.environ.get("FUZZ_LINES", 1000))
 SECONDS = 60  # for one command line
 PROCESSES = int(os.environ.get("FUZZ_PROCESSES", 30))  # of the lines, as real ones
+STAND_IN = "A stand-in for a training of minutes."
+NOTICES = "starts anew; all|: Of the .* pictures|weights expect images preprocessed by"
 RAW = r"Traceback|\[Errno|\x1b|<class '|object at 0x|NoneType"
 
 # Values by the kind of an option: what is right, what must fail, and what may do either.
@@ -59,6 +61,7 @@ BASE = {
     "gradients": ["--limit", "40"],
     "starts": [*"--depth 2 --limit 40 --epochs 1".split()],
     "authors-log": ["--epochs", "1"],
+    **{name: ["--trials", "1"] for name in ("figure2", "figure3", "figure4")},
 }
 WEIGHTS = {"fit": 12, "evaluate": 4, "predict": 6, "export": 3, "list": 1, "search": 1}
 
@@ -72,6 +75,11 @@ def w(tmp_path_factory):
     for kind in ("jpeg", "gif"):
         digit.save(w / f"picture.{kind}")
     os.mkfifo(w / "fifo.png")
+    digits = data.load("digits", limit=40)
+    for number, (image, label) in enumerate(zip(digits.x_train, digits.y_train, strict=True)):
+        of_class = w / "pictures" / f"class {label}"
+        of_class.mkdir(parents=True, exist_ok=True)
+        picture(image).save(of_class / f"{number}.png")
     return w
 
 
@@ -95,10 +103,10 @@ def stand_ins(monkeypatch):
         return x, y, x, y, tuple(map(str, range(y.max() + 1)))
 
     def diverged(*arguments, **options):
-        raise training.TrainingDiverged("A stand-in for a training of minutes.")
+        raise training.TrainingDiverged(STAND_IN)
 
     def failed(tasks, jobs):
-        return [(task, training.TrainingDiverged("A stand-in.")) for task in tasks]
+        return [(task, training.TrainingDiverged(STAND_IN)) for task in tasks]
 
     def norms(*arguments):
         return {"tanh": np.ones((5, 3)), "relu": np.ones((5, 3))}
@@ -108,6 +116,7 @@ def stand_ins(monkeypatch):
     stand_in("paper.tables", "train_all", failed)
     stand_in("paper.authors_log", "fit", diverged)
     stand_in("paper.finals", "fit", diverged)
+    stand_in("paper.section4", "run_searches", diverged)
     stand_in("paper.gradient_norms", "gradient_norms", norms)
     stand_in("paper.zero_mean_starts", "Cohorts", Untrained)
     stand_in("paper.zero_mean_starts", "_weights", lambda *arguments: {})
@@ -182,7 +191,7 @@ class Drawing:
         """Return values of one option, none for a flag."""
         if action.nargs == 0:
             return []
-        count = self.random.choice([1, 1, 2]) if action.nargs == "+" else 1
+        count = self.random.choice([1, 1, 2]) if action.nargs == "+" else action.nargs or 1
         return [self._value(action) for _ in range(count)]
 
     def _value(self, action):
@@ -213,14 +222,15 @@ class Drawing:
             "model": ["thin-highway-10", "thin-plain-10", "thin-residual-10", "mnist-highway-16"],
             "network": [*w.glob("*.keras"), w / "run" / "best.keras", *w.glob("*/best.keras")],
             "images": [*w.glob("*.png"), *w.glob("*.jpeg"), *w.glob("*.gif"), w / "file"],
-            "dataset": ["digits", *w.glob("*.npz"), "mnist", "cifar10", "minst"],
+            "dataset": ["digits", *w.glob("*.npz"), "mnist", "cifar10", "minst", w / "pictures"],
+            "input_shape": [8, 12, 1, 3],
             "recipe": ["thin", "digits", "quick", "modern-mnist", "authors", "modern"],
             "out": ["new", "new/below", w / "file", w / "run", w / "empty", "x.keras", "x.onnx"],
             "data_dir": [w / "empty", w / "none"],
             "search": [w / "empty", w / "run"],
             "format": ["keras", "saved_model", "onnx", "litert", "openvino", "pickle"],
             "quantize": ["int8", "float16", "int4"],
-            "weights": ["mnist", "digits"],
+            "weights": ["mnist", "digits", w / "deep.weights.h5", w / "run" / "best.keras"],
             "dtype_policy": ["float32", "mixed_bfloat16", "float8"],
             "kind": ["highway", "plain", "residual", "dense"],
             "learning_rate": [0.1, 1e30, 1e-30, 1e308],
@@ -286,9 +296,11 @@ def complaint(arguments, must_fail):
 def wrong_with(code, out, err, must_fail):
     """What is wrong with how a command ended, empty if nothing is."""
     lines = said(err)
+    worked = STAND_IN in err or "Epoch 1" in out
     wrongs = {
         f"exit code {code}": code not in (0, 1, 2),
         "a silent success": code == 0 and must_fail,
+        f"found only after the work: {err:.500}": must_fail and worked,
         f"{len(lines)} lines: {err:.500}": len(lines) != (1 if code else 0),
         f"no sentence: {err:.500}": lines and not re.search(r"^highway-keras.*[.?!)]$", lines[0]),
         f"raw: {out + err:.500}": re.search(RAW, out + err),
@@ -297,8 +309,12 @@ def wrong_with(code, out, err, must_fail):
 
 
 def said(err):
-    """The lines of stderr, those of several pictures that `predict` counts at the end as one."""
-    lines = [line for line in err.splitlines() if "could not be drawn" not in line]
+    """The lines of stderr, those of several pictures that `predict` counts at the end as one.
+
+    A picture may fail, notices tell what is not wrong, and JSON has stdout to itself.
+    """
+    besides = "could not be drawn|trials, .* elapsed|" + NOTICES
+    lines = [line for line in err.splitlines() if not re.search(besides, line)]
     counted = re.fullmatch(r"highway-keras: (\d+) of (\d+) pictures could .*", (lines or [""])[-1])
     if counted and int(counted[1]) == len(lines) - 1 and int(counted[2]) > 1:
         return lines[-1:]

@@ -48,11 +48,13 @@ def test_a_cell_that_fails_is_found(tmp_path):
         notebooks.execute(path)
 
 
-def test_logs_are_not_committed():
-    log, text = (
-        nbformat.v4.new_output("stream", name=name, text="said") for name in ("stderr", "stdout")
+@pytest.mark.parametrize("log", [("stderr", "said"), ("stdout", "WARNING:tensorflow:5 out of")])
+def test_logs_are_not_committed(log):
+    logged, text = (
+        nbformat.v4.new_output("stream", name=name, text=text)
+        for name, text in (log, ("stdout", "said"))
     )
-    cell = nbformat.v4.new_code_cell("run()", outputs=[log, text], metadata={"execution": {}})
+    cell = nbformat.v4.new_code_cell("run()", outputs=[logged, text], metadata={"execution": {}})
     notebook = nbformat.v4.new_notebook(cells=[cell])
     notebooks.tidy(notebook)
     assert notebook.cells[0].outputs == [text] and notebook.cells[0].metadata == {}

@@ -39,6 +39,22 @@ def test_the_datasets_are_the_papers(capsys):
         paper.reproduce_section4("cifar10")
 
 
+NUMBERS = ("trials", "search_epochs", "candidates", "candidate_epochs", "epochs")
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_mistake_is_found_before_the_search(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(section4, "run_searches", None)  # which would fail in another way
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer. .* {name}=0"):
+        paper.reproduce_section4("mnist", out=tmp_path, **{name: 0})
+
+
+@pytest.mark.parametrize("name", NUMBERS[2:])
+def test_a_mistake_is_found_before_the_candidates_are_trained(name, tmp_path):
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer. .* {name}=0"):
+        paper.run_finals(tmp_path, tmp_path / "finals", **{name: 0})
+
+
 @pytest.mark.parametrize("activations", [(), "gelu", ["gelu"], ["relu", "gelu"]])
 def test_activations_to_draw_from(activations):
     with pytest.raises(ValueError, match="`activations` must be"):

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_json, write_rows
 from highway_keras.locks import folder_lock
@@ -64,6 +65,9 @@ def run_finals(
         ValueError: If there is no search with a result, or none of a depth or a kind.
         TrainingDiverged: If all candidates of a search diverge.
     """
+    checks.positive_integers(
+        candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
+    )
     out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
     options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
     for search in found:

@@ -59,6 +59,13 @@ def reproduce_section4(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
+    checks.positive_integers(  # first: a mistake must not show after hours
+        trials=trials,
+        search_epochs=search_epochs,
+        candidates=candidates,
+        candidate_epochs=candidate_epochs,
+        epochs=epochs,
+    )
     out = pathlib.Path(out or f"runs/section4-{dataset}")
     size = {"trials": trials, "epochs": search_epochs, "limit": limit, "population": population}
     shared = {"data_dir": data_dir, "verbose": verbose}

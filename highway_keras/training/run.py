@@ -22,6 +22,7 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.saved_network import load_network
 from highway_keras.training.state import unreadable
 from highway_keras.training.streaming import PreprocessedImages, is_streamed
 
@@ -119,6 +120,8 @@ class Run:
     def _train(self):
         with self.engine.scope():
             first = self._restore()
+        if first:
+            self._load_best()  # which the end needs: now, not after hours
         started = time.perf_counter()
         if first < self.recipe.epochs and not self.folder.has_ended:
             self._fit(first)
@@ -144,12 +147,15 @@ class Run:
             raise unreadable(self.folder.state) from error
         epoch = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations)) // self.steps
         self.folder.restore_history(epoch)
-        if not self.folder.best.exists():
-            raise FileNotFoundError(
-                f"The best network so far is gone: {self.folder.best}. Bring it back, or delete "
-                "the folder to start anew."
-            )
         return epoch
+
+    def _load_best(self):
+        best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
+        if not best.exists():
+            raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
+        # Not compiled as it was saved: the run may have begun with another backend, which takes
+        # more steps a call than this one can.
+        return load_network(best, remedy)
 
     def _fit(self, first):
         engine, labels = self.engine, self.images.y_train
@@ -205,11 +211,8 @@ class Run:
         return found
 
     def _finish(self, rows, seconds):
-        # Not compiled as it was saved: the run may have begun with another backend, which takes
-        # more steps a call than this one can.
-        chosen = keras.models.load_model(self.folder.best, compile=False)
         try:
-            loss, accuracy = evaluate(chosen, self.images)
+            loss, accuracy = evaluate(self._load_best(), self.images)
         except NotProbabilities as error:  # NaN, from weights near the largest float
             raise TrainingDiverged(f"{error} A lower `learning_rate` helps.") from error
         self._save(self.folder.final)

@@ -27,7 +27,8 @@ class SavedNetwork:
 
     def __init__(self, path):
         self.path = checks.existing_file("path", path)
-        self.model = _load(self.path)
+        self.model = load_network(self.path)
+        _check_classifies_images(self.model, self.path)
         folder = RunFolder(self.path.parent)
         self.settings = folder.read_json() if folder.settings.exists() else entry_of(self.path)
 
@@ -105,32 +106,33 @@ class SavedNetwork:
         return classify(self.model, self.class_names, paths, top)
 
 
-def _load(path):
+def load_network(path, remedy="Restore it from a copy, or train the network again."):
+    """Return the model, not compiled, that a `.keras` file holds.
+
+    Raises:
+        ValueError: If it is damaged or holds something else; the message ends with `remedy`.
+    """
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
+    reason = "it is damaged, cut short, or was not saved as a .keras file"
     if not zipfile.is_zipfile(path):  # Keras calls it "not found"
-        reason = "it is damaged, cut short, or was not saved as a .keras file"
-        raise _unreadable(path, reason)
+        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}")
     try:
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps a call, which others save.
-        model = keras.models.load_model(path, compile=False)
+        return keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise _unreadable(path, reason) from error
+        said = "" if isinstance(error, OSError) else str(error).strip()
+        reason = said.splitlines()[0].rstrip(".") if said else reason
+        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}") from error
+
+
+def _check_classifies_images(model, path):
     if not _classifies_images(model):
         raise ValueError(
             f"{path} must take one image of a fixed size and return a probability for each class, "
             "as a network that `fit` saved does."
         )
-    return model
-
-
-def _unreadable(path, reason):
-    return ValueError(
-        f"{path} cannot be loaded as a Keras model: {reason.rstrip('.')}. Restore it from a copy, "
-        "or train the network again."
-    )
 
 
 def _classifies_images(model):
