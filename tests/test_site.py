@@ -13,7 +13,7 @@ from tools.docs import api, google_style, links, live, notebooks, zoo
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search", "zoo/index"])
+@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search", "zoo/index", "../README"])
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(models.registry, "_CARDS", dict(models.registry._CARDS))
