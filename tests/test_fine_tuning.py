@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from picture_folders import images, little
 
+from benchmarks import transfer
 from highway_keras import data, models, training
 from highway_keras.cli import command as cli
 from highway_keras.notices import Notice
@@ -196,3 +197,20 @@ def test_the_command_says_what_starts_anew(tmp_path, capfd):
     assert run(*command) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert "--freeze needs --weights" in line
+
+
+def test_the_benchmark_chooses_by_other_images_than_it_trains_on_or_tests():
+    found = transfer.few_images(0)
+    assert [len(y) for y in (found.y_train, found.y_val, found.y_test)] == [25, 200, 179]
+    assert np.bincount(found.y_train).tolist() == [5] * 5
+    parts = [{image.tobytes() for image in x} for x in (found.x_train, found.x_val, found.x_test)]
+    assert not (parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2])
+    assert found.input_shape == (28, 28, 1) and not found.x_train[:, :4].any()
+    assert transfer.few_images(1).fingerprint() != found.fingerprint()
+
+
+def test_the_benchmark_trains_adapters_and_the_classifier_alone():
+    model = _quietly(transfer.with_adapters, transfer.few_images(0))
+    kernels = [w for layer in model.layers[:-1] for w in layer.trainable_weights]
+    assert all(w.name.startswith("lora_") or w.name.endswith("bias") for w in kernels)
+    assert model.get_layer("predictions").trainable_weights

@@ -97,14 +97,14 @@ def _image_shape(graph):
 
 def _names(model, labels, class_names):
     classes = model.output_shape[-1]
-    names = list(map(str, range(classes) if class_names is None else class_names))
+    names = list(map(str, range(classes))) if class_names is None else class_names
     checks.class_names("class_names", names, classes)
     if labels.min() < 0 or labels.max() >= classes:
         raise ValueError(
             f"`y` must be class numbers from 0 to {classes - 1}. "
             f"Received: {labels.min()} to {labels.max()}."
         )
-    return names
+    return list(names)
 
 
 def _check_size(model, weights):
