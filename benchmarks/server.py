@@ -121,7 +121,7 @@ def _wait_until_ready(address, process):
 
 
 def _take_turns(addresses, files, classes, options):
-    """Return the (latencies in ms, errors) of each turn by protocol, the protocols in alternation."""
+    """Return (latencies in ms, errors) of each turn by protocol; the protocols alternate."""
     turns = {protocol: [] for protocol in PROTOCOLS}
     for index in range(options.turns):
         for protocol in PROTOCOLS:

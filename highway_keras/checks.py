@@ -7,7 +7,7 @@ import math
 import numbers
 import os
 import pathlib
-from collections.abc import Sized
+from collections.abc import Iterable, Mapping, Set, Sized
 
 MOST_SHOWN = 200  # characters of a value that a message repeats
 
@@ -118,6 +118,15 @@ def text(name, value):
     return value
 
 
+def paths(name, value):
+    """Return a list of paths, strings or `os.PathLike`, of which one alone is none."""
+    single = isinstance(value, str | bytes | os.PathLike)
+    found = list(value) if isinstance(value, Iterable) and not single else [None]
+    if not all(isinstance(one, str | os.PathLike) for one in found):
+        raise TypeError(f"`{name}` must be a list of paths. Received: {name}={shown(value)}.")
+    return found
+
+
 def path(name, value):
     """Return `value` as a `pathlib.Path`, `~` being the user's home."""
     if not isinstance(value, str | os.PathLike):
@@ -126,11 +135,17 @@ def path(name, value):
 
 
 def class_names(name, value, count):
-    """Raise unless `value` names each of `count` classes."""
-    is_list = isinstance(value, Sized) and not isinstance(value, str)
-    if not is_list or len(value) != count:
-        received = f"{len(value)} names" if is_list else f"{name}={shown(value)}"
-        raise ValueError(f"`{name}` must name the {count} classes. Received: {received}.")
+    """Raise unless `value` names each of `count` classes, in their order."""
+    # Neither a set nor a dictionary, whose order may be any.
+    ordered = isinstance(value, Sized) and not isinstance(value, str | bytes | Set | Mapping)
+    are_names = ordered and all(isinstance(one, str) for one in value)
+    if not are_names:
+        raise TypeError(
+            f"`{name}` must be a list of strings, the names of the classes in their order. "
+            f"Received: {name}={shown(value)}."
+        )
+    if len(value) != count:
+        raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
 
 
 def existing_file(name, value):

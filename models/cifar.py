@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import keras
 
+from highway_keras import checks
 from highway_keras.models.cards import name_of
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
     check_image_shape,
+    check_pooling,
     dropout,
     first_tensor,
     fresh,
@@ -160,7 +162,8 @@ def cifar_network(
             x = keras.layers.MaxPooling2D(2, name=f"stage{index - 1}_pool")(x)
             x = dropout(x, dropout_rate, f"stage{index - 1}_dropout")
         x = stage(x, f"stage{index}", kernel)
-    if include_top:
+    check_pooling(pooling)
+    if checks.flag("include_top", include_top):
         x = dropout(head(x, kernel), dropout_rate, "head_dropout")
         x = predictions(x, classes, classifier_activation, classifier_kernel or kernel)
     else:

@@ -10,6 +10,7 @@ from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
     check_image_shape,
+    check_pooling,
     convolutional_highway,
     dropout,
     first_tensor,
@@ -84,7 +85,8 @@ def mnist_highway(
         # "same" rounds odd sizes up, as Caffe's pooling does.
         x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{number}_pool")(x)
         x = dropout(x, rate, f"stage{number}_dropout")
-    if include_top:
+    check_pooling(pooling)
+    if checks.flag("include_top", include_top):
         x = keras.layers.Flatten(name="flatten")(x)
         x = predictions(x, classes, classifier_activation, normal(0.1))
     else:

@@ -75,12 +75,18 @@ def predictions(x, classes, activation, kernel_initializer):
     )(x)
 
 
+def check_pooling(pooling):
+    """Raise unless `pooling` is one of those that `pool_features` takes."""
+    if pooling not in [None, *_POOLS]:
+        raise ValueError(
+            f"`pooling` must be 'avg', 'max' or None. Received: pooling={checks.shown(pooling)}."
+        )
+
+
 def pool_features(x, pooling):
     """Return the output of a network without its top, pooled as in `keras.applications`."""
     if pooling is None:
         return x
-    if pooling not in list(_POOLS):
-        raise ValueError(f"`pooling` must be 'avg', 'max' or None. Received: pooling={pooling!r}.")
     return getattr(keras.layers, _POOLS[pooling])(name=f"{pooling}_pool")(x)
 
 

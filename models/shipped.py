@@ -10,6 +10,7 @@ import os
 import pathlib
 
 from highway_keras import checks
+from highway_keras.text import printable
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"
@@ -76,7 +77,7 @@ def resolve(name, weights):
         FileNotFoundError: If it is none of these; the message lists the data sets there are.
     """
     there = datasets(name)
-    if weights in there:
+    if isinstance(weights, str) and weights in there:
         return find_file(name, weights)
     if weights is None:
         return None
@@ -85,7 +86,8 @@ def resolve(name, weights):
         return path
     named = f", or one of the trained ones: {', '.join(there)}" if there else ""
     raise FileNotFoundError(
-        f"`weights` must be None or an existing file{named}. Received: weights={weights}."
+        f"`weights` must be None or an existing file{named}. "
+        f"Received: weights={printable(weights)}."
     )
 
 

@@ -98,7 +98,7 @@ def thin_mlp(
         x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)
     else:
         x = _chain(x, depth - 1, kind, layer, gate)
-    if include_top:
+    if checks.flag("include_top", include_top):
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
     return network(inputs, x, name or name_of("thin_mlp", kind=kind, depth=depth), weights)
 

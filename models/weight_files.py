@@ -11,6 +11,7 @@ import keras
 from highway_keras import checks
 from highway_keras.notices import notice
 
+REMEDY = "Give the weights of this very network, or build the one that they are of."
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
 
@@ -34,11 +35,11 @@ def load_weights(model, weights):
             complete = _with_preprocessing(model) if has_preprocessing else model
             complete.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{misfit} {reason:.300}") from error
+        reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
+        raise ValueError(f"{misfit} {reason}. {REMEDY}") from error
     if not fits:
         names = ", ".join(sorted(map(str, stored ^ expected)))
-        raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}.")
+        raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}. {REMEDY}")
     return model
 
 

@@ -316,7 +316,7 @@ def test_the_page_loads_nothing(page):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"class_names": "abc"}, "`class_names` must name the 10 classes. Received: 3 names."),
+        ({"class_names": ["a"]}, "`class_names` must name the 10 classes. Received: 1 names."),
         ({"y": np.array([3, 10])}, "`y` must be class numbers from 0 to 9. Received: 3 to 10."),
         ({"x": np.zeros((2, 8, 8, 1))}, "`x` must be an array of samples"),
     ],
@@ -411,7 +411,7 @@ REFUSED = {
     ),
     "branches": (
         branched,
-        "draws chains of layers.*Received: layer 'sum', which is fed otherwise.",
+        "supports chains of layers.*Received: layer 'sum', which is not.",
     ),
     "no softmax": (
         lambda: keras.Sequential(

@@ -79,9 +79,16 @@ def test_classes_with_dollars_are_drawn(tmp_path):
 
 @pytest.mark.parametrize("names", [["a"], list("abcd")])
 def test_class_names_are_checked_before_the_work(names, tmp_path, monkeypatch):
-    monkeypatch.setattr(analysis.lesioning, "lesions", broken)
+    monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
     with pytest.raises(ValueError, match=f"`class_names` must name the 3 .* {len(names)} names"):
+        analysis.analyze(model, np.zeros((3, 8)), np.arange(3), tmp_path, class_names=names)
+
+
+@pytest.mark.parametrize("names", ["abc", {"a", "b", "c"}, dict.fromkeys("abc"), [0, 1, 2], 5])
+def test_class_names_are_strings_in_their_order(names, tmp_path):
+    model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
+    with pytest.raises(TypeError, match=r"`class_names` must be a list of strings, .* Received: "):
         analysis.analyze(model, np.zeros((3, 8)), np.arange(3), tmp_path, class_names=names)
 
 

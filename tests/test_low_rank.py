@@ -118,6 +118,25 @@ def test_rank_is_a_positive_integer():
         built().enable_lora(0)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lora_alpha": np.nan},
+        {"lora_alpha": 0},
+        {"lora_alpha": "x"},
+        {"a_initializer": "magic"},
+        {"b_initializer": None},
+        {"b_initializer": "magic"},
+    ],
+)
+def test_a_mistake_leaves_the_layer_as_it_was(wrong):
+    layer, (name,) = built(), wrong
+    before = len(layer.weights), len(layer.trainable_weights)
+    with pytest.raises(ValueError, match=rf"`{name}` must be an? .* Received: {name}=.*\.$"):
+        layer.enable_lora(RANK, **wrong)
+    assert (len(layer.weights), len(layer.trainable_weights)) == before
+
+
 def test_kernels_with_adapters_are_not_quantized():
     with pytest.raises(ValueError, match="needs kernels without adapters"):
         adapted(*CASES["highway"]).layers[0].quantize("int8")

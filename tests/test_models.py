@@ -645,6 +645,15 @@ def test_unknown_name(function, name, message):
         (lambda: models.highway_a(input_shape=(28, 28, 1)), "sides of at least 32"),
         (lambda: models.highway_b(input_shape=(32, 32)), r"must be \(height, width, channels\)"),
         (lambda: models.fitnet_a(include_top=False, pooling="sum"), "must be 'avg', 'max' or None"),
+        (lambda: models.mnist_highway(pooling="sum"), "must be 'avg', 'max' or None"),
+        (lambda: models.fitnet_a(pooling="sum"), "must be 'avg', 'max' or None"),
+        *(
+            (
+                lambda name=name: models.create(name, include_top="no"),
+                "`include_top` must be True or False. Received: include_top='no'",
+            )
+            for name in ("thin-plain-10", "mnist-highway-16", "fitnet-a")
+        ),
         (lambda: models.mnist_highway(0), "`width` must be a positive integer. Received: width=0"),
         *(
             (
@@ -660,6 +669,12 @@ def test_unknown_name(function, name, message):
 def test_bad_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("weights", [np.zeros(2), 5, ["mnist"], b"mnist"])
+def test_weights_are_a_name_or_a_path(weights):
+    with pytest.raises(TypeError, match=r"`weights` must be a path. Received: weights="):
+        models.create("thin-highway-10", weights=weights)
 
 
 @pytest.mark.filterwarnings("ignore:Skipping nested container")
@@ -688,4 +703,4 @@ def test_foreign_and_damaged_weights(suffix, tmp_path):
     ]:
         with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
             models.create("thin-plain-10", weights=path)
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(caught.value) and str(caught.value).endswith(".")

@@ -8,13 +8,14 @@ import pytest
 
 from tools import notebooks
 
+LOGS = {"stderr"}
 NOTEBOOKS = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
 
 
 def shown(notebook):
     """What each code cell shows: text, values and pictures by their types, without logs."""
     cells = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
-    return [{o.get("name") or "".join(o.get("data", {})) for o in c} - {"stderr"} for c in cells]
+    return [{k for o in c for k in (o.get("name"), *o.get("data", ())) if k} - LOGS for c in cells]
 
 
 def test_there_are_four():

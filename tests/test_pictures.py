@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image, ImageOps
 
-from highway_keras import data, training
+from highway_keras import data, models, training
 from highway_keras.data.headers import exif_orientation
 from highway_keras.data.images import read_image
+from highway_keras.training.classification import classify
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
@@ -277,3 +278,12 @@ def test_the_graph_reads_the_same_orientation():
 
     for file, _ in exif_files():
         assert int(read(file)) == exif_orientation(file)
+
+
+@pytest.mark.parametrize("names", [None, 5, "abc", b"abc", [5], [None], [b"a.png"], [[]]])
+def test_pictures_are_named_by_a_list_of_paths(names):
+    with pytest.raises(TypeError, match=r"`names` must be a list of paths. Received: names="):
+        data.find_pictures(names)
+    model = models.thin_mlp(2, input_shape=(8, 8, 1))
+    with pytest.raises(TypeError, match=r"`paths` must be a list of paths. Received: paths="):
+        next(classify(model, list("0123456789"), names))

@@ -70,6 +70,7 @@ def test_every_notebook_has_its_page():
     )
     assert "from highway_keras import Highway, HighwayStack, data\n" in page
     assert "](figure1.md)" in page and ".ipynb)" not in page.partition("{ download }")[2]
+    assert "```{ .text .printed }\nhighway: 258,760 parameters" in page
     (picture,) = re.findall(r"!\[What the cell draws\]\((.*)\)", page)
     assert pages[f"notebooks/{picture}"].startswith(b"\x89PNG")
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

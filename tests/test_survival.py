@@ -85,7 +85,7 @@ def wait_for_a_file(job):
 
 def numbers(printed):
     """The lines that say a result, without the epochs and their times."""
-    said = r"^test accuracy|^mnist-highway|layers "
+    said = r"^test accuracy|^mnist-highway-16 |layers "
     return [line for line in printed.splitlines() if re.search(said, line)]
 
 

@@ -3,6 +3,8 @@
 import glob
 import os
 
+from highway_keras import checks
+
 SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
@@ -21,13 +23,15 @@ def find_pictures(names):
 
     Raises:
         ValueError: If a folder or a pattern stands for no picture.
+        TypeError: If `names` is not a list of paths.
 
     Example:
 
     >>> from highway_keras import data
     >>> data.find_pictures(["seven.png", "scans/", "photos/*.jpg"])  # doctest: +SKIP
     """
-    return list(dict.fromkeys(path for name in names for path in _expand(os.fspath(name))))
+    names = map(os.fspath, checks.paths("names", names))
+    return list(dict.fromkeys(path for name in names for path in _expand(name)))
 
 
 def _expand(name):

@@ -136,7 +136,7 @@ def _images(saved, dataset, data_dir):
 def _class_names(saved, chosen, images):
     if chosen is not None:
         checks.class_names("class_names", chosen, saved.model.output_shape[-1])
-        return list(map(str, chosen))
+        return list(chosen)
     if images is None or "class_names" in saved.settings:
         return saved.class_names
     return list(images.class_names)

@@ -42,13 +42,13 @@ class LowRankKernels(keras.Layer):
 
         Args:
             rank: Rank of the adapters, a positive integer.
-            lora_alpha: A number; default `rank`.
+            lora_alpha: A number above 0; default `rank`.
             a_initializer, b_initializer: Start of the factors. With `b` at zero the layer computes
                 what it did until it is trained.
 
         Raises:
-            ValueError: If the layer is not built, has adapters or is quantized, or if its kernels
-                have a constraint.
+            ValueError: If an argument is out of its range, if the layer is not built, has adapters
+                or is quantized, or if its kernels have a constraint.
 
         Example:
 
@@ -63,6 +63,9 @@ class LowRankKernels(keras.Layer):
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
         """
         checks.positive_integer("rank", rank)
+        checks.number("lora_alpha", lora_alpha, above=0, none="`rank`")
+        _check_initializer("a_initializer", a_initializer)
+        _check_initializer("b_initializer", b_initializer)
         self._check_adaptable()
         self._tracker.unlock()
         for name in self.kernel_names:
@@ -158,3 +161,15 @@ class LowRankKernels(keras.Layer):
 
 def _keys(name):
     return tuple(f"{_PREFIX}{name}_{factor}" for factor in "ab")
+
+
+def _check_initializer(name, value):
+    try:
+        found = keras.initializers.get(value)
+    except Exception:  # configurations that are not Keras's raise errors of many kinds
+        found = None
+    if found is None:
+        raise ValueError(
+            f"`{name}` must be an initializer of Keras, such as 'he_uniform'. "
+            f"Received: {name}={checks.shown(value)}."
+        )

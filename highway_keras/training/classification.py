@@ -39,10 +39,11 @@ def classify(model, class_names, paths, top=1):
 
     Raises:
         ValueError: If `top` is out of its range, or pictures do not have the network's channels.
+        TypeError: If `paths` is not a list of paths.
     """
     checks.integer("top", top, least=1, most=len(class_names))
     check_channels(model.input_shape[1:])
-    paths = list(paths)
+    paths = checks.paths("paths", paths)
     for start in range(0, len(paths), EVALUATION_BATCH):
         batch = paths[start : start + EVALUATION_BATCH]
         read = [_read(path, model.input_shape[1:]) for path in batch]
