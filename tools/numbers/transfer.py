@@ -30,7 +30,7 @@ def of(column):
     """Return a function that gives what all rows have in a column."""
 
     def text():
-        found = {r[column] for r in rows("transfer")}
+        found = {r[column] for r in rows("transfer", chosen=1)}
         return found.pop() if len(found) == 1 else NONE
 
     return text
