@@ -672,7 +672,28 @@ MISTAKES = {
     "activation unknown": (
         from_list(keras_list(), activation="reluu"),
         ValueError,
-        "Could not interpret activation function identifier: reluu",
+        "`activation` must be an activation of Keras, such as 'relu', or a function. "
+        "Received: activation='reluu'.",
+    ),
+    "activation unknown, allennlp": (
+        lambda path: convert.from_allennlp(allennlp_state(), "reluu"),
+        ValueError,
+        "`activation` must be an activation of Keras",
+    ),
+    "check_biases a word": (
+        from_list(keras_list(), check_biases="no"),
+        ValueError,
+        "`check_biases` must be True or False. Received: check_biases='no'.",
+    ),
+    "check_biases a word, allennlp": (
+        lambda path: convert.from_allennlp(allennlp_state(), "relu", check_biases="no"),
+        ValueError,
+        "`check_biases` must be True or False. Received: check_biases='no'.",
+    ),
+    "version an array": (
+        from_list(keras_list(), version=np.zeros(2)),
+        ValueError,
+        "`version` must",
     ),
     "activation of another meaning": (
         lambda path: convert.from_allennlp(allennlp_state(), "leaky_relu"),
@@ -765,12 +786,12 @@ MISTAKES = {
     "no file": (
         lambda path: convert.from_keras1(path, "relu", "1.2", layer="gate"),
         FileNotFoundError,
-        "There is no file '",
+        "`weights` must be an existing file. Received: weights=",
     ),
     "a folder": (
         lambda path: convert.from_keras1(path.parent, "relu", "1.2", layer="gate"),
         FileNotFoundError,
-        "There is no file '",
+        "`weights` must be an existing file. Received: weights=",
     ),
     "not HDF5": (from_bytes(b"PK\x03\x04 a zip"), ValueError, NOT_HDF5),
     "an empty file": (from_bytes(b""), ValueError, NOT_HDF5),
@@ -909,7 +930,7 @@ MISTAKES = {
     "no ELMo file": (
         lambda path: convert.from_elmo(path, "relu"),
         FileNotFoundError,
-        "There is no file '",
+        "`weights` must be an existing file. Received: weights=",
     ),
     "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), ValueError, NOT_HDF5),
     "ELMo without highway layers": (

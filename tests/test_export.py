@@ -197,6 +197,8 @@ def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        ({"verify": "no"}, "`verify` must be True or False. Received: verify='no'."),
+        ({"overwrite": 1}, "`overwrite` must be True or False. Received: overwrite=1."),
         ({"format": "caffe"}, "`format` must be one of 'saved_model', 'onnx', 'litert', 'openv"),
         ({"quantize": "int8"}, "must be one of None. Received: quantize='int8'"),
         (

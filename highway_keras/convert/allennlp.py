@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.convert import biases
 from highway_keras.convert.arrays import check_activation, check_shapes, highway_layer
 from highway_keras.convert.names import NUMBER, Scheme, check_state, numbered_layers
@@ -50,6 +51,7 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
         `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
     """
     check_activation(activation, _REDEFINED)
+    checks.flag("check_biases", check_biases)
     check_state("state", state, prefix)
     layers = numbered_layers("state", state, _SCHEME, prefix)
     shapes = [(2, 1), (2,)] * len(layers)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.layers import Highway
 
 MATRIX, VECTOR = (1, 1), (1,)  # shapes in units of the layer's width
@@ -21,6 +22,13 @@ def check_activation(activation, redefined=None):
             "`activation` must be the one the layer was trained with, which its weights do not "
             "tell; 'linear' if it had none. Received: activation=None."
         )
+    try:
+        keras.activations.get(activation)
+    except Exception as error:  # configurations that are not Keras's raise errors of many kinds
+        raise ValueError(
+            "`activation` must be an activation of Keras, such as 'relu', or a function. "
+            f"Received: activation={checks.shown(activation)}."
+        ) from error
     for name, computed in (redefined or {}).items():
         if activation in (name, getattr(keras.activations, name)):
             raise ValueError(

@@ -5,6 +5,8 @@ import os
 
 import h5py
 
+from highway_keras import checks
+
 
 def is_path(value):
     return isinstance(value, str | os.PathLike)
@@ -16,8 +18,7 @@ def opened(argument, path):
 
     Do nothing in this context but read: every error in it is taken for the file's fault.
     """
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"There is no file {os.fspath(path)!r}.")
+    path = checks.existing_file(argument, path)
     try:
         with h5py.File(path, "r") as file:
             yield file

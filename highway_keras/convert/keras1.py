@@ -4,6 +4,7 @@ import re
 
 import keras
 
+from highway_keras import checks
 from highway_keras.convert import biases
 from highway_keras.convert.arrays import (
     MATRIX,
@@ -68,10 +69,11 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
         2.2.4.
     """
     check_activation(activation, _REDEFINED)
-    if version not in tuple(_ORDERS):
+    checks.flag("check_biases", check_biases)
+    if not isinstance(version, str) or version not in _ORDERS:
         raise ValueError(
             "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
-            f"Received: version={version!r}."
+            f"Received: version={checks.shown(version)}."
         )
     if is_path(weights):
         arrays, named = _read(weights, layer, activation, version)

@@ -93,6 +93,8 @@ def export(
     2.4e-07
     """
     path = checks.path("path", path)
+    checks.flag("verify", verify)
+    checks.flag("overwrite", overwrite)
     check_request(path, format, quantize)
     check_place(path, format, overwrite)
     with _saved(model_or_file) as saved:
