@@ -11,9 +11,10 @@ from highway_keras import models
 from tools.docs import api, google_style, links, live, notebooks, zoo
 
 ROOT = pathlib.Path(__file__).parents[1]
+GUIDES = ("index", "own-network", "transfer", "search", "zoo/index", "../README")
 
 
-@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search", "zoo/index"])
+@pytest.mark.parametrize("guide", GUIDES)
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(models.registry, "_CARDS", dict(models.registry._CARDS))
