@@ -111,7 +111,7 @@ COMMANDS = {
     "evaluate": "required: MODEL_OR_FILE",
     "predict run/best.keras": "required: IMAGE",
     "reproduce": "required: EXPERIMENT. See highway-keras reproduce --help",
-    "reproduce table4": r"invalid choice: 'table4' \(choose from '?figure1'?, '?table1'?",
+    "reproduce table4": r"invalid choice: 'table4' \(choose from '?figure1'?, .*'?table1'?",
     "reproduce table1 --model highway-b --out new": "argument --model: invalid choice: 'highway-b'",
     "reproduce table3 --runs 0 --out new": "--runs must be a positive integer. Received: --runs 0",
     "reproduce table2 --epochs 0 --out new": "--epochs must be a positive integer. Received",
