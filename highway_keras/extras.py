@@ -25,7 +25,8 @@ def extra(name):
 
 def missing(packages, name):
     """Return the line that says which extra brings `packages`, and how to install it."""
-    return f"{packages} is missing. Install the extra `{name}`: {command(name)}."
+    be = "are" if " and " in packages else "is"
+    return f"{packages} {be} missing. Install the extra `{name}`: {command(name)}."
 
 
 def command(name):

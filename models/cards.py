@@ -96,19 +96,39 @@ class Card:
 
     def build(self, weights=None, **overrides):
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
-        from highway_keras.models.weight_files import copy_below_top, load_weights
+        from highway_keras.models.weight_files import after, copy_below_top, load_weights
 
         path, model = shipped.resolve(self.name, weights), self._make(overrides)
+        if path is None:
+            return model
+        network = after(overrides.get("input_tensor"), model)
         try:
-            return load_weights(model, path)
+            load_weights(network, path)
         except ValueError:
-            below = {name: value for name, value in overrides.items() if name not in TOP}
-            if len(below) == len(overrides):
+            if not TOP & set(overrides):
                 raise
-        # As in keras.applications: under another top the layers have their weights.
-        return copy_below_top(load_weights(self._make(below), path), model)
+            # As in keras.applications: under another top the layers have their weights.
+            copy_below_top(self._with_own_top(path, overrides), network)
+        return model
+
+    def _with_own_top(self, path, overrides):
+        """Return the network that a file of weights is of, if it may have another top."""
+        from highway_keras.models.weight_files import load_weights
+
+        tensor = overrides.get("input_tensor")
+        below = {k: v for k, v in overrides.items() if k not in TOP | {"input_tensor"}}
+        if tensor is not None:
+            below["input_shape"] = tuple(tensor.shape[1:])
+        try:
+            return load_weights(self._make(below), path)
+        except ValueError:
+            # Below the top, images of another size take the same weights.
+            if overrides.get("include_top", True) or below.pop("input_shape", None) is None:
+                raise
+        return load_weights(self._make(below), path)
 
     def _make(self, overrides):
+        _check_one_shape(**overrides)
         factory = self.factory
         if isinstance(factory, str):
             factory = getattr(importlib.import_module("highway_keras.models"), factory)
@@ -126,6 +146,15 @@ class Card:
             )
         check_name(model.name)
         return model
+
+
+def _check_one_shape(input_shape=None, input_tensor=None, **others):
+    found = None if input_tensor is None else tuple(getattr(input_tensor, "shape", ())[1:])
+    if input_shape is not None and found and tuple(input_shape) != found:
+        raise ValueError(
+            "`input_shape` must be that of `input_tensor`, or left out. "
+            f"Received: input_shape={input_shape}, input_tensor of shape {found}."
+        )
 
 
 def _named(error, name, overrides):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import keras
@@ -13,7 +14,9 @@ from highway_keras.models.parts import (
     check_image_shape,
     check_pooling,
     dropout,
+    first_tensor,
     fresh,
+    network,
     normal,
     pool_features,
     predictions,
@@ -26,7 +29,6 @@ from highway_keras.models.stages import (
     maxout_stages,
 )
 from highway_keras.models.types import CifarArguments
-from highway_keras.models.weight_files import load_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -94,7 +96,7 @@ def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArgume
     top = None if classes == 100 else normal(0.05)
     name = name_of("highway_gap", classes=classes)
     arguments = {"name": name, "classifier_kernel": top, **arguments}
-    return cifar_network(stages, average_head, classes=classes, **arguments)
+    return cifar_network(stages, average_head, any_size=True, classes=classes, **arguments)
 
 
 def fitnet_a(**arguments: Unpack[CifarArguments]):
@@ -130,6 +132,8 @@ def cifar_network(
     pooling=None,
     weights=None,
     name=None,
+    input_tensor=None,
+    any_size=False,
 ):
     """Build a CIFAR network: stages with max-pooling between them, a head, a softmax.
 
@@ -137,16 +141,20 @@ def cifar_network(
         stages: Functions from a tensor, a name and the initializer of kernels to a tensor.
         head: Function from the last stage's maps and the initializer of kernels to the features
             that are classified.
-        input_shape: (height, width, channels), sides of at least 32.
+        input_shape: (height, width, channels), sides of at least 32; `None` with `any_size` or
+            without the top.
         classifier_kernel: Initializer of the classifier's kernel; default: as the others.
+        any_size: Whether the head takes maps of any size.
         dropout_rate, kernel_initializer, pooling, classes, classifier_activation, include_top,
-            weights, name: As for every CIFAR network; see
+            weights, name, input_tensor: As for every CIFAR network; see
             `highway_keras.models.types.CifarArguments`.
 
     Returns:
         An uncompiled `keras.Model`.
     """
-    inputs = keras.Input(check_image_shape(input_shape, least=32), name="images")
+    any_size = any_size or not include_top
+    check = functools.partial(check_image_shape, least=32, any_size=any_size)
+    inputs = first_tensor(input_shape, input_tensor, check)
     kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, dropout_rate, "input_dropout")
     for index, stage in enumerate(stages, start=1):
@@ -160,4 +168,4 @@ def cifar_network(
         x = predictions(x, classes, classifier_activation, classifier_kernel or kernel)
     else:
         x = pool_features(x, pooling)
-    return load_weights(keras.Model(inputs, x, name=name), weights)
+    return network(inputs, x, name, weights)

@@ -1,5 +1,7 @@
 """Section 3.2: the convolutional highway networks of Table 1."""
 
+import functools
+
 import keras
 
 from highway_keras import checks
@@ -11,12 +13,13 @@ from highway_keras.models.parts import (
     check_pooling,
     convolutional_highway,
     dropout,
+    first_tensor,
     fresh,
+    network,
     normal,
     pool_features,
     predictions,
 )
-from highway_keras.models.weight_files import load_weights
 
 # Highway layers of a stage, size of the max-pooling after them, dropout after that.
 STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
@@ -35,6 +38,7 @@ def mnist_highway(
     pooling=None,
     weights=None,
     name=None,
+    input_tensor=None,
 ):
     """Build the 10-layer highway network of Table 1: nine convolutional layers and a softmax.
 
@@ -44,11 +48,11 @@ def mnist_highway(
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
         transform_bias: Initial bias of the transform gates.
-        input_shape: (height, width, channels), sides of at least 12.
+        input_shape: (height, width, channels), sides of at least 12; without the top also `None`.
         kernel_initializer, pooling: As for every convolutional factory; see
             `highway_keras.models.types.ConvolutionalArguments`.
-        classes, classifier_activation, include_top, weights, name: As for every factory; see
-            `highway_keras.models.types.NetworkArguments`.
+        classes, classifier_activation, include_top, weights, name, input_tensor: As for every
+            factory; see `highway_keras.models.types.NetworkArguments`.
 
     Returns:
         An uncompiled `keras.Model`.
@@ -68,7 +72,8 @@ def mnist_highway(
     """
     width = checks.positive_integer("width", width)
     check_memory(2 * LAYERS * 9 * width**2, width=width)
-    inputs = keras.Input(check_image_shape(input_shape, least=12), name="images")
+    check = functools.partial(check_image_shape, least=12, any_size=not include_top)
+    inputs = first_tensor(input_shape, input_tensor, check)
     kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
     x = dropout(inputs, INPUT_DROPOUT, "input_dropout")
     x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
@@ -86,5 +91,4 @@ def mnist_highway(
         x = predictions(x, classes, classifier_activation, normal(0.1))
     else:
         x = pool_features(x, pooling)
-    model = keras.Model(inputs, x, name=name or name_of("mnist_highway", width=width))
-    return load_weights(model, weights)
+    return network(inputs, x, name or name_of("mnist_highway", width=width), weights)

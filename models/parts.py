@@ -5,6 +5,7 @@ import keras
 from highway_keras import checks
 from highway_keras.layers import ConvHighway2D
 from highway_keras.models.memory import check_memory
+from highway_keras.models.weight_files import load_weights
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
 # "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".
@@ -100,13 +101,46 @@ def check_shape(input_shape):
     return shape
 
 
-def check_image_shape(input_shape, least):
-    """Return the shape as a tuple of three positive integers, each side at least `least`."""
+def check_image_shape(input_shape, least, any_size=False):
+    """Return the shape as a tuple of three positive integers, each side at least `least`.
+
+    With `any_size` a side may be `None`, as the top of the network does not ask for a fixed one.
+    """
     shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
-    valid = len(shape) == 3 and all(map(checks.is_positive, shape))
-    if not valid or min(shape[:2]) < least:
+    numbers = [n for i, n in enumerate(shape) if n is not None or i == 2 or not any_size]
+    valid = len(shape) == 3 and all(map(checks.is_positive, numbers))
+    if not valid or min([*numbers[:-1], least]) < least:
+        open_sides = ", or None for any size" if any_size else ""
+        remedy = " None needs include_top=False." if None in shape[:2] and not any_size else ""
         raise ValueError(
-            f"`input_shape` must be (height, width, channels) with sides of at least {least}. "
-            f"Received: input_shape={input_shape}."
+            f"`input_shape` must be (height, width, channels) with sides of at least {least}"
+            f"{open_sides}. Received: input_shape={input_shape}.{remedy}"
         )
     return shape
+
+
+def first_tensor(input_shape, input_tensor, check):
+    """Return what a network starts from: `input_tensor`, or a new input of `input_shape`.
+
+    Args:
+        check: Function that returns a shape, or raises a `ValueError`.
+    """
+    if input_tensor is None:
+        return keras.Input(check(input_shape), name="images")
+    symbolic = isinstance(input_tensor, keras.KerasTensor)
+    if not symbolic or not keras.backend.is_float_dtype(input_tensor.dtype):
+        raise TypeError(
+            "`input_tensor` must be a floating-point tensor of a Keras model, such as "
+            f"keras.Input((32, 32, 3)). Received: input_tensor={checks.shown(input_tensor)}."
+        )
+    check(tuple(input_tensor.shape[1:]))
+    return input_tensor
+
+
+def network(inputs, outputs, name, weights):
+    """Return the model from what `inputs` is computed from; `weights` are of what comes after."""
+    model = load_weights(keras.Model(inputs, outputs, name=name), weights)
+    sources = keras.utils.get_source_inputs(inputs)
+    if sources[0] is inputs:
+        return model
+    return keras.Model(sources[0] if len(sources) == 1 else sources, outputs, name=name)

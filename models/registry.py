@@ -52,7 +52,8 @@ def create(name, weights=None, **overrides):
             their files include the preprocessing, the network alone does not. With
             `include_top=False`, or another number of `classes`, the layers below the classifier
             have the weights, as in `keras.applications`.
-        **overrides: Arguments of the factory, such as `input_shape` or `classes`.
+        **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
+            `highway_keras.models.types` describes those that all networks of the paper take.
 
     Returns:
         An uncompiled `keras.Model`.

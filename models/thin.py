@@ -8,8 +8,14 @@ from highway_keras import checks
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.models.cards import name_of
 from highway_keras.models.memory import check_memory
-from highway_keras.models.parts import check_activation, check_shape, fresh, predictions
-from highway_keras.models.weight_files import load_weights
+from highway_keras.models.parts import (
+    check_activation,
+    check_shape,
+    first_tensor,
+    fresh,
+    network,
+    predictions,
+)
 
 # About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
@@ -32,6 +38,7 @@ def thin_mlp(
     weights=None,
     name=None,
     implementation=None,
+    input_tensor=None,
 ):
     """Build a thin network: a plain layer, `depth - 1` highway, plain or residual ones, a softmax.
 
@@ -52,8 +59,8 @@ def thin_mlp(
         kernel_initializer: Initializer of the kernels of H and of the plain layer. Default:
             "normalized" as in the paper, Glorot for tanh and He for ReLU, as the gates' always are.
         input_shape: Shape of one input, of any rank; it is flattened.
-        classes, classifier_activation, include_top, weights, name: As for every factory; see
-            `highway_keras.models.types.NetworkArguments`.
+        classes, classifier_activation, include_top, weights, name, input_tensor: As for every
+            factory; see `highway_keras.models.types.NetworkArguments`.
         implementation: `"stack"` runs the highway layers as one `HighwayStack`, `"layers"` as a
             chain of `Highway`. Same mathematics. Default: the stack from depth 10 on.
 
@@ -75,8 +82,8 @@ def thin_mlp(
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
     units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
-    input_shape = check_shape(input_shape)
-    check_memory(count_weights(depth, kind, units, input_shape), units=units, depth=depth)
+    inputs = first_tensor(input_shape, input_tensor, check_shape)
+    check_memory(count_weights(depth, kind, units, inputs.shape[1:]), units=units, depth=depth)
     normalized = "he_uniform" if activation == "relu" else "glorot_uniform"
     layer = {
         "units": units,
@@ -85,7 +92,6 @@ def thin_mlp(
     }
     bias = -math.log(depth) if transform_bias is None else transform_bias
     gate = {"transform_kernel_initializer": normalized, "transform_bias_initializer": bias}
-    inputs = keras.Input(input_shape, name="images")
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.Dense(**layer, name="plain")(x)
     if _is_stack(implementation, kind, depth):
@@ -94,8 +100,7 @@ def thin_mlp(
         x = _chain(x, depth - 1, kind, layer, gate)
     if checks.flag("include_top", include_top):
         x = predictions(x, classes, classifier_activation, "glorot_uniform")
-    model = keras.Model(inputs, x, name=name or name_of("thin_mlp", kind=kind, depth=depth))
-    return load_weights(model, weights)
+    return network(inputs, x, name or name_of("thin_mlp", kind=kind, depth=depth), weights)
 
 
 def count_weights(depth, kind, units, input_shape):

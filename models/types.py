@@ -3,6 +3,8 @@
 import os
 from typing import Literal, TypedDict
 
+import keras
+
 from highway_keras.layers.types import Activation, Initializer
 
 
@@ -11,21 +13,25 @@ class NetworkArguments(TypedDict, total=False):
 
     Attributes:
         input_shape: Shape of one input, (height, width, channels). Default: that of the paper's
-            images. Convolutional networks need a least height and width.
+            images. Convolutional networks need a least height and width, or `None` for sides of any
+            size where no fully connected layer asks for one: without the top, and in Table 3.
         classes: Number of classes. Default: 10.
         classifier_activation: Activation of the classifier, by default softmax; `None` returns
             logits.
         include_top: Whether the network ends in the classifier. Default: yes.
         weights: Path of a weights file, or `None` for initial weights, the default.
         name: Name of the model. Default: the name under which the network is registered.
+        input_tensor: Floating-point tensor of a Keras model to put the network on, such as
+            preprocessed inputs, as in `keras.applications`; its shape is then the `input_shape`.
     """
 
-    input_shape: tuple[int, ...]
+    input_shape: tuple[int | None, ...]
     classes: int
     classifier_activation: Activation
     include_top: bool
     weights: str | os.PathLike[str] | None
     name: str | None
+    input_tensor: keras.KerasTensor | None
 
 
 class ConvolutionalArguments(NetworkArguments, total=False):

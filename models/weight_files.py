@@ -19,7 +19,7 @@ def load_weights(model, weights):
     """Load a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
 
     If the file holds a network with its preprocessing, as `fit` saves it, only the network is
-    loaded.
+    loaded. What the input is called does not matter.
     """
     if weights is None:
         return model
@@ -28,7 +28,8 @@ def load_weights(model, weights):
     try:
         stored, has_preprocessing = _layers_in(path)
         # Keras alone would skip what the file has in excess, and so load a deeper network's.
-        expected = {layer.name for layer in model.layers}
+        layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
+        expected = {layer.name for layer in layers}
         fits = _families(stored) == _families(expected)
         if fits:
             complete = _with_preprocessing(model) if has_preprocessing else model
@@ -42,24 +43,37 @@ def load_weights(model, weights):
     return model
 
 
+def after(inputs, model):
+    """Return the part of `model` that comes after the tensor `inputs`; all of it if that is `None`.
+
+    It has the same layers.
+    """
+    return model if inputs is None else keras.Model(inputs, model.output, name=model.name)
+
+
 def copy_below_top(source, model):
     """Copy the weights of a network to one that differs from it in its top only.
 
-    The classifier of `model` keeps its start if it has another number of classes, which a warning
-    says.
+    The classifier of `model`, the last layer with weights, keeps its start if it has another number
+    of classes, which a warning says.
+
+    Raises:
+        ValueError: If another layer differs.
     """
-    fresh = []
+    classifier = [layer for layer in source.layers if layer.weights][-1]
     for old, new in zip(source.layers, model.layers, strict=False):
         if not new.weights:
             continue
         if _alike(old, new):
             new.set_weights(old.get_weights())
+        elif old is classifier:
+            also = f"{new.name} of {model.name!r} starts anew"
+            notice(f"{also}; all other layers have the weights.")
         else:
-            fresh.append(new.name)
-    if fresh:
-        also = f"{', '.join(fresh)} of {model.name!r} starts anew"
-        notice(f"{also}; all other layers have the weights.")
-    return model
+            raise ValueError(
+                f"`weights` does not fit the model {model.name!r}: its layer {new.name!r} has "
+                f"other shapes. Received: input_shape={model.input_shape[1:]}."
+            )
 
 
 def _alike(old, new):
@@ -90,7 +104,8 @@ def _families(names):
 
 
 def _by_name(model):
-    return {layer["vars"].attrs.get("name"): layer for layer in model["layers"].values()}
+    layers = [v for k, v in model["layers"].items() if not re.fullmatch(r"input_layer(_\d+)?", k)]
+    return {layer["vars"].attrs.get("name"): layer for layer in layers}
 
 
 def _with_preprocessing(model):

@@ -150,7 +150,7 @@ def test_closed_layers_are_layers_whose_gate_is_0(opened):
         rows[[n - first for n in closed if first <= n < first + len(rows)]] = -1e9
         first += len(rows)
         bias.assign(rows.reshape(values.shape))
-    expected = network(images[:1]).numpy()[0]
+    expected = keras.ops.convert_to_numpy(network(images[:1]))[0]
     for bias, values in zip(biases, before, strict=True):
         bias.assign(values)
     probabilities, gates, _ = in_page(browser, 0, closed)
@@ -411,7 +411,7 @@ REFUSED = {
     ),
     "branches": (
         branched,
-        "draws chains of layers.*Received: layer 'sum', which is fed otherwise.",
+        "supports chains of layers.*Received: layer 'sum', which is not.",
     ),
     "no softmax": (
         lambda: keras.Sequential(

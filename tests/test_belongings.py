@@ -142,11 +142,11 @@ def test_without_its_best_network_a_run_does_not_go_on(run):
 
 @pytest.mark.parametrize("change", [lambda b: b[:-3000], lambda b: b.replace(b"HDF", b"hdf"), len])
 def test_with_a_damaged_best_network_a_run_does_not_go_on(change, run):
-    before = run.history.read_bytes()
+    before = rows_of(run)
     run.best.write_bytes(bytes(change(run.best.read_bytes())))
     with pytest.raises(ValueError, match=r"best.keras cannot be loaded .* Bring it back, or"):
         fit(run.path)
-    assert run.history.read_bytes() == before
+    assert rows_of(run) == before
 
 
 @pytest.mark.parametrize(

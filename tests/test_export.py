@@ -220,7 +220,7 @@ def test_bad_arguments(arguments, text, monkeypatch, tmp_path):
 def test_a_missing_package_names_its_extra(format, monkeypatch, tmp_path):
     package = FORMATS[format].packages[0]
     monkeypatch.setitem(sys.modules, package, None)
-    text = rf"{package}.* is missing\. Install the extra `{format}`: pip .*\[{format}\]"
+    text = rf"{package}.* (is|are) missing\. Install the extra `{format}`: pip .*\[{format}\]"
     with pytest.raises(ImportError, match=text):
         export.export("best.keras", tmp_path / f"out{FORMATS[format].suffix}", format)
 

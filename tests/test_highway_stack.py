@@ -254,6 +254,13 @@ def test_a_summary_shows_the_depth():
     assert "highway_x49 (HighwayStack)" in "".join(lines)
 
 
+def test_a_plot_shows_the_depth_and_the_activation():
+    pytest.importorskip("pydot", reason="plot_model needs it")
+    shown = {"show_shapes": True, "show_layer_names": True, "show_layer_activations": True}
+    dot = keras.utils.model_to_dot(models.create("thin-highway-50"), **shown).to_string()
+    assert "<b>highway_x49</b> (HighwayStack)" in dot and dot.count("Activation: <b>tanh</b>") == 2
+
+
 def test_the_default_name_tells_the_depth_and_is_new_each_time():
     keras.utils.clear_session()
     inputs = keras.Input((4,))

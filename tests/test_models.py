@@ -359,6 +359,132 @@ def test_shared_arguments_are_described_once():
         assert text.count(f"    {argument}: ") == 1
 
 
+# On a tensor of the user's, and images of any size, as in `keras.applications`
+
+
+@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+@pytest.mark.parametrize("options", [{}, {"include_top": False}])
+def test_a_network_on_a_tensor_is_part_of_one_model(name, options):
+    images = keras.Input((28, 28, 1), dtype="uint8")
+    scaled = keras.layers.Rescaling(1 / 256, name="scaled")(images)
+    model = models.create(name, weights="mnist", input_tensor=scaled, **options)
+    assert model.input is images
+    alone = models.create(name, weights="mnist", **options)
+    assert [layer.name for layer in model.layers[1:]] == [
+        "scaled",
+        *(layer.name for layer in alone.layers[1:]),
+    ]
+    assert model.name == name
+    x = np.random.default_rng(0).integers(0, 256, (2, 28, 28, 1)).astype("uint8")
+    np.testing.assert_allclose(model(x), alone(x / np.float32(256)), rtol=1e-4, atol=1e-6)
+    features = keras.Model(model.input, model.layers[3].output)
+    assert features(x).shape == (2, *alone.layers[2].output.shape[1:])
+
+
+def test_a_network_on_an_input_of_the_users():
+    images = keras.Input((28, 28, 1), name="mine")
+    model = models.create("mnist-highway-16", weights="mnist", input_tensor=images)
+    assert model.input is images
+    with pytest.warns(UserWarning, match="predictions of 'mnist-highway-16' starts anew"):
+        model = models.create("mnist-highway-16", weights="mnist", input_tensor=images, classes=3)
+    assert model.input is images and model.output_shape == (None, 3)
+
+
+def test_weights_of_a_file_on_a_tensor(tmp_path):
+    saved = models.thin_mlp(3, input_shape=(4,))
+    saved.save_weights(tmp_path / "saved.weights.h5")
+    tensor = keras.layers.Dense(4)(keras.Input((2,)))
+    model = models.thin_mlp(3, weights=tmp_path / "saved.weights.h5", input_tensor=tensor)
+    assert model.input_shape == (None, 2)
+    for one, other in zip(saved.get_weights(), model.get_weights()[2:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(None, None, 1), (40, 36, 1), (None, 28, 1)])
+@pytest.mark.parametrize("pooling", [None, "avg"])
+def test_weights_below_the_top_serve_images_of_any_size(shape, pooling):
+    options = {"weights": "mnist", "include_top": False, "pooling": pooling}
+    features = models.create("mnist-highway-16", input_shape=shape, **options)
+    fixed = models.create("mnist-highway-16", **options)
+    for one, other in zip(features.get_weights(), fixed.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    sides = [side or 28 for side in shape[:2]]
+    x = np.random.default_rng(0).random((2, *sides, 1), "float32")
+    assert features(x).shape[-1] == 16
+    if sides == [28, 28]:
+        np.testing.assert_allclose(features(x), fixed(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("include_top", [True, False])
+def test_global_pooling_takes_images_of_any_size(include_top):
+    options = {"pooling": None if include_top else "max", "include_top": include_top}
+    model = models.create("highway-gap-10", input_shape=(None, None, 3), **options)
+    assert model.input_shape == (None, None, None, 3)
+    for sides in ((32, 32), (40, 33)):
+        assert model(np.zeros((1, *sides, 3), "float32")).shape == (1, 10 if include_top else 128)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: models.create("highway-a", input_shape=(None, None, 3)),
+            ValueError,
+            r"sides of at least 32. Received: input_shape=\(None, None, 3\). "
+            "None needs include_top=False.$",
+        ),
+        (
+            lambda: models.create("highway-gap-10", input_shape=(None, 16, 3)),
+            ValueError,
+            "sides of at least 32, or None for any size. Received: ",
+        ),
+        (
+            lambda: models.create("highway-gap-10", input_shape=(None, None, None)),
+            ValueError,
+            "sides of at least 32, or None for any size. Received: ",
+        ),
+        (
+            lambda: models.create("thin-highway-10", input_shape=(None, 28, 1)),
+            ValueError,
+            "`input_shape` must be a tuple of positive integers",
+        ),
+        (
+            lambda: models.create("thin-highway-10", input_tensor=np.zeros((2, 28, 28, 1))),
+            TypeError,
+            "`input_tensor` must be a floating-point tensor of a Keras model, such as",
+        ),
+        (
+            lambda: models.create("highway-a", input_tensor=keras.Input((32, 32, 3), dtype="int8")),
+            TypeError,
+            "`input_tensor` must be a floating-point tensor of a Keras model, such as",
+        ),
+        (
+            lambda: models.create(
+                "highway-a", input_tensor=keras.Input((32, 32, 3)), input_shape=(64, 64, 3)
+            ),
+            ValueError,
+            "`input_shape` must be that of `input_tensor`, or left out",
+        ),
+        (
+            lambda: models.create(
+                "thin-highway-10", weights="mnist", include_top=False, input_shape=(8, 8, 1)
+            ),
+            ValueError,
+            r"its layer 'plain' has other shapes. Received: input_shape=\(8, 8, 1\)",
+        ),
+        (
+            lambda: models.create("mnist-highway-16", weights="mnist", input_shape=(30, 30, 1)),
+            ValueError,
+            "`weights` does not fit the model 'mnist-highway-16'",
+        ),
+    ],
+)
+def test_mistakes_about_the_input_are_one_line(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
 # A user's own networks
 
 

@@ -11,9 +11,10 @@ from highway_keras import models
 from tools.docs import api, google_style, links, live, notebooks, zoo
 
 ROOT = pathlib.Path(__file__).parents[1]
+GUIDES = ("index", "own-network", "transfer", "search", "zoo/index", "../README")
 
 
-@pytest.mark.parametrize("guide", ["index", "own-network", "transfer", "search", "zoo/index"])
+@pytest.mark.parametrize("guide", GUIDES)
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(models.registry, "_CARDS", dict(models.registry._CARDS))
@@ -70,6 +71,7 @@ def test_every_notebook_has_its_page():
     )
     assert "from highway_keras import Highway, HighwayStack, data\n" in page
     assert "](figure1.md)" in page and ".ipynb)" not in page.partition("{ download }")[2]
+    assert "```{ .text .printed }\nhighway: 258,760 parameters" in page
     (picture,) = re.findall(r"!\[What the cell draws\]\((.*)\)", page)
     assert pages[f"notebooks/{picture}"].startswith(b"\x89PNG")
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

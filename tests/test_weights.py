@@ -33,7 +33,7 @@ needs_mnist = pytest.mark.skipif(
 )
 
 
-def noise(name="mnist", data_dir=None, validation=0.1, limit=None):
+def noise(name="mnist", data_dir=None, validation=0.1, limit=None, input_shape=None):
     """Ten kinds of noise, in the shape of MNIST."""
     y = np.arange(80) % 10
     x = np.random.default_rng(0).integers(0, 100, (80, 28, 28, 1)) + 15 * y[:, None, None, None]

@@ -48,7 +48,13 @@ def tidy(notebook):
     for number, cell in enumerate(notebook.cells):
         cell.id, cell.metadata = f"cell-{number}", nbformat.from_dict({})
         if cell.cell_type == "code":
-            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if not _is_log(output)]
+
+
+def _is_log(output):
+    # In a notebook TensorFlow logs to where cells print.
+    text = output.get("text", "")
+    return output.get("name") == "stderr" or text.startswith("WARNING:tensorflow:")
 
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

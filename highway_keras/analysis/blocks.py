@@ -62,7 +62,7 @@ def stacked_weights(layers):
     for layer in layers:
         kernel, bias = ([getattr(layer, p + w) for p in layer.transforms] for w in _WEIGHTS)
         if layer.bias is None:
-            bias[0] = ops.zeros_like(layer.transform_bias)
+            bias[0] = ops.zeros_like(ops.convert_to_tensor(layer.transform_bias))
         width = layer.transform_kernel.shape[-1]
         kernel, bias = ops.concatenate(kernel, axis=-1), ops.concatenate(bias, axis=-1)
         kernels.append(ops.reshape(kernel, (-1, width, kernel.shape[-1])))

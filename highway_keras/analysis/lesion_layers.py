@@ -1,7 +1,7 @@
-"""Layers that carry lesioned copies of a batch along with the intact one.
+"""Layers that pass lesioned copies of a batch through a network along with the intact one.
 
 A batch of n samples grows to k * n: the intact copy first, then one for each lesion so far. All
-copies run through every layer together, and what lies before a lesion is computed once.
+copies run through every layer together, so whatever comes before a lesion is computed once.
 """
 
 import functools
@@ -23,7 +23,7 @@ class Copies(keras.Layer):
 
     Args:
         copies: Number of copies in the input.
-        sources: For each copy of the output, the number of the input's copy that it stems from and
+        sources: For each copy of the output, the number of the input's copy that it comes from and
             whose mask it has.
     """
 
@@ -45,14 +45,14 @@ class Copies(keras.Layer):
 
 
 class Pick(Copies):
-    """The copies in another order, repeated or dropped."""
+    """A selection of the copies, in any order and with repetitions."""
 
     def call(self, inputs):
         return self.pick(inputs)
 
 
 class LesionedBlock(Copies):
-    """Any gated layer on all copies, and one more copy: the intact one past closed gates."""
+    """A gated layer on all copies, plus a new copy: the intact one with the gates closed."""
 
     def __init__(self, layer, copies):
         super().__init__(copies, (*range(copies), 0), dtype=layer.dtype_policy)
@@ -67,12 +67,12 @@ class LesionedBlock(Copies):
 
 
 class LesionedChain(Copies):
-    """A chain of dense gated layers on all copies, and one more copy for each of its blocks.
+    """A chain of dense gated layers on all copies, plus a new copy for each of its blocks.
 
-    It computes what a `LesionedBlock` for each would, as one compiled loop over stacked weights.
-    There the copies run one after the other, each only from its lesion on: a matrix of one batch
-    stays in the cache of a CPU, that of all copies does not. The samples must be a multiple of
-    `PARTS`.
+    It computes what a `LesionedBlock` for each layer would, as one compiled loop over stacked
+    weights. The loop runs the copies one after another, each only from its lesion on: a matrix of
+    one batch stays in the cache of a CPU, a matrix of all copies does not. The number of samples
+    must be a multiple of `PARTS`.
     """
 
     def __init__(self, layers, copies):

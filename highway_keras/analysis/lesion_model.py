@@ -1,7 +1,7 @@
 """The model that runs a network intact and with every lesion, in one pass.
 
 It repeats the layer calls of the network's graph on copies of the batch: the intact one, and one
-for each lesion. A tensor has the copies of the lesions before it only, so that what lies before a
+for each lesion. A tensor has copies only for the lesions before it, so whatever comes before a
 lesion is computed once for all of them.
 """
 
@@ -76,7 +76,7 @@ def _union(copies):
 
 
 def _aligned(x, copies, wanted):
-    """Return `x` with the copies `wanted`; before a lesion, its copy is the intact one."""
+    """Return `x` with the copies `wanted`; before its lesion, a copy is the intact one."""
     if copies == wanted or not isinstance(x, keras.KerasTensor):
         return x
     sources = [copies.index(lesion) if lesion in copies else 0 for lesion in wanted]

@@ -17,11 +17,12 @@ class Lesions:
     Attributes:
         layers: The names of the gated layers, in order.
         loss: Cross-entropy in nats with the gates of each layer closed, an array `(layers,)`.
-        wrong: Number of wrong classifications, the same, integers.
-        error: Share of wrong classifications, the same.
-        intact_loss, intact_wrong, intact_error: Those of the network as it is.
-        samples: Number of classifications: of samples, or where each position of a sample has a
-            class, of all positions.
+        wrong: Number of wrong classifications with the gates of each layer closed, integers
+            `(layers,)`.
+        error: The same as a share of `samples`.
+        intact_loss, intact_wrong, intact_error: Those of the intact network.
+        samples: Number of classifications: one for each sample, or one for each position of a
+            sample if every position has a class.
     """
 
     layers: tuple
@@ -50,7 +51,7 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
         x: Samples as `model` takes them: an array, or a list of them.
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.
-        batch_size: Samples at once. Default: what the memory of the copies suggests.
+        batch_size: Samples at once. Default: as many as suit the memory that their copies take.
         verbose: As for `mean_gates`.
 
     Returns:
@@ -58,7 +59,7 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
 
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
-        ValueError: If `model` has no gates or returns no probabilities, or `x` or `y` do not fit.
+        ValueError: If `model` has no gates or returns no probabilities, or `x` or `y` does not fit.
 
     Example:
 

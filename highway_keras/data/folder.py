@@ -110,16 +110,17 @@ def read_pictures(parts, input_shape, source):
         shapes = list(readers.map(picture_shape, np.concatenate(parts)))
     input_shape = _common(shapes, source) if input_shape is None else tuple(input_shape)
     check_channels(input_shape)
-    _say_changes(shapes, input_shape, source)
     arrays = [PictureArray(part, input_shape) for part in parts]
     values = sum(array.size for array in arrays)
     if fits_training(values):
-        return [array[:] for array in arrays]
-    needed = gib(BYTES_IN_TRAINING * values)
-    notice(
-        f"The pictures of {source} stay on the disk and are read anew in each epoch: in memory "
-        f"training on them would take {needed}, where {gib(free())} are free."
-    )
+        arrays = [array[:] for array in arrays]
+    else:
+        needed = gib(BYTES_IN_TRAINING * values)
+        notice(
+            f"The pictures of {source} stay on the disk and are read anew in each epoch: in memory "
+            f"training on them would take {needed}, where {gib(free())} are free."
+        )
+    _say_changes(shapes, input_shape, source)
     return arrays
 
 
@@ -142,4 +143,4 @@ def _say_changes(shapes, input_shape, source):
     changes = [f"{resized} are scaled to {height} x {width}"] if resized else []
     changes += [f"{recoloured} are read as {colours}"] if recoloured else []
     if changes:
-        notice(f"Of the {len(shapes)} pictures of {source} {' and '.join(changes)}.")
+        notice(f"{source} holds {len(shapes)} pictures: {' and '.join(changes)}.")

@@ -42,8 +42,8 @@ class HighwayStack(GatedLayer):
         transform_bias_initializer: Start of the biases of T: an initializer, a number, or a
             sequence of `depth` numbers, one for each layer. Default: `-log(depth + 1)`, a sigmoid
             of `1 / (depth + 2)`. A gate of another activation needs a start of its own.
-        **kwargs: The arguments of `keras.Layer`. The default `name` tells the depth, which
-            `model.summary()` and `plot_model` show by it: `"highway_stack_x50"`.
+        **kwargs: The arguments of `keras.Layer`. The default `name` tells the depth, so that
+            `model.summary()` shows it: `"highway_stack_x50"`.
 
     The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
     constraints act on each layer's weights separately.

@@ -48,6 +48,9 @@ class RunFolder:
         self.state = self.path / "state.weights.h5"
         self.tensorboard = self.path / "tensorboard"
 
+    def __repr__(self):
+        return f"RunFolder({str(self.path)!r})"
+
     @contextlib.contextmanager
     def locked(self):
         """Make the folder, and keep other processes from writing to it: `with folder.locked():`."""

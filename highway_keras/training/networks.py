@@ -139,11 +139,23 @@ def freeze_below_top(network):
 
 def architecture(model):
     """Return 16 digits that tell how a model is built, whatever numbers Keras gave its layers."""
-    text = json.dumps(model.get_config(), sort_keys=True, default=repr)
-    for number, layer in enumerate(model.layers):
-        text = text.replace(f'"{layer.name}"', f'"#{number}"')
-    text = text.replace(f'"{model.name}"', '"#"')
+    config = model.get_config()
+    text = json.dumps(config, sort_keys=True, default=repr)
+    for number, name in enumerate(dict.fromkeys(_names(config))):
+        text = text.replace(f'"{name}"', f'"#{number}"')
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _names(config):
+    """Yield the names of a model and of its layers, at any depth, in their order."""
+    if isinstance(config, dict):
+        if isinstance(config.get("name"), str):
+            yield config["name"]
+        for part in config.values():
+            yield from _names(part)
+    elif isinstance(config, list | tuple):
+        for part in config:
+            yield from _names(part)
 
 
 def _checked_options(model_options, weights):

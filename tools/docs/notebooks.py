@@ -32,7 +32,7 @@ def _markdown(cell, picture, pictures):
     parts = [f"```python\n{cell.source}\n```"]
     printed = "".join(_text(output) for output in cell.outputs)
     if printed:
-        parts.append(f"```text\n{printed.rstrip()}\n```")
+        parts.append(f"```{{ .text .printed }}\n{printed.rstrip()}\n```")
     for output in cell.outputs:
         if "image/png" in output.get("data", {}):
             pictures[picture] = base64.b64decode(output.data["image/png"])

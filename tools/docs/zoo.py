@@ -54,7 +54,7 @@ def _runs(name):
         return "No run of ours has been recorded yet."
     lines = [f"| `{row['recipe']}` | {row['epochs']} | {results.mean_text(row)} |" for row in rows]
     header = ["| recipe | epochs | test accuracy, % |", "|---|---:|---|"]
-    return "\n".join(["## Runs of ours", "", *header, *lines])
+    return "\n".join(["## Our runs", "", *header, *lines])
 
 
 def _use(card):

@@ -1,9 +1,9 @@
 """What each rendered number stands for: a name, and how its text comes out of `results/`."""
 
-from tools.numbers import analysis, depth, exports, figure1, speed, zoo
+from tools.numbers import analysis, depth, exports, figure1, footprint, speed, transfer, zoo
 
 NUMBERS = {
     name: number
-    for room in (zoo, figure1, depth, speed, analysis, exports)
+    for room in (zoo, figure1, depth, speed, analysis, exports, footprint, transfer)
     for name, number in room.NUMBERS.items()
 }

@@ -104,6 +104,18 @@ def serving(model):
     return text
 
 
+def server():
+    """Return the table of a server under load."""
+    names = ("protocol", "clients", "requests a second", "p50, ms", "p99, ms", "answers", "errors")
+    lines = []
+    for r in rows("server"):
+        middles = [middle(r, "requests_a_second", ",.0f")]
+        middles += [middle(r, f"p{percent}_ms", ".1f") for percent in (50, 99)]
+        protocol = {"grpc": "gRPC", "http": "HTTP"}[r["protocol"]]
+        lines.append((protocol, r["clients"], *middles, f"{int(r['answers']):,}", r["errors"]))
+    return table(columns(names), lines) if lines else NONE
+
+
 def lesions(size):
     """Return a function that compares all lesions with one evaluation in batches of `size`."""
 
@@ -132,6 +144,7 @@ NUMBERS = {
     "epochs": epochs,
     "serving.16": serving("mnist-highway-16"),
     "serving.50": serving("thin-highway-50"),
+    "server": server,
     "lesions.500": lesions(500),
     "lesions.2000": lesions(2000),
 }

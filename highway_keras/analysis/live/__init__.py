@@ -1,9 +1,9 @@
 """The live page: a network that runs in a browser while one draws its input.
 
-`page.html` is the frame and `style.css` its look. `network.js` runs the steps that `steps.py` made
-of the layers, on the numbers that `weights.py` packed; `pad.js`, `maps.js` and `chart.js` draw,
-`sentences.js` says in words what they show, and `page.js` and `controls.js` hold them together.
-Nothing in it is loaded from elsewhere.
+`page.html` is the frame and `style.css` its style. `network.js` runs the steps that `steps.py`
+makes of the layers, on the weights that `weights.py` packs; `pad.js`, `maps.js` and `chart.js`
+draw, `sentences.js` puts what they show into words, and `page.js` and `controls.js` hold them
+together. Nothing is loaded from elsewhere.
 """
 
 from highway_keras.analysis.live.page import live_page

@@ -1,7 +1,7 @@
 "use strict";
-// The probabilities as bars, with a tick where the whole network's are while layers are closed.
+// The probabilities as bars. While layers are closed, ticks mark those of the whole network.
 
-const MOST_CLASSES = 12; // more of them are cut to the ten most probable
+const MOST_CLASSES = 12; // of more, only the ten most probable are shown
 
 class Chart {
   constructor(list, names) {

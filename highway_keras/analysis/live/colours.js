@@ -1,6 +1,6 @@
 "use strict";
-// Colours for numbers. Lightness alone tells them apart, so any colour vision does; the panels they
-// stand on are dark in light and dark mode alike, like the pad.
+// Colours for numbers. They differ in lightness, so any colour vision can tell them apart. Their
+// panels are dark in light and dark mode alike, like the pad.
 
 const PANEL = "#0b0d13";
 const INK = "#f4f1ea";

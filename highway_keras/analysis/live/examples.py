@@ -1,4 +1,4 @@
-"""The images that come with a page, and what they tell of where to draw and how to colour."""
+"""The example images of a page, and the drawing area and colour scales that follow from them."""
 
 import base64
 
@@ -17,15 +17,15 @@ def choose(labels, most=MOST):
 
 
 def encode(images, labels):
-    """Return images, grey levels 0 to 255, and class numbers as JSON can hold them."""
+    """Return images, grey levels 0 to 255, and class numbers in a form that JSON can hold."""
     pixels = np.clip(np.rint(images), 0, 255).astype("uint8")
     return {"labels": labels.tolist(), "images": base64.b64encode(pixels.tobytes()).decode()}
 
 
 def drawn_box(images):
-    """Return `[top, left, bottom, right]` of where images of one channel are drawn, in pixels.
+    """Return the box `[top, left, bottom, right]`, in pixels, that grey images are drawn in.
 
-    `None` if that is most of the image, or there is colour.
+    Return `None` if it is most of the image, or if the images have colour.
     """
     if images.shape[-1] != 1:
         return None
@@ -43,9 +43,9 @@ def drawn_box(images):
 def scale(blocks, reach=None):
     """Return the colour scale for numbers such as these: its end, and a power.
 
-    The end is a round number that hardly any of them exceeds. The power brings the middle one,
-    zeros left out, to a quarter of the scale: most gates of a deep network are nearer to 0 than the
-    eye could tell.
+    The end is a round number that hardly any of them exceeds. The power puts their median, without
+    zeros, at a quarter of the scale: without it, most gates of a deep network would be too close to
+    0 to tell apart.
     """
     sizes = np.abs(np.concatenate([block.ravel() for block in blocks]))
     sizes = sizes[sizes > 0]

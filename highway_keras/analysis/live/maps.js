@@ -1,10 +1,10 @@
 "use strict";
-// A map of all gated layers: a row for each, a cell for each unit; of a convolutional layer a cell
-// is a map, drawn as the small image it is. Beside each row stands a bar.
+// A map of all gated layers: a row for each, a cell for each unit; a cell of a
+// convolutional layer is a feature map, drawn as a small image. Beside each row stands a bar.
 
 const GUTTER = 38; // for the layers' numbers
 const BARS = 52;
-const DENSE_HEIGHT = 470; // that all dense rows together aim at
+const DENSE_HEIGHT = 470; // what all dense rows together aim at
 const ROW = { dense: [5, 20], image: [12, 46] }; // least and greatest height
 
 class LayerMap {

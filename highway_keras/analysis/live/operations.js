@@ -1,6 +1,6 @@
 "use strict";
-// What layers compute. A tensor is {height, width, channels, values}, channels last; what is not an
-// image is 1 by 1. Sums are taken in double precision, results kept in single.
+// What layers compute. A tensor is {height, width, channels, values}, channels last; anything
+// but an image is 1 by 1. Sums are taken in double precision, results kept in single.
 
 function tensor(height, width, channels, values) {
   return { height, width, channels, values: values || new Float32Array(height * width * channels) };
@@ -87,7 +87,7 @@ function transform(x, { kernel, bias, activation, strides, dilation, padding }) 
 function addProduct(sums, x, position, kernel, matrix) {
   for (let channel = 0; channel < x.channels; channel++) {
     const value = x.values[position + channel];
-    if (value === 0) continue; // most of what follows a ReLU, and of a drawing
+    if (value === 0) continue; // like most values after a ReLU, and in a drawing
     const row = matrix + channel * sums.length;
     for (let k = 0; k < sums.length; k++) sums[k] += value * kernel[row + k];
   }

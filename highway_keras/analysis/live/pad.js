@@ -74,7 +74,7 @@ class Pad {
     this.canvas.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
     this.changed("begin");
-    // A stroke is its ink over what was there, however often it crosses itself.
+    // A stroke adds its ink to what was there once, however often it crosses itself.
     this.under = this.pixels.slice();
     this.cover = new Float32Array(this.height * this.width);
     this.last = this.place(event);

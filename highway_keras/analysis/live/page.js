@@ -1,5 +1,5 @@
 "use strict";
-// The page: what the controls do, and drawing everything anew after each change.
+// The page: what the controls do, and redrawing everything after each change.
 
 class Page {
   constructor(description, network) {

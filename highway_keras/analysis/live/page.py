@@ -16,22 +16,22 @@ MOST_BYTES = 4 * 2**20
 
 
 def live_page(model, x, y, path, class_names=None, title=None):
-    """Write a page on which one draws and watches the gates, probabilities and block outputs.
+    """Write a page to draw on, which shows gates, block outputs and probabilities as one draws.
 
-    The network runs in the page itself, in single precision whatever the model's dtype policy:
-    layer by layer, with any of them closed (T = 0) by a click. The file needs no network.
+    The network runs in the page itself, in single precision whatever the model's dtype policy. A
+    click closes a layer (T = 0). The file works offline.
 
     Args:
         model: A built functional or Sequential Keras model, a chain of layers from images to a
             softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
             pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
             `highway_keras.data`. Its images have grey levels 0 to 255.
-        x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; of each
-            class the first ones, 20 in all, are put in the page.
+        x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
+            holds the first few of each class, 20 in all.
         y: Their class numbers, integers `(n,)`.
         path: The HTML file to write.
         class_names: Names of the classes, in the order of their numbers. Default: the numbers.
-        title: Says which network it is. Default: the model's name.
+        title: A line that says which network it is. Default: the model's name.
 
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
@@ -69,7 +69,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
 
 
 def _of_examples(graph, images, labels):
-    """Return the examples, and what they tell of where to draw and how to colour."""
+    """Return the examples, and the drawing area and colour scales that follow from them."""
     return {
         "guide": examples.drawn_box(images),
         "scales": {
@@ -89,7 +89,7 @@ def _image_shape(graph):
         or shapes[0][3] not in (1, 3)
     ):
         raise ValueError(
-            "The live page draws networks of one image, (height, width, 1 or 3 channels). "
+            "The live page supports networks of one image, (height, width, 1 or 3 channels). "
             f"Received: inputs of shape {', '.join(map(str, shapes))}."
         )
     return shapes[0][1:]

@@ -1,4 +1,4 @@
-"""The layers of a network as steps that the page's `network.js` repeats."""
+"""The layers of a network as steps that the page's `network.js` runs."""
 
 import keras
 
@@ -11,28 +11,28 @@ ACTIVATIONS = ("linear", "relu", "sigmoid", "softmax", "tanh")
 def network_steps(graph, weights):
     """Return the steps of a chain of layers, each a dictionary that JSON can hold.
 
-    A dense layer is a convolution of one position, so both are one kind of step, and a highway
-    layer is two or three of them: H, T and a learned C.
+    A dense layer is a convolution at a single position, so both are the same kind of step. A
+    highway layer takes two or three of them: H, T and, if it is learned, C.
 
     Args:
         graph: The `Graph` of the network.
         weights: The `Weights` to add the layers' weights to.
 
     Raises:
-        ValueError: If the network is not a chain, or the page cannot repeat one of its layers.
+        ValueError: If the network is not a chain, or the page cannot compute one of its layers.
     """
     steps, before = [], graph.inputs[0]
     for call in graph.calls:
         if not _is_fed_by(call, before):
             raise ValueError(
-                "The live page draws chains of layers, each fed by the one before it. Received: "
-                f"layer {call.layer.name!r}, which is fed otherwise."
+                "The live page supports chains of layers, each fed by the one before it. Received: "
+                f"layer {call.layer.name!r}, which is not."
             )
         steps += _steps_of(call.layer, weights)
         before = call.outputs
     if steps[-1].get("activation") != "softmax" or len(before.shape) != 2:
         raise ValueError(
-            "The live page draws networks that end in a softmax over classes. "
+            "The live page supports networks that end in a softmax over classes. "
             f"Received: {call.layer.name!r} as the last layer."
         )
     return steps

@@ -1,4 +1,4 @@
-"""The frame of the page, its scripts and its look, put together as one text."""
+"""Put the page together from its frame, scripts and style."""
 
 import html
 import importlib.resources
@@ -12,7 +12,7 @@ SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
 
 
 def texts(graph, shape, names, title, weights):
-    """Return what the page says of this network, as HTML."""
+    """Return what the page says about this network, as HTML."""
     learned = any(call.layer.carry == "learned" for call in graph.gated)
     carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
     spatial = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
@@ -20,7 +20,7 @@ def texts(graph, shape, names, title, weights):
         "title": html.escape(title),
         "heading": _heading(shape, names),
         "depth": len(graph.blocks),
-        "cells": "feature maps, drawn as the image it is" if spatial else "units",
+        "cells": "feature maps, shown as a small image" if spatial else "units",
         "formula": f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
         "outputs_note": ""
         if spatial
@@ -36,7 +36,7 @@ def _heading(shape, names):
 
 
 def fill(said, description, numbers):
-    """Return the page, from its files and what `live_page` has to say."""
+    """Return the page, filled with the texts and data of a network."""
     folder = importlib.resources.files(__package__)
     read = {
         name: (folder / name).read_text("utf-8") for name in ("page.html", "style.css", *SCRIPTS)

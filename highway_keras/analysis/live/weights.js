@@ -1,5 +1,5 @@
 "use strict";
-// The network's numbers, from the text that they stand in the page as.
+// The network's weights, decoded from the text that holds them in the page.
 
 /** Float32Array of little-endian numbers in base64, `format` being "float16" or "float32". */
 function decodeWeights(text, format) {

@@ -1,4 +1,4 @@
-"""The numbers of a network as text in a page."""
+"""The weights of a network as text in a page."""
 
 import base64
 
@@ -6,17 +6,17 @@ import numpy as np
 
 
 class Weights:
-    """Arrays, one after the other, that a page carries along.
+    """The arrays of a page, one after another.
 
-    They are written in half precision if that loses nothing, as it does for weights that were
-    stored so, and in single precision otherwise.
+    They are written in half precision if that loses nothing, as for weights that were stored in
+    half precision, and in single precision otherwise.
     """
 
     def __init__(self):
         self._arrays, self.count = [], 0
 
     def add(self, values, shape=None):
-        """Append an array and return where it stands: `{"at": offset, "shape": [...]}`."""
+        """Append an array and return its place: `{"at": offset, "shape": [...]}`."""
         array = np.asarray(values, "float32").reshape(shape or np.shape(values))
         self._arrays.append(array)
         self.count += array.size

@@ -1,0 +1,109 @@
+"""`reproduce figure1` to `figure4`."""
+
+from highway_keras.cli.backend import import_backend
+from highway_keras.cli.search import add_population, add_searches
+from highway_keras.cli.shared import add_command, add_data_dir, print_table
+
+SECTION_4 = {
+    "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",
+    "figure3": "How gates differ by class, in the network of figure2.",
+    "figure4": "The error with one layer's gates closed, in the network of figure2.",
+}
+
+
+def add_figures(experiments):
+    """Add a command for each figure of the paper."""
+    _add_figure1(experiments)
+    for name, summary in SECTION_4.items():
+        _add_section4(experiments, name, summary)
+
+
+def _add_figure1(experiments):
+    summary = "MNIST: plain and highway networks of 10 to 100 layers, a search for each."
+    command = add_command(experiments, "figure1", _figure1, summary)
+    command.add_argument(
+        "--preset",
+        default="laptop",
+        choices=["laptop", "paper", "finals"],
+        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
+        "for 400 epochs (default: laptop)",
+    )
+    command.add_argument(
+        "--search",
+        dest="searches",
+        metavar="FOLDER",
+        help="take the searches that `highway-keras search` or an earlier call left there",
+    )
+    add_searches(command)
+    add_data_dir(command)
+    command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
+    # An interrupted one continues; depths and kinds: the paper's, or those that --search holds.
+    command.set_defaults(resume=True, depths=None, kinds=None)
+
+
+def _figure1(options):
+    import_backend()
+    from highway_keras import paper
+
+    given = {"depths": options.depths, "kinds": options.kinds}
+    given = {name: values for name, values in given.items() if values is not None}
+    if options.preset == "finals":
+        return _finals(options, paper, given)
+    searches = options.searches or paper.run_preset(
+        options.preset,
+        **given,
+        out=options.out,
+        population=options.population,
+        data_dir=options.data_dir,
+    )
+    rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
+    for row in paper.draw_figure1(searches, options.out, **given):
+        counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
+        mean = row["top10_mean"]
+        rows.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
+    print_table(rows, right=range(1, 6))
+    print(f"saved {options.out}")
+
+
+def _finals(options, paper, given):
+    if options.searches is None:
+        raise ValueError(
+            "--preset finals needs --search FOLDER, the searches whose best it trains."
+        )
+    last = {}
+    where = {"out": options.out, "data_dir": options.data_dir}
+    for row in paper.run_finals(options.searches, **where, **given):
+        last[row["kind"], row["depth"]] = row
+    rows = [("kind", "depth", "trial", "epochs", "training loss")]
+    for (kind, depth), row in last.items():
+        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
+    print_table(rows, right=(1, 3, 4))
+    print(f"saved {options.out}")
+
+
+def _add_section4(experiments, name, summary):
+    command = add_command(experiments, name, _section4, summary)
+    command.add_argument(
+        "--dataset", default="mnist", choices=["mnist", "cifar100"], help="(default: mnist)"
+    )
+    command.add_argument("--trials", type=int, default=100, help="of the search (default: 100)")
+    command.add_argument("--epochs", type=int, default=100, help="of its best (default: 100)")
+    add_population(command)
+    add_data_dir(command)
+    command.add_argument("--out", help="folder (default: runs/section4-DATASET)")
+    command.set_defaults(resume=True, figure=name)  # an interrupted one continues
+
+
+def _section4(options):
+    import_backend()
+    from highway_keras import paper
+
+    found = paper.reproduce_section4(
+        options.dataset,
+        options.trials,
+        epochs=options.epochs,
+        out=options.out,
+        population=options.population,
+        data_dir=options.data_dir,
+    )
+    print(f"saved {found.page.with_name(options.figure)}.png and {found.page}")

@@ -1,0 +1,193 @@
+"""The example of a server: picture files over the wire, wrong ones, load, and its end."""
+
+import asyncio
+import csv
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from PIL import Image
+
+if importlib.util.find_spec("kserve") is None:
+    reason = "needs examples/kserve/requirements.txt, which pin packages that others have newer"
+    pytest.skip(reason, allow_module_level=True)
+
+from benchmarks import server
+from benchmarks.turns import ROOT
+from examples.kserve import ask
+from highway_keras import models, training
+from highway_keras.export import export
+
+WEIGHTS = models.get("mnist-highway-16").weights_file("mnist")
+
+
+def png(pixels):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (5, 28, 28)).astype("uint8")
+FILES = [png(pixels) for pixels in PIXELS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serving") / "1"
+    export(WEIGHTS, folder, verify=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def addresses(folder):
+    with server.serving(folder) as found:
+        yield found
+
+
+def answer(addresses, protocol, files):
+    url = f"{protocol}://{addresses[protocol]}/{server.MODEL}"
+    return asyncio.run(ask.answer(url, files))
+
+
+@pytest.mark.parametrize("protocol", server.PROTOCOLS)
+def test_the_answer_is_keras(protocol, addresses):
+    found = answer(addresses, protocol, FILES)
+    expected = training.SavedNetwork(WEIGHTS).model.predict(PIXELS[..., None], verbose=0)
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
+    assert found["class_id"].tolist() == expected.argmax(-1).tolist()
+    names = [n.decode() if isinstance(n, bytes) else n for n in found["class_name"]]
+    assert names == [str(n) for n in expected.argmax(-1)]
+
+
+@pytest.mark.parametrize("protocol", server.PROTOCOLS)
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (b"no picture", "must hold PNG or JPEG files. Element 1 is neither."),
+        (b"", "must hold PNG or JPEG files. Element 1 is neither."),
+        (FILES[0][:100], "`encoded` holds a picture that is damaged."),
+        (png(np.zeros((5000, 5000), "uint8")), "16,777,216 pixels. Element 1 has 5000 x 5000."),
+    ],
+)
+def test_a_wrong_picture_is_an_error_of_the_client(file, message, protocol, addresses):
+    with pytest.raises(Exception, match=message) as caught:
+        answer(addresses, protocol, [FILES[0], file])
+    told = caught.value.code().name if protocol == "grpc" else str(caught.value)
+    assert ("INVALID_ARGUMENT" if protocol == "grpc" else "400 Bad Request") in told
+    assert answer(addresses, protocol, FILES)["class_id"].shape == (5,)  # the server lives on
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([], "must have one input, `encoded`, of datatype BYTES"),
+        ([("images", [1], "BYTES", ["AA=="])], "must have one input, `encoded`"),
+        ([("encoded", [1], "FP32", [1.0])], "must have one input, `encoded`"),
+        ([("encoded", [2], "BYTES", ["AA=="])], "does not have the shape that it states"),
+        ([("encoded", [0], "BYTES", [])], "must hold one picture or more"),
+        ([("encoded", [1], "BYTES", ["?"])], "must hold base64. Element 0 does not"),
+    ],
+)
+def test_a_wrong_request_is_an_error_of_the_client(inputs, message, addresses):
+    keys = ("name", "shape", "datatype", "data")
+    body = json.dumps({"inputs": [dict(zip(keys, values, strict=True)) for values in inputs]})
+    url = f"http://{addresses['http']}/v2/models/{server.MODEL}/infer"
+    request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    assert caught.value.code == 400 and message in json.load(caught.value)["error"]
+
+
+def test_the_server_describes_the_network(addresses):
+    url = f"http://{addresses['http']}/v2/models/{server.MODEL}"
+    with urllib.request.urlopen(url) as answer:
+        described = json.load(answer)
+    assert described["inputs"] == [{"name": "encoded", "datatype": "BYTES", "shape": [-1]}]
+    kinds = {o["name"]: (o["datatype"], o["shape"]) for o in described["outputs"]}
+    assert kinds == {
+        "class_id": ("INT64", [-1]),
+        "class_name": ("BYTES", [-1]),
+        "probabilities": ("FP32", [-1, 10]),
+    }
+
+
+def test_the_command_of_the_client(addresses, tmp_path):
+    for number, file in enumerate([*FILES[:2], b"no picture"]):
+        (tmp_path / f"{number}.png").write_bytes(file)
+    url = f"grpc://{addresses['grpc']}/{server.MODEL}"
+    script = [sys.executable, ROOT / "examples/kserve/ask.py", url]
+
+    def run(*numbers):
+        command = [*script, *(tmp_path / f"{number}.png" for number in numbers)]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    found = answer(addresses, "grpc", FILES[:2])
+    lines = run(0, 1).stdout.splitlines()
+    assert [int(line.split()[1]) for line in lines] == found["class_id"].tolist()
+    done = run(0, 2)
+    assert done.returncode == 1 and "Element 1 is neither." in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("protocol", server.PROTOCOLS)
+def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatch):
+    many = 600 * FILES[:1]
+    told = []
+
+    async def end_during_a_request(addresses):
+        url = f"{protocol}://{addresses[protocol]}/{server.MODEL}"
+        request = asyncio.create_task(ask.answer(url, many))
+        await asyncio.sleep(0.3)
+        told.append(request.done())
+        processes[0].terminate()
+        found = await request
+        processes[0].wait(60)
+        return found
+
+    processes = []
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        server.subprocess, "Popen", lambda *a, **k: processes.append(start(*a, **k)) or processes[0]
+    )
+    with server.serving(folder) as addresses:  # which raises an error unless its exit code is 0
+        found = asyncio.run(end_during_a_request(addresses))
+    assert told == [False], "the request was too short for this test"
+    assert found["class_id"].shape == (600,)
+
+
+def test_the_benchmark(tmp_path):
+    if not os.environ.get("TFDS_DATA_DIR"):
+        pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
+    sizes = [
+        "--clients",
+        "2",
+        "--seconds",
+        "1",
+        "--turns",
+        "1",
+        "--out",
+        str(tmp_path / "rows.csv"),
+    ]
+    server.main([str(WEIGHTS), *sizes])
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["protocol"] for row in rows] == ["grpc", "http"]
+    for row in rows:
+        assert row["errors"] == "0" and int(row["answers"]) > 0
+        assert float(row["p50_ms"]) <= float(row["p99_ms"])
+
+
+def test_lost_and_wrong_answers_are_counted(addresses, capsys):
+    """One picture that is none, and one whose class is not the one expected."""
+    right = answer(addresses, "grpc", FILES)["class_id"]
+    files, classes = [FILES[0], FILES[1], b"none"], [right[0], right[1] + 1, 0]
+    load = server._client("grpc", addresses["grpc"], files, classes, 1, first=0)
+    latencies, errors = asyncio.run(load)
+    assert abs(errors - 2 * len(latencies)) <= 2
+    assert "Element 0 is neither" in capsys.readouterr().err

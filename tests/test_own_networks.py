@@ -1,0 +1,297 @@
+"""A user's own `keras.Model` and callbacks in the trainer, and files that others have made."""
+
+import json
+import re
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from picture_folders import CLASSES, images, little, write_parts
+
+from highway_keras import Highway, analysis, data, export, models, training
+from highway_keras.cli import command as cli
+from highway_keras.notices import Notice
+from highway_keras.training.networks import architecture
+
+SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 3}
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return data.load(images(60), validation=0.1)
+
+
+def highway_network():
+    keras.utils.set_random_seed(0)
+    return little(keras.layers.Dense(6), Highway(), keras.layers.Dropout(0.4), name="mine")
+
+
+def fit(model, dataset, out, **changes):
+    return training.fit(model, dataset, out=out, **SMALL | changes)
+
+
+def run(*arguments):
+    try:
+        return cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        return end.code
+
+
+class Fails(keras.callbacks.Callback):
+    """As a logger whose server is gone."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == 1:
+            raise ConnectionError("the server is gone")
+
+
+@pytest.fixture(scope="module")
+def whole(dataset, tmp_path_factory):
+    model = highway_network()
+    return model, fit(model, dataset, tmp_path_factory.mktemp("own") / "whole")
+
+
+def assert_equal_networks(first, second):
+    pairs = zip(*(keras.models.load_model(p).get_weights() for p in (first, second)), strict=True)
+    for one, other in pairs:
+        np.testing.assert_array_equal(one, other)
+
+
+# A model of one's own
+
+
+def test_a_model_is_trained_in_place(whole, dataset):
+    model, result = whole
+    saved = keras.models.load_model(result.folder.final)
+    for one, other in zip(model.get_weights(), saved.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert saved.name == "mine" and result.folder.read_json()["model"] == "mine"
+    assert model.layers[3].rate == 0.4  # the recipe's factor holds in training only
+    scaled = dataset.x_test / np.float32(256)
+    np.testing.assert_allclose(
+        model.predict(scaled, verbose=0), saved.predict(dataset.x_test, verbose=0), atol=1e-6
+    )
+
+
+def test_a_callback_that_raises_leaves_a_run_that_resumes(whole, dataset, tmp_path):
+    seen, out = [], tmp_path / "run"
+    watch = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(logs))
+    with pytest.raises(ConnectionError, match="the server is gone"):
+        fit(highway_network(), dataset, out, callbacks=[watch, Fails()])
+    assert [sorted(logs) for logs in seen] == [["accuracy", "loss", "val_accuracy", "val_loss"]] * 2
+    again = fit(highway_network(), dataset, out, callbacks=[watch], resume=True)
+    assert len(seen) == 3  # the epoch of the error is not trained again
+    _, result = whole
+    assert again.history == result.history and again.test_loss == result.test_loss
+    for name in ("best", "final"):
+        assert_equal_networks(*(getattr(r.folder, name) for r in (again, result)))
+
+
+def test_a_run_that_a_callback_ends_has_ended(dataset, tmp_path):
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=0, min_delta=100)
+    result = fit(highway_network(), dataset, tmp_path / "run", epochs=9, callbacks=[stop])
+    assert len(result.history) == 2 and result.folder.read_json()["results"]["epochs"] == 2
+    again = fit(highway_network(), dataset, tmp_path / "run", epochs=9, resume=True)
+    assert again.history == result.history and again.test_loss == result.test_loss
+
+
+def test_adapters_alone_are_trained(dataset, tmp_path):
+    def adapted():
+        model = highway_network()
+        model.layers[2].enable_lora(2)
+        return model
+
+    def weight(name):
+        return keras.ops.convert_to_numpy(getattr(model.layers[2], name))
+
+    model = adapted()
+    kernel = weight("_kernel")
+    result = fit(model, dataset, tmp_path / "whole")
+    np.testing.assert_array_equal(weight("_kernel"), kernel)
+    assert np.abs(weight("lora_kernel_b")).max() > 0
+    with pytest.raises(ConnectionError):
+        fit(adapted(), dataset, tmp_path / "run", callbacks=[Fails()])
+    again = fit(adapted(), dataset, tmp_path / "run", resume=True)
+    assert again.history == result.history
+    assert_equal_networks(again.folder.final, result.folder.final)
+
+
+def test_what_keras_numbers_does_not_tell_models_apart(dataset, tmp_path):
+    def unnamed():
+        inputs = keras.Input((8, 8, 1))
+        x = keras.layers.Dense(6, activation="relu")(keras.layers.Flatten()(inputs))
+        x = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])(x)
+        return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(x))
+
+    first, second = unnamed(), unnamed()
+    assert first.layers[2].name != second.layers[2].name and first.name != second.name
+    assert architecture(first) == architecture(second)
+    fit(first, dataset, tmp_path / "run")
+    fit(second, dataset, tmp_path / "run", resume=True)
+    with pytest.raises(ValueError, match=r"architecture: '\w{16}' -> '\w{16}'"):
+        fit(
+            little(keras.layers.Dense(7), name="functional"), dataset, tmp_path / "run", resume=True
+        )
+
+
+def test_it_is_named_after_model_and_images(dataset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = training.fit(highway_network(), dataset, **SMALL)
+    assert str(result.folder.path) == "runs/mine-arrays"
+
+
+def test_without_a_card_the_recipe_is_quick(dataset, tmp_path):
+    options = {"epochs": 1, "batch_size": 16, "verbose": 0}
+    result = training.fit(highway_network(), dataset, out=tmp_path / "run", **options)
+    recipe = result.folder.read_json()["recipe"]
+    assert (recipe["name"], recipe["dropout"]) == ("quick", 1.0)
+
+
+def test_a_model_that_scales_its_images_says_so(dataset, tmp_path):
+    model = little(keras.layers.Rescaling(1 / 255))
+    with pytest.warns(Notice, match=r"'little' scales its input itself, .* `preprocessing=\(\)`"):
+        fit(model, dataset, tmp_path / "twice")
+    result = fit(model, dataset, tmp_path / "once", preprocessing=())
+    saved = keras.models.load_model(result.folder.final)
+    np.testing.assert_allclose(
+        model.predict(dataset.x_test, verbose=0), saved.predict(dataset.x_test, verbose=0)
+    )
+
+
+def two_inputs():
+    inputs = [keras.Input((8, 8, 1)), keras.Input((8, 8, 1))]
+    return keras.Model(inputs, keras.layers.Add()(inputs))
+
+
+class Subclassed(keras.Model):
+    def call(self, x):
+        return x
+
+
+REFUSED = {
+    "weights": (little, {"weights": "mnist"}, "`weights` is for registered networks"),
+    "options": (little, {"model_options": {"depth": 3}}, "`model_options` is for registered"),
+    "devices": (little, {"distribute": True}, "`distribute` needs a registered network"),
+    "half the bits": (
+        little,
+        {"dtype_policy": "mixed_bfloat16"},
+        "`dtype_policy` is for registered networks",
+    ),
+    "nothing to train on": (little, {"dataset": None}, "`dataset` must say what to train on"),
+    "several inputs": (two_inputs, {}, "functional or Sequential `keras.Model` with one input"),
+    "subclassed": (Subclassed, {}, "functional or Sequential `keras.Model` with one input"),
+    "no softmax": (
+        lambda: keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), _logits()]),
+        {},
+        "must return class probabilities",
+    ),
+    "no top": (
+        lambda: keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Conv2D(3, 3)]),
+        {},
+        "must take images of shape .* and return a probability for each of 3 classes",
+    ),
+    "other images": (
+        lambda: keras.Sequential([keras.Input((9, 9, 1)), keras.layers.Flatten(), _logits()]),
+        {},
+        r"must take images of shape \(8, 8, 1\)",
+    ),
+    "name": (lambda: little(name="a b"), {}, "`name` must consist of letters"),
+    "flag": (little, {"freeze": "yes"}, "`freeze` must be True or False"),
+}
+
+
+def _logits():
+    return keras.layers.Dense(3, kernel_initializer=keras.initializers.Constant(9.0))
+
+
+@pytest.mark.parametrize(("make", "changes", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_a_model_cannot_be(make, changes, message, dataset, tmp_path):
+    with pytest.raises(ValueError, match=message) as caught:
+        training.fit(make(), **{"dataset": dataset, "out": tmp_path / "run", **SMALL, **changes})
+    assert "\n" not in str(caught.value) and not (tmp_path / "run").exists()
+
+
+def test_several_runs_need_a_registered_network(dataset):
+    with pytest.raises(ValueError, match=r"must be a registered name where `runs` .* runs=2"):
+        training.fit_runs(little(), 2, dataset=dataset)
+
+
+@pytest.mark.parametrize("callbacks", [[print], Fails(), "log", [Fails], None])
+def test_callbacks_that_are_none(callbacks, dataset, tmp_path):
+    with pytest.raises(
+        TypeError, match=r"`callbacks` must be a list of `keras.callbacks.Callback`"
+    ):
+        fit(little(), dataset, tmp_path / "run", callbacks=callbacks)
+    assert not (tmp_path / "run").exists()
+
+
+# What is done with it afterwards
+
+
+def test_analysis_and_export_serve_it(whole, dataset, tmp_path):
+    _, result = whole
+    saved = training.SavedNetwork(result.folder.best)
+    assert saved.evaluate(dataset) == (result.test_loss, result.test_accuracy)
+    found = analysis.analyze(saved.model, dataset.x_train, dataset.y_train, tmp_path / "look")
+    assert len(found.lesions.layers) == 1
+    done = export.export(result.folder.best, tmp_path / "mine.keras", "keras", dataset=dataset)
+    assert done.images == 12 and done.accuracy == result.test_accuracy
+
+
+def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
+    def factory(name, input_shape, classes):
+        images = keras.Input(input_shape)
+        x = Highway()(keras.layers.Dense(6)(keras.layers.Flatten()(images)))
+        return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+
+    folder = write_parts(tmp_path / "insects")
+    models.register("flat", factory, str(folder), (8, 8, 1), 3, recipe="digits")
+    result = training.fit("flat", out=tmp_path / "run", epochs=1, verbose=0)
+    assert result.folder.read_json()["class_names"] == list(CLASSES)
+
+
+# Files that others have made
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    """A folder of pictures, and a network that Keras alone has trained on images like them."""
+    folder = tmp_path_factory.mktemp("foreign")
+    write_parts(folder / "insects")
+    keras.utils.set_random_seed(0)
+    ends = [keras.layers.Flatten(), keras.layers.Dense(3, activation="softmax")]
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Rescaling(1 / 255), *ends])
+    model.compile(keras.optimizers.Adam(0.03), "sparse_categorical_crossentropy")
+    x, y = images(60)
+    model.fit(x[..., None], y, epochs=60, verbose=0)
+    model.save(folder / "theirs.keras")
+    return folder
+
+
+def test_a_foreign_file_is_measured_on_a_folder(foreign, capsys):
+    command = ["evaluate", foreign / "theirs.keras", "--json"]
+    assert run(*command, "--dataset", foreign / "insects") == 0
+    found = data.load(foreign / "insects")
+    theirs = keras.models.load_model(foreign / "theirs.keras").predict(found.x_test, verbose=0)
+    right = np.mean(theirs.argmax(-1) == found.y_test)
+    assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(right) and right > 0.6
+    assert run(*command) == 2
+    assert "There is no run.json beside" in capsys.readouterr().err
+
+
+def test_a_foreign_file_is_exported_with_a_folder(foreign, tmp_path, capsys):
+    command = ["export", foreign / "theirs.keras", "--format", "keras", "--out"]
+    assert run(*command, tmp_path / "with.keras", "--dataset", foreign / "insects") == 0
+    assert re.search(r"15 images", capsys.readouterr().out)
+    assert (tmp_path / "with.txt").read_text().split() == list(CLASSES)
+    names = ["--no-verify", "--class-names", "Ameise", "Biene", "Katze"]
+    assert run(*command, tmp_path / "without.keras", *names) == 0
+    assert (tmp_path / "without.txt").read_text().split() == names[2:]
+
+
+def test_a_fine_tuned_file_away_from_its_run_is_one_of_them(foreign, dataset, tmp_path, capsys):
+    result = fit(highway_network(), foreign / "insects", tmp_path / "run")
+    lonely = shutil.copy(result.folder.best, tmp_path / "lonely.keras")
+    assert run("evaluate", lonely, "--dataset", foreign / "insects", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == result.test_accuracy
