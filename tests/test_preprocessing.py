@@ -270,7 +270,7 @@ def test_preprocessor_with_bad_steps(digits, steps):
         preprocessor(steps, digits.x_train)
 
 
-@pytest.mark.parametrize("steps", [("crop4",), "mirror", ("mirror", "mirror")])
+@pytest.mark.parametrize("steps", [("crop5",), "mirror", ("mirror", "mirror")])
 def test_augmenter_with_bad_steps(steps):
     with pytest.raises(
         ValueError, match=r"`steps` must be .* 'crop8', 'mirror', each at most once"
