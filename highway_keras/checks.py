@@ -146,6 +146,12 @@ def class_names(name, value, count):
         )
     if len(value) != count:
         raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
+    twice = sorted({one for one in value if not one.strip() or list(value).count(one) > 1})
+    if twice:
+        raise ValueError(
+            f"`{name}` must name each class once, and none by nothing. "
+            f"Received: {', '.join(map(repr, twice))}."
+        )
 
 
 def existing_file(name, value):

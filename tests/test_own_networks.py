@@ -198,6 +198,11 @@ REFUSED = {
     ),
     "name": (lambda: little(name="a b"), {}, "`name` must consist of letters"),
     "flag": (little, {"freeze": "yes"}, "`freeze` must be True or False"),
+    "nothing to freeze": (
+        lambda: keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten()]),
+        {"freeze": True},
+        "`freeze` needs a network with weights. Received: freeze=True with 'sequential",
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.data.dataset import DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -56,7 +57,9 @@ def _check_names(names, y_train, y_test, source):
             f"`class_names` in {source} must name every class. Received: {len(names)} names, and "
             f"label {most}."
         )
-    return tuple(map(str, names))
+    names = tuple(map(str, names))
+    checks.class_names(CLASS_NAMES, names, len(names))
+    return names
 
 
 def _check_images(key, images, source):

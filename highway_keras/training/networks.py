@@ -132,7 +132,13 @@ class Own:
 
 def freeze_below_top(network):
     """Keep all layers of a network as they are but the last one that has weights."""
-    *below, _ = [layer for layer in network.layers if layer.weights]
+    trained = [layer for layer in network.layers if layer.weights]
+    if not trained:
+        raise ValueError(
+            "`freeze` needs a network with weights. "
+            f"Received: freeze=True with {network.name!r}, which has none."
+        )
+    *below, _ = trained
     for layer in below:
         layer.trainable = False
 
@@ -186,10 +192,10 @@ def _check_preprocessing(weights, recipe):
     before = trained.get("preprocessing")  # in the index of the zoo's weights
     if isinstance(trained.get("recipe"), dict):
         before = trained["recipe"].get("preprocessing")
-    if before is not None and list(before) != list(recipe.preprocessing):
+    if isinstance(before, list) and before != list(recipe.preprocessing):
         notice(
-            f"The weights expect images preprocessed by {', '.join(before)}; the recipe's "
-            f"preprocessing is {', '.join(recipe.preprocessing) or 'none'}."
+            f"The weights expect images preprocessed by {', '.join(map(str, before))}; the "
+            f"recipe's preprocessing is {', '.join(recipe.preprocessing) or 'none'}."
         )
 
 
