@@ -12,6 +12,7 @@ from highway_keras import analysis, data, models, training
 from highway_keras.analysis import plots
 from highway_keras.cli import command as cli
 from highway_keras.paper import figure1, tables
+from highway_keras.paper.searches import Search
 from highway_keras.pictures import PictureWarning, optional_picture
 from highway_keras.training import jobs
 from highway_keras.training import run as training_run
@@ -116,7 +117,8 @@ def test_a_table_without_its_picture(tmp_path, monkeypatch):
 
 
 def test_figure_1_without_its_pictures(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure1, "read_searches", lambda folder: [])
+    search = Search("highway", 2, {}, [], training.RunFolder(tmp_path / "search"))
+    monkeypatch.setattr(figure1, "read_searches", lambda folder, **which: [search])
     for name in ("curve_rows", "top_rows", "bias_rows", "trial_rows"):
         monkeypatch.setattr(figure1, name, lambda searches: [{"depth": 2, "kind": "highway"}])
     monkeypatch.setattr(figure1, "_draw_panels", broken)

@@ -19,7 +19,7 @@ TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
 COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"
 
 
-def images(name, data_dir=None, validation=0.1, limit=None):
+def images(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
     """Ten kinds of noise, in the shape of the data set that is asked for."""
     shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}[name]
     y = np.arange(60) % classes
@@ -207,7 +207,7 @@ def test_the_authors_test_images_choose_nothing(compared, tmp_path, monkeypatch)
     for name, accuracies in other.items():
         said = iter([(0.1, accuracy) for accuracy in accuracies])
         with monkeypatch.context() as patch:
-            patch.setattr("highway_keras.training.callbacks.evaluate", lambda *_, s=said: next(s))
+            patch.setattr("highway_keras.training.callbacks.measure", lambda *_, s=said: next(s))
             rows = paper.compare_with_authors(epochs=2, out=tmp_path / name, **AUTHORS)
         assert tuple(row["ours_accuracy"] for row in rows) == accuracies
         folder = training.RunFolder(tmp_path / name / "seed-0")
