@@ -26,6 +26,7 @@ Y = np.arange(IMAGES) % 3
 SMALL = {"limit": 100, "epochs": 4, "model_options": {"depth": 3}, "verbose": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="runs here already")
 def test_this_file_on_jax():
     pytest.importorskip("jax")

@@ -206,7 +206,9 @@ def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path)
             "None, 'float16', 'int8'. Received: quantize='int4'",
         ),
         ({"format": "onnx"}, r"`path` must end in \.onnx for format='onnx'. Received: path=out"),
-        ({"path": "."}, "`path` must not exist yet. Received: path=."),
+        pytest.param(
+            {"path": "."}, "`path` must not exist yet. Received: path=.", marks=needs_tensorflow
+        ),
     ],
 )
 def test_bad_arguments(arguments, text, monkeypatch, tmp_path):

@@ -50,7 +50,9 @@ def run(*arguments):
 STARTS_ANEW = "predictions of '{}' starts anew; all other layers have the weights"
 
 
-@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
+@pytest.mark.parametrize(
+    "name", ["thin-highway-10", pytest.param("mnist-highway-16", marks=pytest.mark.slow)]
+)
 def test_frozen_weights_are_equal_to_the_last_bit(name, dataset, tmp_path):
     """In a `HighwayStack`, which the fast engine loops over, and in convolutions."""
     with pytest.warns(Notice, match=STARTS_ANEW.format(name)):

@@ -211,6 +211,7 @@ def test_exported_for_keras(small, trained):
     assert card["parameters"] == trained.count_params()
 
 
+@pytest.mark.slow
 def test_what_is_exported_is_what_keras_quantizes(small, trained, digits):
     twin = keras.models.clone_model(trained)
     twin.set_weights(trained.get_weights())

@@ -118,6 +118,7 @@ def test_layers_as_rows():
         assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
 
 
+@pytest.mark.slow
 def test_exports_as_rows(monkeypatch, tmp_path, images):
     kept = dataclasses.replace(exports.FORMATS["keras"], quantizations=())
     monkeypatch.setattr(exports, "FORMATS", {"keras": kept})

@@ -110,6 +110,7 @@ def test_stopped_and_killed(folder):
     assert_same_end(folder / "whole", folder / "stopped")
 
 
+@pytest.mark.slow
 def test_killed_with_random_numbers_in_training(folder):
     whole = start(f"{RANDOM} --out random", folder)
     command = f"{RANDOM} --out killed --resume"

@@ -161,6 +161,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert (drawn / "figure1.png").exists()
 
 
+@pytest.mark.slow
 @needs_loops
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a warning of TensorFlow")
 def test_searches_of_many_depths_do_not_warn_of_retracing(tmp_path, caplog, monkeypatch):
