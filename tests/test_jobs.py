@@ -31,6 +31,7 @@ def test_runs_side_by_side_give_what_one_after_the_other_gives(tmp_path):
     assert os.environ.get("TF_NUM_INTRAOP_THREADS") == threads
 
 
+@pytest.mark.slow
 def test_runs_that_diverge_are_named(tmp_path):
     with pytest.raises(training.TrainingDiverged, match=r"seed 0: .*; seed 1: .*no longer finite"):
         options = {**SMALL, "learning_rate": 1e30, "model_options": {"activation": "relu"}}

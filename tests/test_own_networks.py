@@ -285,6 +285,7 @@ def test_a_foreign_file_is_measured_on_a_folder(foreign, capsys):
     assert "There is no run.json beside" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_foreign_file_is_exported_with_a_folder(foreign, tmp_path, capsys):
     command = ["export", foreign / "theirs.keras", "--format", "keras", "--out"]
     assert run(*command, tmp_path / "with.keras", "--dataset", foreign / "insects") == 0

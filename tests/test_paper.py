@@ -115,6 +115,7 @@ def test_the_best_rate_of_each_start_is_reported():
         assert alone[:4] == best[:4] and best[5] == pytest.approx(alone[5], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_start_from_which_every_training_diverges_has_no_rate():
     x, y = small_images()
     x = np.concatenate([x, x], axis=-1)  # a plain network of 71 units wants as many inputs
