@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import pathlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set, Sized
 
 MOST_SHOWN = 200  # characters of a value that a message repeats
@@ -146,11 +147,11 @@ def class_names(name, value, count):
         )
     if len(value) != count:
         raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
-    twice = sorted({one for one in value if not one.strip() or list(value).count(one) > 1})
-    if twice:
+    wrong = sorted(one for one, n in Counter(value).items() if n > 1 or not one.strip())
+    if wrong:
         raise ValueError(
             f"`{name}` must name each class once, and none by nothing. "
-            f"Received: {', '.join(map(repr, twice))}."
+            f"Received: {', '.join(map(repr, wrong))}."
         )
 
 

@@ -34,10 +34,8 @@ def main(arguments=None):
     for row in rows:
         print(", ".join(f"{key} {value}" for key, value in row.items() if value != ""))
     if options.out:
-        from highway_keras.paper import provenance  # imports Keras
-
-        made = provenance.provenance(f"python -m tools.footprint --turns {options.turns}")
-        provenance.update_rows(options.out, [{**row, **made} for row in rows], ("environment",))
+        command = f"python -m tools.footprint --turns {options.turns}"
+        report.save(options.out, rows, ("environment",), command)
 
 
 def _build(folder):

@@ -11,6 +11,7 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_json, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
+from highway_keras.paper.figure1 import LINES
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
@@ -18,7 +19,6 @@ from highway_keras.training.curves import COLOURS
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
 COMMAND = "highway-keras reproduce figure1 --preset finals"
-LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
 def run_finals(
