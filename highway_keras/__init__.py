@@ -5,28 +5,21 @@ highway_keras` is all that `keras.models.load_model` needs to find them. The roo
 imported when first used.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
+from highway_keras import data, initializers, layers, ops, optimizers
 from highway_keras.faces import lazy
+from highway_keras.initializers import TransformBias
+from highway_keras.layers import (
+    ConvHighway,
+    ConvHighway1D,
+    ConvHighway2D,
+    ConvHighway3D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+)
 from highway_keras.version import __version__
-
-# While Python looks for what `python -m highway_keras` is to run, it imports the package. The
-# command executes it again once it knows whether it needs Keras, see `cli.backend`.
-_IS_LOOKED_FOR = __name__ in sys.orig_argv and sys.argv[0] == "-m"
-
-if not _IS_LOOKED_FOR:
-    from highway_keras import data, initializers, layers, ops, optimizers
-    from highway_keras.initializers import TransformBias
-    from highway_keras.layers import (
-        ConvHighway,
-        ConvHighway1D,
-        ConvHighway2D,
-        ConvHighway3D,
-        Highway,
-        HighwayStack,
-        HighwayWrapper,
-    )
 
 if TYPE_CHECKING:
     from highway_keras import (
@@ -40,7 +33,7 @@ if TYPE_CHECKING:
         training,
         tuning,
     )
-elif not _IS_LOOKED_FOR:
+else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [

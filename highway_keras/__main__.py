@@ -1,4 +1,8 @@
-"""Run the command: `python -m highway_keras`. It imports Keras as late as `highway-keras`."""
+"""Run the command: `python -m highway_keras`, which imports Keras before it reads a word.
+
+Python imports a package before it runs its `__main__`. The script `highway-keras` imports Keras
+only for the commands that need it, and without the lines that TensorFlow's libraries print.
+"""
 
 import sys
 

@@ -6,12 +6,12 @@ import itertools
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 from PIL import Image
+from processes import COMMAND
 
 from highway_keras import Highway, HighwayStack, HighwayWrapper, analysis, models, training
 from highway_keras.analysis.blocks import block_starts
@@ -206,11 +206,8 @@ def test_command(tmp_path):
     )
     best = str(tmp_path / "best.keras")
     # A process of its own: in this one, Keras has already met everything that the file holds.
-    run = (
-        "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main; main()"
-    )
     arguments = ["analyze", best, "--limit", "100", "--out", str(tmp_path / "look")]
-    done = subprocess.run([sys.executable, "-c", run, *arguments], capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
     printed = done.stdout
     assert "of 2 gated layers matter" in printed, done.stderr
     page = pathlib.Path(printed.split()[-1])

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 from PIL import Image
+from processes import COMMAND
 
 from highway_keras import data, export, layers, models
 from highway_keras.cli import command as cli
@@ -260,10 +261,10 @@ def test_another_backend_is_told_what_to_do(monkeypatch, tmp_path):
 def test_a_network_saved_by_jax_is_exported(tmp_path):
     """The remedy that the error names."""
     command = ["fit", "thin-highway-10", "--dataset", "digits", "--epochs", "1", "--out", "run"]
-    script = "import sys; from highway_keras_command import main; sys.exit(main())"
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
-    fit = [sys.executable, "-c", script, *command]
-    subprocess.run(fit, env=environment, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [*COMMAND, *command], env=environment, cwd=tmp_path, check=True, capture_output=True
+    )
     assert export.export(tmp_path / "run" / "best.keras", tmp_path / "out").difference <= 1e-5
 
 

@@ -9,6 +9,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from processes import SCRIPT
 
 from highway_keras import models
 from highway_keras.extras import extra
@@ -39,9 +40,6 @@ def without(absent, script, *arguments, **environment):
         text=True,
         env={**os.environ, **environment},
     )
-
-
-COMMAND = "sys.argv[0] = 'highway-keras'; from highway_keras_command import main; sys.exit(main())"
 
 
 def test_an_absent_package_is_one_line():
@@ -102,7 +100,7 @@ def files(tmp_path_factory):
 def test_the_command_names_the_extra(command, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     package, name = LINES[command]
-    done = without(EXTRAS, COMMAND, *command.format(**files).split())
+    done = without(EXTRAS, SCRIPT, *command.format(**files).split())
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert re.match(
@@ -112,7 +110,7 @@ def test_the_command_names_the_extra(command, files, tmp_path, monkeypatch):
 
 def test_a_run_without_pictures_says_what_draws_them(files, tmp_path):
     command = ["fit", "thin-highway-10", "--dataset", files["data"], "--epochs", 1, "--out"]
-    done = without(["matplotlib"], COMMAND, *command, tmp_path / "run", "--model-set", "depth=2")
+    done = without(["matplotlib"], SCRIPT, *command, tmp_path / "run", "--model-set", "depth=2")
     assert done.returncode == 0 and (tmp_path / "run" / "best.keras").exists()
     (line,) = done.stderr.splitlines()
     assert "curves.png could not be drawn: matplotlib is missing. Install the ext" in line
@@ -121,7 +119,7 @@ def test_a_run_without_pictures_says_what_draws_them(files, tmp_path):
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="hides a backend")
 @pytest.mark.parametrize(("backend", "name"), [("tensorflow", "cpu"), ("jax", "jax")])
 def test_a_missing_backend_names_its_extra(backend, name, files):
-    done = without([backend], COMMAND, "evaluate", files["model"], KERAS_BACKEND=backend)
+    done = without([backend], SCRIPT, "evaluate", files["model"], KERAS_BACKEND=backend)
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert f"Keras runs on {backend}. {backend} is missing. Install the extra `{name}`" in line

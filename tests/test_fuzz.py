@@ -17,12 +17,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import traceback
 
 import keras
 import numpy as np
 import pytest
+from processes import COMMAND
 from test_bad_inputs import write_files
 
 from highway_keras import data, training
@@ -393,8 +393,9 @@ def is_short(arguments):
 
 
 def complaint_of_a_process(arguments, must_fail):
-    command = [sys.executable, "-m", "highway_keras", *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=2 * SECONDS, errors="replace")
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, timeout=2 * SECONDS, errors="replace"
+    )
     wrong = wrong_with(done.returncode, done.stdout, done.stderr, must_fail)
     return wrong and f"in a process: {wrong}", done.returncode, done.stdout
 

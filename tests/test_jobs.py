@@ -4,16 +4,15 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import keras
 import pytest
+from processes import COMMAND
 
 from highway_keras import training
 
 SMALL = {"dataset": "digits", "limit": 150, "epochs": 2, "verbose": 0}
-COMMAND = "import sys; from highway_keras_command import main; sys.exit(main())"
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="says nothing of the backend"
 )
@@ -47,7 +46,7 @@ def test_jobs_must_be_a_positive_integer(tmp_path):
 def start(out):
     arguments = "fit thin-highway-10 --dataset digits --epochs 40 --runs 2 --jobs 2 --resume --out"
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *arguments.split(), str(out)],
+        [*COMMAND, *arguments.split(), str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,19 +8,17 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import h5py
 import keras
 import numpy as np
 import pytest
+from processes import COMMAND
 
 from highway_keras import files, training
 
 RECORDED = pathlib.Path(__file__).with_name("recorded")
-COMMAND = "import sys; sys.argv[0] = 'highway-keras'; from highway_keras_command import main; "
-COMMAND += "sys.exit(main())"  # what the installed script does
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
 # Dropout, crops and mirrors draw random numbers; no images are held out.
 RANDOM = "fit mnist-highway-16 --dataset small.npz --recipe cifar --epochs 12 --batch-size 10"
@@ -39,7 +37,7 @@ def folder(tmp_path_factory):
 
 def start(command, folder):
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *shlex.split(command)],
+        [*COMMAND, *shlex.split(command)],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -20,7 +20,7 @@ def import_backend():
     with silent_libraries():
         import highway_keras
 
-        if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`, `__main__`
+        if not hasattr(highway_keras, "Highway"):  # found, not executed: `highway_keras_command`
             _execute(highway_keras)
 
 
