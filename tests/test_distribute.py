@@ -173,6 +173,20 @@ def test_two_processes_train_as_one(runs, tmp_path):
         assert ("best.keras" in written) if index == 0 else not written
 
 
+BROKEN = ["nonsense", "[]", '{"cluster": 5}', '{"cluster": {"worker": ["localhost:1"]}}']
+HOST = '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": %s}}'
+BROKEN += [HOST % index for index in ("9", "-1", '"x"')]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's variable")
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_cluster_is_named(text, monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match="^`TF_CONFIG` must be JSON .* Received: TF_CONFIG="):
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", distribute=True, epochs=1)
+    assert not (tmp_path / "run").exists()
+
+
 def test_only_tensorflow_and_jax(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     message = (

@@ -83,9 +83,9 @@ def _check_cluster(text):
     """Raise a `ValueError` unless `TF_CONFIG` names this process among those of a cluster."""
     try:
         config = json.loads(text)
-        if "cluster" in config:
+        if "cluster" in config.keys():
             task = config["task"]
-            config["cluster"][task["type"]][int(task["index"])].encode()
+            dict(enumerate(config["cluster"][task["type"]]))[int(task["index"])].encode()
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             "`TF_CONFIG` must be JSON that lists the addresses of a `cluster` and names this "
