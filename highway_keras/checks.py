@@ -187,4 +187,4 @@ def _within(value, least=None, above=None, below=None, most=None):
 
 def _bounds(limits):
     stated = " and ".join(f"{word} {bound}" for word, bound in limits.items() if bound is not None)
-    return f" {stated}" if stated else ""
+    return f" of {stated}" if stated.startswith("at ") else f" {stated}".rstrip()

@@ -490,7 +490,7 @@ Y = np.zeros(SAMPLES, int)
         ),
         (
             ValueError,
-            "`threshold` must be a number at least 0 and below 1. Received: threshold=1.5",
+            "`threshold` must be a number of at least 0 and below 1. Received: threshold=1.5",
             lambda: analysis.needed_layers(lesions_of(dense_chain(), Y), threshold=1.5),
         ),
         (

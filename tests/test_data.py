@@ -313,7 +313,7 @@ def test_unknown_name(name, message):
 
 @pytest.mark.parametrize("validation", [1, 1.5, -0.1, float("nan"), "0.1", None, True])
 def test_bad_validation(validation):
-    message = "`validation` must be a number at least 0 and below 1. Received: validation="
+    message = "`validation` must be a number of at least 0 and below 1. Received: validation="
     with pytest.raises(ValueError, match=message):
         load("digits", validation=validation)
 

@@ -182,7 +182,7 @@ BROKEN += [HOST % index for index in ("9", "-1", '"x"')]
 @pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_cluster_is_named(text, monkeypatch, tmp_path):
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(ValueError, match="^`TF_CONFIG` must be JSON .* Received: TF_CONFIG="):
+    with pytest.raises(ValueError, match=r"^`TF_CONFIG` must be JSON .* Received: TF_CONFIG="):
         training.fit("thin-highway-10", "digits", out=tmp_path / "run", distribute=True, epochs=1)
     assert not (tmp_path / "run").exists()
 

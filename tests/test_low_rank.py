@@ -1,5 +1,7 @@
 """Adapters of low rank: what they compute, what trains, what is saved."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -89,6 +91,21 @@ def test_weights_without_adapters_load_with_adapters_at_zero(tmp_path):
     model.load_weights(tmp_path / "plain.weights.h5")
     x = standard_normal(shape)
     np.testing.assert_allclose(model(x), plain(x), rtol=1e-6)
+    model.compile("sgd", "mse")
+    model.fit(x, -x, epochs=2, verbose=0)  # from there they learn
+    assert not np.allclose(array(model.layers[0].lora_kernel_b), 0)
+
+
+@cases
+@pytest.mark.parametrize("other", [{"rank": 3}, {"rank": RANK, "lora_alpha": 4}])
+def test_weights_with_other_adapters_are_refused(make, shape, other, tmp_path):
+    model = adapted(make, shape)
+    model.save_weights(tmp_path / "state.weights.h5")
+    different = keras.Sequential([keras.Input(shape[1:]), make()])
+    different.layers[0].enable_lora(**other)
+    message = r"rank=2 and lora_alpha=2\. Call `enable_lora` with these, or load into a layer"
+    with pytest.raises(ValueError, match=message):
+        different.load_weights(tmp_path / "state.weights.h5")
 
 
 def test_a_stack_comes_apart_merged():
@@ -113,9 +130,11 @@ def test_mistakes(prepare, message):
         prepare().enable_lora(RANK)
 
 
-def test_rank_is_a_positive_integer():
-    with pytest.raises(ValueError, match=r"`rank` must be a positive integer\. Received: rank=0"):
-        built().enable_lora(0)
+@pytest.mark.parametrize("rank", [0, 7, 10**12, 2.0, True])
+def test_rank_is_at_most_the_outputs(rank):
+    message = f"`rank` must be an integer of at least 1 and at most 6. Received: rank={rank}."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        built().enable_lora(rank)
 
 
 @pytest.mark.parametrize(

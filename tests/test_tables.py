@@ -257,7 +257,7 @@ def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):
         ({"model": "mnist-highway-16"}, "`model` must be one of 'mnist-highway-32', 'highway-gap"),
         (
             {"epochs": 301},
-            "`epochs` must be an integer at least 1 and at most 300. Received",
+            "`epochs` must be an integer of at least 1 and at most 300. Received",
         ),
         ({"seeds": [0, -1]}, "`seeds` must be an integer from 0"),
     ],

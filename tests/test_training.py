@@ -125,12 +125,12 @@ def test_every_card_names_a_recipe():
         ({"learning_rate": float("nan")}, "`learning_rate` must be a number above 0"),
         ({"learning_rate": float("inf")}, "`learning_rate` must be a number above 0"),
         ({"learning_rate": "fast"}, "`learning_rate` must be a number"),
-        ({"momentum": 1}, "`momentum` must be a number at least 0 and below 1. Received: .*=1"),
+        ({"momentum": 1}, "`momentum` must be a number of at least 0 and below 1. Received: .*=1"),
         ({"decay": 0}, "`decay` must be a number above 0"),
-        ({"l2": -1e-3}, "`l2` must be a number at least 0"),
+        ({"l2": -1e-3}, "`l2` must be a number of at least 0"),
         ({"classifier_l2": None}, "`classifier_l2` must be a number"),
-        ({"bias_rate": -1}, "`bias_rate` must be a number at least 0"),
-        ({"validation": 1.0}, "`validation` must be a number at least 0 and below 1"),
+        ({"bias_rate": -1}, "`bias_rate` must be a number of at least 0"),
+        ({"validation": 1.0}, "`validation` must be a number of at least 0 and below 1"),
         ({"nesterov": "yes"}, "`nesterov` must be True or False. Received: nesterov='yes'"),
         (
             {"kernel_initializer": 3},
@@ -302,7 +302,7 @@ def test_sgd_goes_through_its_config():
     )
     config = keras.optimizers.serialize(optimizer)
     assert keras.optimizers.deserialize(config).get_config() == optimizer.get_config()
-    with pytest.raises(ValueError, match=r"`l2` must be a number at least 0. Received: l2=-1"):
+    with pytest.raises(ValueError, match=r"`l2` must be a number of at least 0. Received: l2=-1"):
         CaffeSGD(l2=-1)
     with pytest.raises(ValueError, match="`clip_norm` must be a number above 0, or None for no"):
         CaffeSGD(clip_norm=0)

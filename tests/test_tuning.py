@@ -106,8 +106,8 @@ def test_fit_reports_a_loss_that_is_not_finite_as_a_failed_trial(digits):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"depth": 1}, "`depth` must be an integer at least 2. Received: depth=1"),
-        ({"depth": 2.5}, "`depth` must be an integer at least 2. Received: depth=2.5"),
+        ({"depth": 1}, "`depth` must be an integer of at least 2. Received: depth=1"),
+        ({"depth": 2.5}, "`depth` must be an integer of at least 2. Received: depth=2.5"),
         ({"depth": 3, "kind": "wide"}, "`kind` must be one of 'highway', 'plain', 'residual'. Rec"),
         ({"depth": 3, "units": 0}, "`units` must be a positive integer, or None .* units=0"),
         ({"depth": 3, "classes": 0}, "`classes` must be a positive integer. Received: classes=0"),

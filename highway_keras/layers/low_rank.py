@@ -41,7 +41,7 @@ class LowRankKernels(keras.Layer):
         resumes.
 
         Args:
-            rank: Rank of the adapters, a positive integer.
+            rank: Rank of the adapters, from 1 to the outputs of the layer.
             lora_alpha: A number above 0; default `rank`.
             a_initializer, b_initializer: Start of the factors. With `b` at zero the layer computes
                 what it did until it is trained.
@@ -62,11 +62,12 @@ class LowRankKernels(keras.Layer):
         Reference:
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
         """
-        checks.positive_integer("rank", rank)
         checks.number("lora_alpha", lora_alpha, above=0, none="`rank`")
         _check_initializer("a_initializer", a_initializer)
         _check_initializer("b_initializer", b_initializer)
         self._check_adaptable()
+        outputs = min(getattr(self, f"_{name}").shape[-1] for name in self.kernel_names)
+        checks.integer("rank", rank, least=1, most=outputs)
         self._tracker.unlock()
         for name in self.kernel_names:
             kernel = getattr(self, f"_{name}")
@@ -125,9 +126,25 @@ class LowRankKernels(keras.Layer):
             return
         for weight, index in zip(self._own_weights(), range(len(store)), strict=True):
             weight.assign(store[str(index)])
-        for key in self._adapter_keys():
-            weight = getattr(self, key)
-            weight.assign(adapters.get(key, ops.zeros(weight.shape)))
+        if adapters:
+            self._check_adapters(adapters)
+        for name in self.kernel_names:
+            a, b = _keys(name)
+            if adapters:
+                getattr(self, a).assign(adapters[a])
+            # Without its adapters the file holds the network before they learned: b = 0.
+            getattr(self, b).assign(adapters.get(b, ops.zeros(getattr(self, b).shape)))
+
+    def _check_adapters(self, adapters):
+        rank = adapters[_keys(self.kernel_names[0])[0]].shape[-1]
+        alpha = float(np.asarray(adapters[_SCALE])) * rank
+        if rank != self.lora_rank or not np.isclose(alpha, self.lora_alpha):
+            raise ValueError(
+                f"{self.name!r} has adapters with rank={self.lora_rank} and "
+                f"lora_alpha={self.lora_alpha:g}, but those in the file have rank={rank} and "
+                f"lora_alpha={alpha:g}. Call `enable_lora` with these, or load into a layer "
+                "without adapters, which merges them."
+            )
 
     def _merge(self, adapters):
         if not adapters:
