@@ -1,6 +1,6 @@
 """Whether a network fits into memory, asked before any of it is made."""
 
-import psutil
+from highway_keras.memory import free, gib
 
 FLOAT = 4  # bytes
 
@@ -16,11 +16,11 @@ def check_memory(weights, copies=1, **arguments):
     Raises:
         ValueError: If they do not fit; the message says what they would need.
     """
-    needed, free = FLOAT * copies * weights, psutil.virtual_memory().available
-    if needed > free:
+    needed = FLOAT * copies * weights
+    if needed > free():
         received = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         kept = "" if copies == 1 else f", with what training keeps of each {copies} times as much,"
         raise ValueError(
             f"The network must fit into memory. Its {weights:.3g} weights{kept} would need "
-            f"{needed / 2**30:.3g} GiB where {free / 2**30:.3g} GiB are free. Received: {received}."
+            f"{gib(needed)} where {gib(free())} are free. Received: {received}."
         )

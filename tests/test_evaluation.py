@@ -2,11 +2,12 @@
 
 import keras
 import numpy as np
+import psutil
 import pytest
 
 from highway_keras import data, models, training
 from highway_keras.cli import command as cli
-from highway_keras.models import memory
+from highway_keras.models.memory import check_memory
 from highway_keras.training.evaluation import NotProbabilities, check_probabilities, evaluate
 
 
@@ -83,13 +84,13 @@ def test_weights_that_left_the_finite_numbers_end_with_1(change, tmp_path, capsy
 
 
 def test_a_network_that_does_not_fit_is_not_built(monkeypatch):
-    memory.check_memory(2**20, units=5)
+    check_memory(2**20, units=5)
     free = type("Memory", (), {"available": 3 * 2**30})
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
-    memory.check_memory(2**28, units=5)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    check_memory(2**28, units=5)
     needs = r"Its 2.68e\+08 weights, .* 4 GiB where 3 GiB are free. Received: units=5"
     with pytest.raises(ValueError, match=needs):
-        memory.check_memory(2**28, copies=4, units=5)
+        check_memory(2**28, copies=4, units=5)
     for make in (
         lambda: models.create("thin-plain-10", units=10**5),
         lambda: models.create("thin-highway-10", depth=10**9),

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # The rooms from the ground floor up. A room imports from those before it; rooms of one line do not
 # import one another.
 FLOORS = [
-    {"faces", "extras", "checks", "text", "notices", "ops", "results", "version"},
+    {"faces", "extras", "checks", "text", "notices", "memory", "ops", "results", "version"},
     {"files", "pictures", "backends", "initializers"},
     {"optimizers", "depth_loop", "data", "locks"},
     {"layers"},

@@ -14,7 +14,12 @@ from tools.render import ROOT
 
 FILE = ROOT / "results" / "training-curves.csv"
 MEASURED = ("loss", "accuracy", "val_loss", "val_accuracy")
-FLAGS = ("epochs", "batch_size", "learning_rate")  # of the recipe, with an option of their own
+FLAGS = (
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "dtype_policy",
+)  # of the recipe, with an option of their own
 
 
 def curve_rows(path):
@@ -71,7 +76,13 @@ def _stored(recipe):
 
 
 def _pairs(values):
-    return " ".join(f"{key}={value}" for key, value in values.items())
+    return " ".join(_pair(key, value) for key, value in values.items())
+
+
+def _pair(key, value):
+    if isinstance(value, list):  # as JSON stores tuples; a shell reads parentheses itself
+        return f'"{key}={tuple(value)}"'.replace(", ", ",")
+    return f"{key}={value}"
 
 
 def main():

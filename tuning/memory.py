@@ -3,8 +3,7 @@
 import math
 import os
 
-import psutil
-
+from highway_keras import memory
 from highway_keras.backends.current import shim
 from highway_keras.tuning.cohorts import MOST_IN_A_COHORT
 
@@ -28,7 +27,7 @@ def population_size(hypermodel, batch_size, trials):
     """Return how many networks to train together: as many as fit, in populations of equal size."""
     free, most = shim.accelerator_memory(), trials
     if free is None:
-        free = psutil.virtual_memory().available
+        free = memory.free()
         most = min(trials, COHORTS_A_CORE * MOST_IN_A_COHORT * cores())
     fitting = max(1, int(SHARE * free) // bytes_per_trial(hypermodel, batch_size))
     rounds = math.ceil(trials / min(most, fitting))

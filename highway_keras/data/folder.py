@@ -12,9 +12,10 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError, hold_out
 from highway_keras.data.images import check_channels, picture_shape
-from highway_keras.data.memory import BYTES_IN_TRAINING, fits_training, free, gib
+from highway_keras.data.memory import BYTES_IN_TRAINING, fits_training
 from highway_keras.data.picture_array import PictureArray
 from highway_keras.data.picture_files import pictures_below
+from highway_keras.memory import free, gib
 from highway_keras.notices import notice
 
 TEST_FRACTION = 0.2  # of each class, where there is no folder `test`

@@ -1,18 +1,12 @@
 """Whether images fit into memory, asked before they are read."""
 
-import psutil
-
 from highway_keras.data.dataset import DataError
+from highway_keras.memory import free, gib
 
 SHARE = 0.5  # of the free memory that images may take; the rest is for training
 # Bytes a value while a network is trained: as it was read, and as float32 once preprocessed and
 # once more on the device.
 BYTES_IN_TRAINING = 1 + 4 + 4
-
-
-def free():
-    """Return the bytes of memory that are free."""
-    return psutil.virtual_memory().available
 
 
 def fits_training(values):
@@ -27,8 +21,3 @@ def check_fits(size, source):
             f"The images of {source} must fit into memory. They would need {gib(size)} where "
             f"{gib(free())} are free. A folder of pictures may be larger, or take fewer."
         )
-
-
-def gib(size):
-    """Return a number of bytes as text."""
-    return f"{size / 2**30:.3g} GiB"

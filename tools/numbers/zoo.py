@@ -5,10 +5,9 @@ import statistics
 
 from highway_keras import models, results
 from highway_keras.models import shipped
-from tools.numbers.rows import NONE, columns, rows, table
+from tools.numbers.rows import NONE, rows, table
 
 RECIPES = ("authors", "modern")
-CLIP_NORMS = (0.5, 1.0, 2.0, 4.0, None)
 
 
 def zoo():
@@ -96,35 +95,12 @@ def _spread(values, form, unit=""):
     return f"{statistics.mean(values):{form}} ± {statistics.stdev(values):{form}}{unit}"
 
 
-def clip_norms():
-    """Return the table of Fitnet A's accuracy on held-out images by the limit on its gradients."""
-    found = {}
-    for limit in CLIP_NORMS:
-        # The recipe's own limit is no change, so that its run does not name it.
-        epochs = [r for r in rows("training-curves", model="fitnet-a") if _limit(r) == limit]
-        last = max(epochs, key=lambda r: int(r["epoch"]), default=None)
-        if last is None:
-            return NONE
-        value = last["val_accuracy"]
-        found[limit] = value if value == "diverged" else f"{100 * float(value):.1f}"
-    header = ("limit", *("none" if limit is None else f"{limit:g}" for limit in found))
-    return table(columns(header), [("held out, %", *found.values())])
-
-
-def _limit(found):
-    text = found["command"].partition("clip_norm=")[2].partition(" ")[0]
-    if not text:
-        return 1.0
-    return None if text == "None" else float(text)
-
-
 NUMBERS = {
     "zoo": zoo,
     "zoo.trained": trained,
     "minutes.16": functools.partial(minutes, "mnist-highway-16", 30),
     "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
     "logs": beside_the_logs,
-    "clip-norms": clip_norms,
 }
 for _card in map(models.get, models.list_models()):
     if _card.table in results.TABLES.values():

@@ -1,0 +1,13 @@
+"""The memory of the machine, as far as it is free."""
+
+import psutil
+
+
+def free():
+    """Return the bytes of memory that are free."""
+    return psutil.virtual_memory().available
+
+
+def gib(size):
+    """Return a number of bytes as text."""
+    return f"{size / 2**30:.3g} GiB"
