@@ -192,7 +192,7 @@ COMMANDS = {
     "evaluate {w}/run/best.keras --dataset ''": "argument --dataset: expected text, received ''",
     "predict {w}/run/best.keras ''": "argument images: expected text, received ''",
     # data
-    "fit thin-plain-10 --dataset {w}/none.npz": "`name` must be an existing file. .*none.npz",
+    "fit thin-plain-10 --dataset {w}/none.npz": "--dataset must be an existing file. .*none.npz",
     "fit thin-plain-10 --dataset {w}/cut.npz": "it is damaged, cut short.*numpy.savez",
     "fit thin-plain-10 --dataset {w}/pickle.npz": "not a .npz of plain arrays. Write it with",
     "fit thin-plain-10 --dataset {w}/keys.npz": "must hold the arrays x_train, .*Missing: x_train",

@@ -243,7 +243,7 @@ def test_npz_with_bad_arrays(tmp_path, changes, message):
 def test_npz_must_exist(tmp_path):
     (tmp_path / "folder.npz").mkdir()
     for name in ("absent", "folder"):
-        message = rf"`name` must be an existing file\. Received: name=.*{name}\.npz"
+        message = rf"`dataset` must be an existing file\. Received: dataset=.*{name}\.npz"
         with pytest.raises(FileNotFoundError, match=message):
             load(tmp_path / f"{name}.npz")
 
@@ -299,9 +299,15 @@ def test_npy_named_npz(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("minst", r"`name` must be one of digits,.* Received: name='minst'. Did you mean 'mnist'"),
+        (
+            "minst",
+            r"`dataset` must be one of digits,.* Received: dataset='minst'. Did you mean 'mnist'",
+        ),
         ("CIFAR-10", "Did you mean 'cifar10'"),
-        ("svhn", f"one of {', '.join(NAMES)}, a folder of .* ends in .npz. Received: name='svhn'"),
+        (
+            "svhn",
+            f"one of {', '.join(NAMES)}, a folder of .* ends in .npz. Received: dataset='svhn'",
+        ),
         ("images.zip", "or a path that ends in .npz"),
     ],
 )

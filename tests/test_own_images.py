@@ -394,7 +394,7 @@ def test_a_data_set_stays_as_it_is(tmp_path):
 WRONG = {
     "three arrays": (lambda x, y: (x, y, y), TypeError, "`dataset` must be a name, a path"),
     "lists": (lambda x, y: (x.tolist(), y), TypeError, "`dataset` must be a name, a path"),
-    "a number": (lambda x, y: 5, TypeError, "`name` must be the name of a data set, a path"),
+    "a number": (lambda x, y: 5, TypeError, "`dataset` must be the name of a data set, a path"),
     "lengths": (lambda x, y: (x, y[:-1]), DataError, "`x_train` and `y_train` in the images must"),
     "floats": (lambda x, y: (x / 255, y), DataError, "`x_train` in the images must be uint8"),
     "endless": (lambda x, y: as_tf_data(x, y).repeat(), DataError, "must be a finite `tf.data"),

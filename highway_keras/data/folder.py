@@ -40,8 +40,8 @@ def read_folder(folder):
     train, test = hold_out(labels, TEST_FRACTION)
     if not len(test):
         raise DataError(
-            f"`name` must be a folder with at least 3 pictures, of which a fifth is held out for "
-            f"testing. Received: name={folder} with {len(paths)}."
+            "`dataset` must be a folder with at least 3 pictures, of which a fifth is held out for "
+            f"testing. Received: dataset={folder} with {len(paths)}."
         )
     return paths[train], labels[train], paths[test], labels[test], names
 
@@ -50,9 +50,9 @@ def _check_parts(folder):
     inside = _folders(folder)
     if set(inside) != set(PARTS):
         raise DataError(
-            "`name` must be a folder with train/ and test/, or with a folder for each class. "
-            f"Received: name={folder} with {', '.join(inside)}. Pictures to choose by are held out "
-            "from those in train/."
+            "`dataset` must be a folder with train/ and test/, or with a folder for each class. "
+            f"Received: dataset={folder} with {', '.join(inside)}. Pictures to choose by are held "
+            "out from those in train/."
         )
 
 
@@ -63,8 +63,8 @@ def _check_same(folder, names, tested):
     only = [f"Only in train/: {', '.join(missing)}."] if missing else []
     only += [f"Only in test/: {', '.join(extra)}."] if extra else []
     raise DataError(
-        "`name` must be a folder with the same classes in train/ and test/. Received: "
-        f"name={folder}. {' '.join(only)}"
+        "`dataset` must be a folder with the same classes in train/ and test/. Received: "
+        f"dataset={folder}. {' '.join(only)}"
     )
 
 
@@ -74,15 +74,15 @@ def _read_classes(folder):
     if len(names) < 2:
         held = f"only {names[0]}" if names else "none"
         raise DataError(
-            "`name` must be a folder with a folder of pictures for each of two or more classes. "
-            f"Received: name={folder}, which holds {held}."
+            "`dataset` must be a folder with a folder of pictures for each of two or more classes. "
+            f"Received: dataset={folder}, which holds {held}."
         )
     found = [pictures_below(os.path.join(folder, name)) for name in names]
     for name, paths in zip(names, found, strict=True):
         if not paths:
             raise DataError(
-                f"`name` must be a folder with PNG or JPEG files for each class. "
-                f"Received: name={folder}, which has none for {name}."
+                f"`dataset` must be a folder with PNG or JPEG files for each class. "
+                f"Received: dataset={folder}, which has none for {name}."
             )
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return np.array([path for paths in found for path in paths], object), labels, tuple(names)

@@ -112,8 +112,8 @@ def _read(name, data_dir):
         return read_memory(name)
     if not isinstance(name, str | os.PathLike):
         raise TypeError(
-            "`name` must be the name of a data set, a path, arrays or a data set. "
-            f"Received: name={checks.shown(name)}."
+            "`dataset` must be the name of a data set, a path, arrays or a data set. "
+            f"Received: dataset={checks.shown(name)}."
         )
     name = os.fspath(name)
     if name.endswith(".npz"):
@@ -127,6 +127,6 @@ def _read(name, data_dir):
     near = difflib.get_close_matches(name.lower(), NAMES, n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(
-        f"`name` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends in "
-        f".npz. Received: {name=}.{hint}"
+        f"`dataset` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
+        f"in .npz. Received: dataset={name!r}.{hint}"
     )

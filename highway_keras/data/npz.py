@@ -12,7 +12,7 @@ from highway_keras.data.memory import check_fits
 
 def read_npz(path):
     """Return `x_train, y_train, x_test, y_test, class_names` of the file at `path`."""
-    path = checks.existing_file("name", path)
+    path = checks.existing_file("dataset", path)
     return check_arrays(_read_arrays(path), path)
 
 
