@@ -166,6 +166,15 @@ def test_results_without_numbers_are_not_believed(results, run):
         assert not run.has_ended
 
 
+@pytest.mark.parametrize("steps", [5, None, [1, 2], "gcn"])
+def test_preprocessing_that_is_no_list_of_names_is_not_believed(steps, run):
+    """By `--weights` such a file told nothing, or nonsense, of what the network expects."""
+    settings = run.read_json()
+    run.write_json({**settings, "recipe": {**settings["recipe"], "preprocessing": steps}})
+    with pytest.raises(ValueError, match=r"run.json cannot be read"):
+        run.read_json()
+
+
 # Searches
 
 SEARCH = {"depths": [2], "kinds": ["plain"], "trials": 2, "epochs": 2, "verbose": 0}

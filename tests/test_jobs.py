@@ -37,9 +37,10 @@ def test_runs_that_diverge_are_named(tmp_path):
         training.fit_runs("thin-highway-10", 2, tmp_path / "runs", jobs=2, **options)
 
 
-def test_jobs_must_be_a_positive_integer(tmp_path):
+@pytest.mark.parametrize("runs", [1, 2])
+def test_jobs_must_be_a_positive_integer(runs, tmp_path):
     with pytest.raises(ValueError, match=r"`jobs` must be a positive integer\. Received: jobs=0"):
-        training.fit_runs("thin-highway-10", 2, tmp_path / "runs", jobs=0, **SMALL)
+        training.fit_runs("thin-highway-10", runs, tmp_path / "runs", jobs=0, **SMALL)
     assert not (tmp_path / "runs").exists()
 
 

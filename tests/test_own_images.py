@@ -265,6 +265,14 @@ def test_pictures_that_do_not_fit_stay_on_the_disk(folder, no_memory, monkeypatc
     assert streamed.x_train[:0].shape == (0, 8, 8, 1)
 
 
+def test_pictures_of_a_size_that_cannot_fit_are_refused(folder):
+    with pytest.warns(Notice, match="stay on the disk"):
+        streamed = load(folder, input_shape=(10**6, 10**6, 1))
+    message = r"`input_shape` must be so small that .* GiB .* input_shape=\(1000000, 1000000, 1\)"
+    with pytest.raises(DataError, match=message):
+        streamed.x_train[:2]
+
+
 def test_training_on_streamed_pictures_is_the_same(folder, tmp_path, monkeypatch):
     changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("mirror",), "epochs": 3}
     whole = fit(folder, tmp_path / "whole", **changes)

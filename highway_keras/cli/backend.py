@@ -1,6 +1,7 @@
 """Keras and its backend, imported without their chatter."""
 
 import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -17,6 +18,7 @@ def import_backend():
         warnings.filterwarnings("always", category=shown)
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # "triggered tf.function retracing"
     with silent_libraries():
         import highway_keras
 

@@ -2,12 +2,15 @@
 
 import concurrent.futures
 import functools
+import math
 import os
 
 import numpy as np
 
+from highway_keras.data.dataset import DataError
 from highway_keras.data.images import read_image
 from highway_keras.data.memory import check_fits
+from highway_keras.memory import free, gib
 
 
 class PictureArray:
@@ -34,6 +37,7 @@ class PictureArray:
         paths = self.paths[chosen]
         if isinstance(paths, str):
             return read_image(paths, self.shape[1:])
+        self._check_fits(len(paths))
         images = np.empty((len(paths), *self.shape[1:]), self.dtype)
         for index, image in enumerate(_readers().map(self._read, paths)):
             images[index] = image
@@ -46,12 +50,21 @@ class PictureArray:
     @property
     def size(self):
         """Number of values."""
-        return int(np.prod(self.shape, dtype="int64"))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self):
         """Bytes in memory, if all were read."""
         return self.size * self.dtype.itemsize
+
+    def _check_fits(self, pictures):
+        size = pictures * math.prod(self.shape[1:])
+        if size > free():
+            raise DataError(
+                f"`input_shape` must be so small that {pictures} pictures fit into memory: they "
+                f"would need {gib(size)} where {gib(free())} are free. "
+                f"Received: input_shape={self.shape[1:]}."
+            )
 
     def _read(self, path):
         return read_image(path, self.shape[1:])

@@ -228,6 +228,9 @@ def _check_settings(settings):
     for name, part in parts.items():
         if not isinstance(part, dict):
             raise ValueError(f"{name} must be a dictionary")
+    steps = parts["recipe"].get("preprocessing", [])
+    if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
+        raise ValueError("preprocessing must be a list of names")
     results = settings.get("results")
     if results is not None and not all(checks.is_number(results.get(key)) for key in MEASURED):
         raise ValueError(f"results must hold {', '.join(MEASURED)}")

@@ -76,10 +76,12 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
         A list of `Result`, in the order of the seeds.
 
     Raises:
+        ValueError: If `runs`, `jobs` or a seed is out of range.
         TrainingDiverged: After all other runs, if some diverge.
         BusyError: After all other runs, if another process is writing some.
     """
     seeds = checks.seeds(seed, runs)
+    checks.positive_integer("jobs", jobs)
     if runs == 1:
         return [fit(model, out=out, seed=seed, **arguments)]
     if not isinstance(model, str):

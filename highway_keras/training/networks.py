@@ -194,7 +194,7 @@ def _check_preprocessing(weights, recipe):
         before = trained["recipe"].get("preprocessing")
     if isinstance(before, list) and before != list(recipe.preprocessing):
         notice(
-            f"The weights expect images preprocessed by {', '.join(map(str, before))}; the "
+            f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
             f"recipe's preprocessing is {', '.join(recipe.preprocessing) or 'none'}."
         )
 
