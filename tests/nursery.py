@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -22,11 +23,13 @@ class Nursery:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         command = [sys.executable, __file__]
         self.process = subprocess.Popen(command, env=environment, **pipes)
+        self.said = tempfile.TemporaryDirectory()  # what the commands print; their disk may be full
         return self
 
     def __exit__(self, *error):
         self.process.stdin.close()
         self.process.wait()
+        self.said.cleanup()
 
     def _ask(self, **question):
         self.process.stdin.write(json.dumps(question) + "\n")
@@ -37,7 +40,8 @@ class Nursery:
         """Start `highway-keras` with the arguments in `command` in a folder; return a `Job`."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        return Job(self, self._ask(start=shlex.split(command), folder=str(folder)), folder)
+        question = {"start": shlex.split(command), "folder": str(folder), "said": self.said.name}
+        return Job(self, self._ask(**question), folder)
 
     def run(self, command, folder):
         """Run to the end; return the `Job`."""
@@ -57,7 +61,8 @@ class Job:
         if self.code is None:
             self.code = self.nursery._ask(poll=self.pid)
             if self.code is not None:
-                files = [pathlib.Path(f"{self.folder}.{self.pid}.{end}") for end in ("out", "err")]
+                said = pathlib.Path(self.nursery.said.name)
+                files = (said / f"{self.pid}.{end}" for end in ("out", "err"))
                 self.out, self.err = (file.read_text(errors="replace") for file in files)
         return self.code is not None
 
@@ -85,7 +90,7 @@ def _serve():
         else:
             answer = os.fork()
             if not answer:
-                _become(question["folder"])
+                _become(question["folder"], question["said"])
                 sys.exit(cli.main(question["start"]))
         print(json.dumps(answer), flush=True)
 
@@ -105,11 +110,11 @@ def _import_everything():
     loading.read_public = few
 
 
-def _become(folder):
+def _become(folder, said):
     os.chdir(folder)
     sys.stdin.close()
     for number, end in ((1, "out"), (2, "err")):
-        file = os.open(f"{folder}.{os.getpid()}.{end}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        file = os.open(f"{said}/{os.getpid()}.{end}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
 
 
