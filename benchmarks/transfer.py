@@ -17,9 +17,9 @@ import time
 import keras
 import numpy as np
 
+from benchmarks import report
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
-from highway_keras.paper import provenance
 
 FILE = pathlib.Path(__file__).parents[1] / "results" / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
@@ -135,12 +135,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transfer", description=__doc__)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     options = parser.parse_args(arguments)
-    made = provenance.provenance("python -m benchmarks.transfer")
     for way in options.ways:
         rows = measure(way)
         for found in rows:
             print(*list(found.values())[:8], flush=True)
-        provenance.update_rows(FILE, [found | made for found in rows], ("way", "learning_rate"))
+        report.save(FILE, rows, ("way", "learning_rate"), "python -m benchmarks.transfer")
 
 
 if __name__ == "__main__":
