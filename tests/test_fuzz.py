@@ -35,7 +35,8 @@ LINES = int(os.environ.get("FUZZ_LINES", 1000))
 SECONDS = 60  # for one command line
 PROCESSES = int(os.environ.get("FUZZ_PROCESSES", 30))  # of the lines, as real ones
 STAND_IN = "A stand-in for a training of minutes."
-NOTICES = r"starts anew; all|holds \d+ pictures: |weights expect images preprocessed by|stay on the disk"
+NOTICES = r"starts anew; all|holds \d+ pictures: |stay on the disk|"
+NOTICES += "weights expect images preprocessed by"
 RAW = r"Traceback|\[Errno|\x1b|<class '|object at 0x|NoneType"
 
 # Values by the kind of an option: what is right, what must fail, and what may do either.
