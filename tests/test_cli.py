@@ -409,6 +409,20 @@ def test_a_mistake_is_one_line_without_those_of_native_libraries(tmp_path):
     assert done.returncode == 2 and line.startswith("highway-keras: `path` must be an existing")
 
 
+CONTROL = "\x1b[2J"  # clears a terminal
+TINY = "thin-highway-10 --dataset digits --limit 40 --epochs 1 --model-set depth=2 --out"
+
+
+SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
+
+
+@pytest.mark.parametrize("command", [f"fit {TINY}", SEARCH])
+def test_a_terminal_is_not_told_to_clear_itself_by_a_file_name(command, tmp_path, capsys):
+    assert run(*command.split(), tmp_path / CONTROL) == 0
+    printed = capsys.readouterr().out
+    assert "\\x1b[2J" in printed and CONTROL not in printed
+
+
 def test_messages_of_the_library_name_flags(tmp_path, capsys):
     small = f"fit thin-highway-10 --dataset digits --limit 40 --epochs 1 --out {tmp_path / 'run'}"
     small += " --model-set depth=2"

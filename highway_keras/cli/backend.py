@@ -9,6 +9,7 @@ import warnings
 from highway_keras.extras import BACKENDS, missing
 from highway_keras.notices import Notice
 from highway_keras.pictures import PictureWarning
+from highway_keras.text import printable
 
 
 def import_backend():
@@ -39,7 +40,7 @@ def _execute(package):
 
 
 def _show_warning(message, *where, **others):
-    print(f"highway-keras: {message}", file=sys.stderr)
+    print(f"highway-keras: {printable(message)}", file=sys.stderr)
 
 
 @contextlib.contextmanager

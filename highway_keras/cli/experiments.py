@@ -11,6 +11,7 @@ from highway_keras.cli.shared import (
     add_jobs,
     add_limit,
     add_seed,
+    print_saved,
     print_table,
 )
 
@@ -42,7 +43,7 @@ def _gradients(options):
         limit=options.limit, out=options.out, data_dir=options.data_dir
     )
     _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"))
-    print(f"saved {options.out}")
+    print_saved(options.out)
 
 
 def _add_starts(experiments):
@@ -69,7 +70,7 @@ def _starts(options):
     )
     keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
     _print_columns(rows, keys)
-    print(f"saved {options.out}")
+    print_saved(options.out)
 
 
 def _print_columns(rows, keys):
@@ -151,7 +152,7 @@ def _print_table(options):
         claimed = models.get(row["model"]).paper
         rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), claimed))
     print_table(rows, right=(2, 3, 4))
-    print(f"saved {options.out}")
+    print_saved(options.out)
 
 
 def _add_authors_log(experiments):
@@ -191,4 +192,4 @@ def _authors_log(options):
         losses = [f"{row[f'{who}_loss']:.4f}" for who in ("authors", "ours")]
         rows.append((str(row["seed"]), str(row["epoch"]), *percent, *losses))
     print_table(rows, right=range(6))
-    print(f"saved {out}")
+    print_saved(out)

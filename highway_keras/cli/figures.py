@@ -2,7 +2,7 @@
 
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.search import add_population, add_searches
-from highway_keras.cli.shared import add_command, add_data_dir, print_table
+from highway_keras.cli.shared import add_command, add_data_dir, print_saved, print_table
 
 SECTION_4 = {
     "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",
@@ -62,7 +62,7 @@ def _figure1(options):
         mean = row["top10_mean"]
         rows.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
     print_table(rows, right=range(1, 6))
-    print(f"saved {options.out}")
+    print_saved(options.out)
 
 
 def _finals(options, paper, given):
@@ -78,7 +78,7 @@ def _finals(options, paper, given):
     for (kind, depth), row in last.items():
         rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
     print_table(rows, right=(1, 3, 4))
-    print(f"saved {options.out}")
+    print_saved(options.out)
 
 
 def _add_section4(experiments, name, summary):
@@ -106,4 +106,5 @@ def _section4(options):
         population=options.population,
         data_dir=options.data_dir,
     )
-    print(f"saved {found.page.with_name(options.figure)}.png and {found.page}")
+    print_saved(found.page.with_name(f"{options.figure}.png"))
+    print_saved(found.page)

@@ -12,7 +12,9 @@ from highway_keras.cli.shared import (
     add_network,
     network_file,
     print_json,
+    print_saved,
 )
+from highway_keras.text import printable
 
 
 def add_commands(commands):
@@ -85,10 +87,10 @@ def _analyze(options):
     )
     print(found.needed)
     if found.live is None:
-        print(f"highway-keras: no live page. {found.no_live}", file=sys.stderr)
+        print(f"highway-keras: no live page. {printable(found.no_live)}", file=sys.stderr)
     else:
-        print(f"saved {found.live}")
-    print(f"saved {found.page}")
+        print_saved(found.live)
+    print_saved(found.page)
 
 
 def _export(options):
@@ -113,4 +115,4 @@ def _export(options):
             f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
             f"largest difference {done.difference:.1e}, {done.images} images)"
         )
-    print(f"saved {done.path}  ({done.size:,} bytes)")
+    print(f"saved {printable(done.path)}  ({done.size:,} bytes)")

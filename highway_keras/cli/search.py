@@ -12,6 +12,7 @@ from highway_keras.cli.shared import (
     add_limit,
     add_seed,
     print_json,
+    print_saved,
 )
 
 
@@ -83,7 +84,7 @@ def _search(options):
         print_json([_as_json(folder) for folder in folders])
         return
     for folder in folders:
-        print(f"saved {folder}")
+        print_saved(folder)
 
 
 def _as_json(folder):

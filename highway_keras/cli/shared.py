@@ -95,6 +95,11 @@ def print_table(rows, right=()):
         print("  ".join(line).rstrip())
 
 
+def print_saved(path):
+    """Print where a result lies."""
+    print(f"saved {printable(path)}")
+
+
 def print_json(content):
     """Print `content` as JSON in ASCII, which every terminal and every pipe has."""
     print(json.dumps(content, indent=2))

@@ -14,6 +14,7 @@ from highway_keras.cli.shared import (
     add_jobs,
     add_limit,
     add_seed,
+    print_saved,
 )
 from highway_keras.training.recipes import RECIPES, choose_recipe
 
@@ -144,7 +145,7 @@ def _fit(options):
     )
     for result in runs:
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
-        print(f"saved {result.folder.best}")
+        print_saved(result.folder.best)
     if len(runs) > 1:
         accuracies = training.summary([result.test_accuracy for result in runs])
         print(f"{len(runs)} runs, best (mean ± std): {accuracies} %")

@@ -88,6 +88,7 @@ def reproduce_table(
     out, cards = pathlib.Path(out or f"runs/{table}"), _cards(table, models)
     checks.one_of("recipe", recipe, VARIANTS)
     seeds = checks.seeds(seed, runs)
+    checks.positive_integer("limit", limit, none="all images")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
     read_table(table, out)  # what is there must be readable: said before the work, not after
