@@ -40,6 +40,7 @@ def main(arguments=None):
         case = {name: getattr(options, name) for name in ("model", "epochs", "limit")}
         row = {**case, "n": options.turns, **report.middle("jobs_2_over_1", ratios)}
         command = f"python -m benchmarks.jobs --model {options.model} --epochs {options.epochs}"
+        command += f" --limit {options.limit}" if options.limit else ""
         report.save(options.out, [row], tuple(case), command)
 
 
