@@ -146,6 +146,7 @@ def test_devices_want_equal_shares(runs):
     assert not (folder / "odd batch").exists()
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(runs, tmp_path):
     backend, _, found = runs
     processes = []

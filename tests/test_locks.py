@@ -128,7 +128,7 @@ def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
         tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_runs_that_another_process_trains_do_not_keep_the_others(jobs, holder, tmp_path):
     holder(tmp_path / "seed-0")
     options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}

@@ -212,6 +212,13 @@ def test_warmup_rises_to_the_rate_before_the_cosine():
     )
 
 
+def test_warmup_may_fill_the_whole_training():
+    recipe = get_recipe("quick").override(epochs=1, warmup=1)
+    optimizer = from_recipe(recipe, steps=10)
+    optimizer.iterations.assign(5)
+    assert float(optimizer.learning_rate) == pytest.approx(recipe.learning_rate / 2)
+
+
 @pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Muon])
 def test_weight_decay_spares_biases(kind):
     changes = {"optimizer": kind.__name__.lower(), "weight_decay": 0.5, "clip_norm": 2.0}

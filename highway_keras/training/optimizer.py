@@ -37,7 +37,8 @@ def _schedule(recipe, steps):
         rising, all_steps = round(recipe.warmup * steps), recipe.epochs * steps
         if not rising:
             return schedules.CosineDecay(rate, all_steps)
-        return schedules.CosineDecay(0.0, all_steps - rising, 0.0, "warmup", rate, rising)
+        falling = max(1, all_steps - rising)  # Keras wants one, also where all epochs rise
+        return schedules.CosineDecay(0.0, falling, 0.0, "warmup", rate, rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
     # The step that Keras calls a boundary still has the rate before it.
