@@ -1,5 +1,6 @@
 """A run that was killed and resumed ends like one that was not, to the last bit."""
 
+import functools
 import os
 import pathlib
 import random
@@ -42,6 +43,8 @@ def start(command, folder):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # Where the tests run in the background, their children would ignore it.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 
