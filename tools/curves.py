@@ -14,12 +14,8 @@ from tools.render import ROOT
 
 FILE = ROOT / "results" / "training-curves.csv"
 MEASURED = ("loss", "accuracy", "val_loss", "val_accuracy")
-FLAGS = (
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "dtype_policy",
-)  # of the recipe, with an option of their own
+# Of the recipe, with an option of their own
+FLAGS = ("epochs", "batch_size", "learning_rate", "dtype_policy")
 
 
 def curve_rows(path):

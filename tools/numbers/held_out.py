@@ -2,13 +2,11 @@
 
 import functools
 import re
-import statistics
 
-from tools.numbers.rows import NONE, columns, rows, table
+from tools.numbers.rows import NONE, columns, rows, spread, table
 
-POLICIES = ("float32", "mixed_bfloat16")
-BFLOAT16 = "--dtype-policy mixed_bfloat16"
-SHORT = ("highway-a", "--epochs 6 ", "--limit 10000 ")  # of the runs that compare the two
+SHORT = ("highway-a", "--epochs 6 ", "--limit 10000 ")  # of the runs that compare policies
+POLICIES = {"float32": False, "mixed_bfloat16": True}  # whether the command names it
 
 
 def tries(model, epochs):
@@ -24,11 +22,9 @@ def tries(model, epochs):
 def policy(name):
     """Return mean and deviation of the accuracy that a dtype policy reaches in a short run."""
     last = _last(lambda r: all(option in r["command"] for option in SHORT))
-    chosen = [r for command, r in last.items() if (BFLOAT16 in command) == (name in BFLOAT16)]
+    chosen = [r for c, r in last.items() if ("--dtype-policy" in c) == POLICIES[name]]
     values = [100 * float(r["val_accuracy"]) for r in chosen]
-    if len(values) < 2:
-        return NONE
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} %, n={len(values)}"
+    return f"{spread(values, '.1f', ' %')}, n={len(values)}" if values else NONE
 
 
 def _last(chosen):

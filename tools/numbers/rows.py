@@ -1,5 +1,7 @@
 """How rendered numbers come out of `results/`: rows by their columns, and Markdown tables."""
 
+import statistics
+
 from highway_keras import results
 
 NONE = "not measured yet"
@@ -37,6 +39,13 @@ def number(name, column, form, factor=1, **wanted):
         return format(factor * float(row(name, **wanted)[column]), form)
 
     return text
+
+
+def spread(values, form, unit=""):
+    """Return "mean ± standard deviation" of several values, or the one there is."""
+    if len(values) == 1:
+        return f"{values[0]:{form}}{unit}"
+    return f"{statistics.mean(values):{form}} ± {statistics.stdev(values):{form}}{unit}"
 
 
 def middle(found, name, form):

@@ -1,11 +1,10 @@
 """Accuracies: of the zoo, of the tables' networks, and beside the authors' logs."""
 
 import functools
-import statistics
 
 from highway_keras import models, results
 from highway_keras.models import shipped
-from tools.numbers.rows import NONE, rows, table
+from tools.numbers.rows import NONE, rows, spread, table
 
 RECIPES = ("authors", "modern")
 
@@ -82,17 +81,11 @@ def beside_the_logs():
     lines = []
     for (model, epoch), found in groups.items():
         accuracy, loss = float(found[0]["authors_accuracy"]), float(found[0]["authors_loss"])
-        ours = [_spread([100 * float(r["ours_accuracy"]) for r in found], ".2f", " %")]
-        ours.append(_spread([float(r["ours_loss"]) for r in found], ".3f"))
+        ours = [spread([100 * float(r["ours_accuracy"]) for r in found], ".2f", " %")]
+        ours.append(spread([float(r["ours_loss"]) for r in found], ".3f"))
         cells = (f"{100 * accuracy:.2f} %, {loss:.3f}", ", ".join(ours), str(len(found)))
         lines.append((f"`{model}`", str(epoch), *cells))
     return table((names, ("---", "---:", "---", "---", "---:")), lines) if lines else NONE
-
-
-def _spread(values, form, unit=""):
-    if len(values) == 1:
-        return f"{values[0]:{form}}{unit}"
-    return f"{statistics.mean(values):{form}} ± {statistics.stdev(values):{form}}{unit}"
 
 
 NUMBERS = {
