@@ -83,9 +83,10 @@ def _check_cluster(text):
     """Raise a `ValueError` unless `TF_CONFIG` names this process among those of a cluster."""
     try:
         config = json.loads(text)
-        if "cluster" in config.keys():
+        if "cluster" in config.keys():  # only of a dictionary
             task = config["task"]
-            dict(enumerate(config["cluster"][task["type"]]))[int(task["index"])].encode()
+            hosts = config["cluster"][task["type"]]
+            dict(enumerate(hosts))[int(task["index"])].encode()  # no index from the end
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             "`TF_CONFIG` must be JSON that lists the addresses of a `cluster` and names this "
