@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import importlib
+import shlex
 
 import keras
 import matplotlib.image
@@ -12,6 +13,7 @@ import pytest
 from highway_keras import data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.paper import provenance
+from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, pictures, render
 from tools.numbers import rows as numbers
 from tools.numbers import zoo
@@ -76,7 +78,17 @@ def test_a_run_by_epoch(run):
     assert first["loss"] > 0 and first["val_accuracy"] >= 0
     assert [row["test_accuracy"] != "" for row in (first, second)].count(True) == 1
     assert all(first[key] for key in provenance.COLUMNS)
-    assert first["command"] == f"highway-keras fit {ARGUMENTS}"
+
+
+def test_the_command_of_a_row_repeats_the_run(run, tmp_path, monkeypatch):
+    """Whatever has become of the recipe that it was trained by."""
+    first = curves.curve_rows(run)[0]
+    changed = get_recipe("digits").override(learning_rate=0.01, l2=0.1)
+    monkeypatch.setitem(RECIPES, "digits", changed)
+    command = shlex.split(first["command"])
+    assert main([*command[1:], "--out", str(tmp_path / "again")]) == 0
+    assert curves.curve_rows(tmp_path / "again")[0]["loss"] == first["loss"]
+    assert curves.curve_rows(tmp_path / "again")[0]["command"] == first["command"]
 
 
 def test_runs_as_one_row(run):
@@ -84,7 +96,7 @@ def test_runs_as_one_row(run):
     measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
     assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
     assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
-    assert row["command"] == f"highway-keras fit {ARGUMENTS} --runs 1"
+    assert row["command"] == f"{curves.command(training.RunFolder(run).read_json())} --runs 1"
 
 
 def test_runs_of_one_row_are_alike(run, tmp_path):
@@ -99,8 +111,13 @@ def test_a_run_that_diverged_ends_so(run, tmp_path):
     settings = training.RunFolder(run).read_json()
     del settings["results"]
     folder.write_json(settings)
-    [row] = curves.curve_rows(tmp_path)
-    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
+    folder.history.write_text("epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,2.0,0.4,2.1\n")
+    with pytest.raises(SystemExit, match="has not ended"):
+        curves.curve_rows(tmp_path)
+    with folder.history.open("a") as history:
+        history.write("1,0.1,nan,0.1,nan\n")
+    _, row = curves.curve_rows(tmp_path)
+    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (2, "diverged", "diverged")
 
 
 def test_layers_as_rows():

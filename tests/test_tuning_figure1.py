@@ -68,7 +68,7 @@ def test_the_right_panel_is_the_mean_of_the_top_10(folder):
     assert (row["depth"], row["trials"], row["failed"], row["best"]) == (50, 13, 1, 1.0)
     scores = [1.0] + [2.0] * 9  # from the third on, the first epoch was the best
     assert row["top10_mean"] == np.mean(scores)
-    assert row["top10_std"] == pytest.approx(np.std(scores))
+    assert row["top10_std"] == pytest.approx(np.std(scores, ddof=1))
 
 
 def test_fewer_than_ten_trials_have_no_mean_of_the_top_10(folder, tmp_path):

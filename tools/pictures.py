@@ -10,6 +10,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from highway_keras import models, results
 from highway_keras.files import write_figure
 from highway_keras.paper.bias_plot import plot_biases
+from highway_keras.paper.finals import plot_finals
 from highway_keras.paper.gradient_norms import plot_gradient_norms
 from highway_keras.training.curves import COLOURS
 from tools.numbers.rows import rows
@@ -89,6 +90,7 @@ PICTURES = {
     "depth50-mnist.png": draw_depth_50,
     "depth1000-mnist.png": draw_depth_1000,
     "table1.png": draw_table_1,
+    "figure1-finals.png": lambda path: plot_finals(rows("figure1-finals"), path),
     "gradient-norms.png": lambda path: plot_gradient_norms(rows("gradient-norms"), path),
     "figure1-transform-bias.png": lambda path: plot_biases(
         rows("figure1-trials"), rows("transform-bias"), path

@@ -125,19 +125,15 @@ def final_rows(out):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
         trial = json.loads((folder.parent / "chosen.json").read_text(encoding="utf-8"))
         run = RunFolder(folder)
-        made = {"n": 1, "seed": run.read_json()["seed"], **provenance.of_run(run, COMMAND)}
+        settings = run.read_json()
+        network = {"kind": kind, "depth": int(depth), "trial": trial}
+        network |= {key: settings["recipe"][key] for key in ("learning_rate", "momentum", "decay")}
+        for key in ("activation", "transform_bias"):
+            network[key] = settings["model_options"].get(key, "")  # plain networks have no gates
+        made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, COMMAND)}
         for epoch, row in enumerate(run.read_history(), start=1):
-            rows.append(
-                {
-                    "kind": kind,
-                    "depth": int(depth),
-                    "trial": trial,
-                    "epoch": epoch,
-                    "loss": row["loss"],
-                    "accuracy": row["accuracy"],
-                    **made,
-                }
-            )
+            measured = {"epoch": epoch, "loss": row["loss"], "accuracy": row["accuracy"]}
+            rows.append({**network, **measured, **made})
     return sorted(rows, key=lambda row: (row["kind"], row["depth"], row["epoch"]))
 
 
@@ -148,18 +144,26 @@ def draw_finals(out):
         rows = final_rows(out)
         write_rows(out / "figure1-finals.csv", rows)
         with optional_picture(out / "figure1-finals.png"):
-            _plot_finals(rows, out / "figure1-finals.png")
+            plot_finals(rows, out / "figure1-finals.png")
 
 
-def _plot_finals(rows, path):
+def plot_finals(rows, path):
+    """Draw the training loss of each final by epoch.
+
+    Args:
+        rows: Those of `final_rows`, or of the CSV file that holds them.
+        path: The picture to write.
+    """
     with extra("plot"):
         from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
-    depths = sorted({row["depth"] for row in rows})
-    for kind, depth in sorted({(row["kind"], row["depth"]) for row in rows}):
-        losses = [row["loss"] for row in rows if (row["kind"], row["depth"]) == (kind, depth)]
+    curves = {}
+    for row in rows:
+        curves.setdefault((row["kind"], int(row["depth"])), []).append(float(row["loss"]))
+    depths = sorted({depth for _, depth in curves})
+    for (kind, depth), losses in sorted(curves.items()):
         colour = COLOURS[depths.index(depth) % len(COLOURS)]
         epochs = np.arange(1, len(losses) + 1)
         axes.semilogy(epochs, losses, LINES[kind], color=colour, label=f"{kind} {depth}")

@@ -175,7 +175,7 @@ def top_rows(searches):
         top = [trial.score for trial in search.completed[:TOP]]
         row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
         row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
-        spread = (statistics.fmean(top), statistics.pstdev(top)) if len(top) == TOP else ("", "")
+        spread = (statistics.fmean(top), statistics.stdev(top)) if len(top) == TOP else ("", "")
         row |= dict(zip(("top10_mean", "top10_std"), spread, strict=True))
         row |= {"median": statistics.median(trial.score for trial in search.completed)}
         rows.append(row | {key: search.settings[key] for key in SETTINGS})

@@ -37,10 +37,18 @@ def times(one, other, column):
     return f"{ratio:.0f} times, {math.log10(ratio):.1f} orders of magnitude"
 
 
-def failed(*kinds):
-    """Return the range of the numbers of trials that diverged, of all depths."""
-    counts = [int(r["failed"]) for r in rows("figure1-top10") if r["kind"] in kinds]
-    return f"{min(counts)} to {max(counts)}"
+def failed(kind):
+    """Return the numbers of trials that diverged, by depth."""
+    *counts, last = (row("figure1-top10", kind=kind, depth=depth)["failed"] for depth in DEPTHS)
+    return f"{', '.join(counts)} and {last}"
+
+
+def diverged_above(bias):
+    """Return how many of the highway trials that diverged started with a higher bias than this."""
+    biases = [
+        float(r["transform_bias"]) for r in rows("figure1-trials", kind="highway") if not r["score"]
+    ]
+    return f"{sum(b > bias for b in biases)} of {len(biases)}"
 
 
 def winner():
@@ -67,8 +75,34 @@ def winner():
     )
 
 
+def lowest(kind, depth):
+    """Return the lowest training loss of a final, in nats; none while it was not trained."""
+    found = rows("figure1-finals", kind=kind, depth=depth)
+    return min((float(r["loss"]) for r in found), default=None)
+
+
+def finals():
+    """Return the table of the finals: their lowest loss, and what was trained."""
+    names = ["kind", "hidden layers", "lowest loss", "after 40 epochs", "epochs", "rate"]
+    names += ["momentum", "decay", "activation", "transform bias"]
+    lines = []
+    for kind in KINDS[:2]:
+        for depth in DEPTHS:
+            found = rows("figure1-finals", kind=kind, depth=depth)
+            if not found:
+                lines.append((kind, str(depth), *[""] * (len(names) - 2)))
+                continue
+            first, early = found[0], min(float(r["loss"]) for r in found[:40])
+            bias = first["transform_bias"] and f"{float(first['transform_bias']):.1f}"
+            values = [f"{float(first[k]):.3f}" for k in ("learning_rate", "momentum", "decay")]
+            losses = f"{lowest(kind, depth):.1e}", f"{early:.1e}", str(len(found))
+            lines.append((kind, str(depth), *losses, *values, first["activation"], bias))
+    return table(columns(names), lines)
+
+
 NUMBERS = {
     "figure1": losses,
+    "finals": finals,
     "depth50.highway": functools.partial(shown, "highway", 50),
     "depth50.plain": functools.partial(shown, "plain", 50),
     "plain10": functools.partial(shown, "plain", 10),
@@ -77,7 +111,7 @@ NUMBERS = {
     "residual.rise": functools.partial(times, ("residual", 100), ("residual", 10), "top10_mean"),
     "gap": functools.partial(times, ("plain", 100), ("highway", 100), "top10_mean"),
     "gap.best": functools.partial(times, ("plain", 100), ("highway", 100), "best"),
-    "failed": functools.partial(failed, "highway", "plain"),
-    "failed.residual": functools.partial(failed, "residual"),
+    **{f"failed.{kind}": functools.partial(failed, kind) for kind in KINDS},
+    "diverged.open": functools.partial(diverged_above, -3),
     "winner": winner,
 }

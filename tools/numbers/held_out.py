@@ -1,50 +1,63 @@
 """Settings that were compared on images held out of the training set."""
 
+import dataclasses
 import functools
-import re
 
+from highway_keras.training.recipes import get_recipe
+from tools import recipe_options
 from tools.numbers.rows import NONE, columns, rows, spread, table
 
-SHORT = ("highway-a", "--epochs 6 ", "--limit 10000 ")  # of the runs that compare policies
-POLICIES = {"float32": False, "mixed_bfloat16": True}  # whether the command names it
+RECIPE = "modern-cifar"
+ALIKE = ("epochs", "dtype_policy", "validation")  # what all runs of a table share
+SHORT = {"epochs": "6", "dropout": "0.25"}  # of the runs that compare policies
+POLICIES = ("float32", "mixed_bfloat16")
 
 
 def tries(model, epochs):
     """Return the table of a network's runs of so many epochs on all images, the best first."""
-    last = _last(lambda r: r["model"] == model and f"--epochs {epochs} " in r["command"])
-    values = {_changed(command): _percent(r["val_accuracy"]) for command, r in last.items()}
-    if not values:
+    runs = [run for run in _runs(model) if run.values["epochs"] == str(epochs) and not run.limit]
+    if not runs:
         return NONE
-    ranked = sorted(values.items(), key=lambda item: (item[1] != "diverged", item[1]))
-    return table(columns(("changed", "held out, %")), ranked[::-1])
+    ranked = sorted(runs, key=lambda run: (run.accuracy is not None, run.accuracy or 0))
+    lines = [
+        (_changed(run), "diverged" if run.accuracy is None else f"{run.accuracy:.1f}")
+        for run in reversed(ranked)
+    ]
+    return table(columns(("changed", "held out, %")), lines)
 
 
 def policy(name):
     """Return mean and deviation of the accuracy that a dtype policy reaches in a short run."""
-    last = _last(lambda r: all(option in r["command"] for option in SHORT))
-    chosen = [r for c, r in last.items() if ("--dtype-policy" in c) == POLICIES[name]]
-    values = [100 * float(r["val_accuracy"]) for r in chosen]
+    wanted = {**SHORT, "dtype_policy": name}
+    runs = [run for run in _runs("highway-a") if wanted.items() <= run.values.items() and run.limit]
+    values = [run.accuracy for run in runs]
     return f"{spread(values, '.1f', ' %')}, n={len(values)}" if values else NONE
 
 
-def _last(chosen):
-    """Return the last epoch of each run with held-out images, by its command."""
-    found = [r for r in rows("training-curves") if "validation=0.1" in r["command"] and chosen(r)]
-    return {r["command"]: r for r in found}
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run with held-out images: its recipe as text by attribute, and how it ended, in percent."""
+
+    values: dict
+    limit: bool
+    accuracy: float | None  # none if it diverged
 
 
-def _percent(value):
-    return value if value == "diverged" else f"{100 * float(value):.1f}"
+def _runs(model):
+    last = {r["command"]: r for r in rows("training-curves", model=model)}
+    runs = []
+    for command, end in last.items():
+        accuracy = end["val_accuracy"]
+        accuracy = None if accuracy == "diverged" else 100 * float(accuracy)
+        runs.append(Run(recipe_options.values(command), "--limit " in command, accuracy))
+    return [run for run in runs if float(run.values["validation"])]
 
 
-def _changed(command):
-    """Return what a run changed in its recipe, without what all of them did."""
-    for same in (r"^.*--recipe \S+", r"--epochs \d+", r"--dtype-policy \S+", r"--seed \d+"):
-        command = re.sub(same, "", command)
-    command = re.sub(r"--set|validation=\S+", "", command)
-    command = re.sub(r"--learning-rate ", "learning_rate=", command)
-    command = re.sub(r"--batch-size ", "batch_size=", command)
-    return f"`{' '.join(command.split())}`" if command.split() else "nothing"
+def _changed(run):
+    """Return what a run changed in the recipe as it is now, without what all of them did."""
+    now = {key: recipe_options.text(value) for key, value in vars(get_recipe(RECIPE)).items()}
+    changed = {k: v for k, v in run.values.items() if k not in ALIKE and v != now[k]}
+    return f"`{' '.join(f'{k}={v}' for k, v in changed.items())}`" if changed else "nothing"
 
 
 NUMBERS = {
