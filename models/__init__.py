@@ -1,4 +1,4 @@
-"""The zoo: factories for every network of the paper, the registry of what they claim, weights."""
+"""The zoo: factories for the networks of the paper, the registry of what they claim, weights."""
 
 from typing import TYPE_CHECKING
 

@@ -6,7 +6,7 @@ from importlib import resources
 from highway_keras.results.spread import mean_text, summarize
 
 # The tables of the paper that `highway-keras reproduce` repeats: the name of the experiment, which
-# is that of its CSV file with a row a run, and the title that cards of networks refer to.
+# is that of its CSV file with a row per run, and the title that cards of networks refer to.
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
 
 

@@ -1,4 +1,4 @@
-"""Folders of small pictures, a folder a class, for tests of a user's own images."""
+"""Folders of small pictures, one folder per class, for tests of a user's own images."""
 
 import keras
 import numpy as np

@@ -146,7 +146,7 @@ def test_closed_layers_are_layers_whose_gate_is_0(opened):
     before = [bias.numpy() for bias in biases]
     first = 0
     for bias, values in zip(biases, before, strict=True):
-        rows = values.reshape(-1, values.shape[-1]).copy()  # a stack has a row a block
+        rows = values.reshape(-1, values.shape[-1]).copy()  # a stack has a row per block
         rows[[n - first for n in closed if first <= n < first + len(rows)]] = -1e9
         first += len(rows)
         bias.assign(rows.reshape(values.shape))

@@ -1,4 +1,4 @@
-"""`reproduce table1` and its kin: a row a run, whatever interrupts them."""
+"""`reproduce table1` and its kin: one row per run, whatever interrupts them."""
 
 import csv
 import shutil

@@ -1,6 +1,6 @@
 """Put runs of `fit` into `results/training-curves.csv`: `python -m tools.curves RUN_FOLDER...`.
 
-A row an epoch. A run that diverged ends with a row whose losses are "diverged".
+A row per epoch. A run that diverged ends with a row whose losses are "diverged".
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What the layers of the networks of section 4 do, as rows: `python -m tools.gates FOLDER`.
 
 `docs/analysis.md` states them beside what the paper says of its own networks. They go into
-`results/analysis.csv`, a row a layer; layer 0 is the network as it is.
+`results/analysis.csv`, a row per layer; layer 0 is the network as it is.
 """
 
 import argparse
@@ -26,7 +26,7 @@ COMMAND = "highway-keras reproduce figure2 --dataset"
 
 
 def layer_rows(model, x, y):
-    """Return a row a layer, dictionaries; of layer 0 only what holds for the whole network."""
+    """Return a row per layer, dictionaries; of layer 0 only what holds for the whole network."""
     biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
     mean = analysis.mean_gates(model, x, y)
     gates = analysis.gates(model, x[:SAMPLES]).values

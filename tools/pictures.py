@@ -58,7 +58,7 @@ def draw_table_1(path):
     for colour, width in zip(COLOURS, (16, 32), strict=False):
         runs = rows("table1", model=f"mnist-highway-{width}")
         points = [int(r["epochs"]) for r in runs], [_error(r["test_accuracy"]) for r in runs]
-        label = f"mnist-highway-{width}, modern: a point a run"
+        label = f"mnist-highway-{width}, modern: one point per run"
         axes.loglog(*points, "o", ms=5, alpha=0.6, color=colour, label=label)
     axes.set(title="Table 1", xlabel="epoch", ylabel="test error (%)")
     _finish(figure, axes, path)

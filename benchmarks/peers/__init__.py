@@ -1,1 +1,1 @@
-"""The peers, one a file, each with `run(case, turns)`: prepares, and takes turns until the end."""
+"""The peers, one per file, each with `run(case, turns)`: it prepares, and takes turns to the end."""

@@ -1,1 +1,1 @@
-"""What TensorFlow, JAX and PyTorch do differently, one shim a backend; `current.shim` is in use."""
+"""What differs between TensorFlow, JAX and PyTorch, one shim per backend: see `current.shim`."""

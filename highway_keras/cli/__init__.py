@@ -1,1 +1,1 @@
-"""The command `highway-keras`, a file a family of commands."""
+"""The command `highway-keras`, one file per family of commands."""

@@ -59,7 +59,7 @@ def numbered_layers(argument, state, scheme, prefix):
             weights, too.
 
     Returns:
-        A list of dictionaries, one a layer, from a weight's own name to its label and its array.
+        A list of dictionaries, one per layer, from a weight's own name to its label and its array.
     """
     layers, others = {}, []
     for name, value in state.items():

@@ -1,4 +1,4 @@
-"""A user's own pictures in folders, a folder a class.
+"""A user's own pictures in folders, one folder per class.
 
 Keras's `image_dataset_from_directory` lists such folders alike, but reads otherwise than `predict`
 and an exported network do: it neither turns a photo as its EXIF data say, nor scales it as they do.

@@ -1,4 +1,4 @@
-"""A batch cut into shares that run through the loop side by side, one a core.
+"""A batch cut into shares that run through the loop side by side, one per core.
 
 The matrices of a thin network are too small for XLA to divide among the cores of a CPU. TensorFlow
 runs compiled operations that do not depend on each other at the same time, so that a loop for each

@@ -9,7 +9,7 @@ FAILED = 20  # nats: where trials that diverged are drawn, above all others
 
 
 def plot_biases(trials, medians, path):
-    """Draw a dot a trial and the median of each step of the bias: a row an activation.
+    """Draw a dot per trial and the median of each step of the bias: a row per activation.
 
     Args:
         trials: Rows of `figure1-trials.csv`, dictionaries, as they are or as a CSV file holds them.

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the paper: every network trained several times, a row a run."""
+"""Tables 1 to 3 of the paper: every network trained several times, one row per run."""
 
 import dataclasses
 import pathlib
@@ -37,7 +37,7 @@ def reproduce_table(
     verbose="auto",
     distribute=False,
 ):
-    """Train the networks of a table several times each, and write a row a run.
+    """Train the networks of a table several times each, and write one row per run.
 
     It continues what is in `out`: a run that has ended is not repeated, one that was interrupted
     goes on from its last epoch. The folder can be moved to another machine in between, and several

@@ -12,7 +12,7 @@ def plot_curves(curves, path, title, label="training loss (nats)"):
     """Draw losses by epoch on a logarithmic axis.
 
     Args:
-        curves: Dictionary of names to sequences of losses, one an epoch.
+        curves: Dictionary of names to sequences of losses, one per epoch.
         path: Where to put the PNG, a `pathlib.Path`.
         title: Title of the picture.
         label: What the losses are.

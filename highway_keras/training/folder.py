@@ -24,7 +24,7 @@ class RunFolder:
     best.keras          the network with its preprocessing, as of the best epoch
     final.keras         the same, as of the last epoch
     curves.png          losses by epoch
-    history.csv         a row an epoch
+    history.csv         a row per epoch
     machine.json        what it was trained on, and for how long
     run.json            settings, and results once it has ended
     state.weights.h5    weights and optimizer, to resume from

@@ -155,7 +155,7 @@ RECIPES["fitnet"] = RECIPES["cifar"].override(
     name="fitnet",
     source="`cifar`, made fit for maxout networks without gates.",
     clip_norm=1.0,
-    reasons={"clip_norm": "without it they diverge within an epoch"},
+    reasons={"clip_norm": "without it they diverge"},
 )
 RECIPES["modern-fitnet"] = RECIPES["modern-cifar"].override(
     name="modern-fitnet",

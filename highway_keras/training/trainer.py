@@ -54,7 +54,7 @@ def fit(
         limit: Number of training images to use; default all.
         model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`. They
             come before the recipe's `kernel_initializer`.
-        verbose: Keras's; `"auto"` is a progress bar on a terminal and a line an epoch elsewhere.
+        verbose: Keras's; `"auto"` is a progress bar on a terminal and a line per epoch elsewhere.
         distribute: Whether to share each batch among all devices: those of this machine and, where
             `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them, of
             other processes. The recipe's `batch_size` is the whole batch. One process writes `out`.
