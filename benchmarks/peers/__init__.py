@@ -1,1 +1,1 @@
-"""The peers, one per file, each with `run(case, turns)`: it prepares, and takes turns to the end."""
+"""The peers, one per file, each with `run(case, turns)`: prepares, then takes turns to the end."""

@@ -1,8 +1,8 @@
 """The mathematics of one block of the depth loop: forward, and backward by hand.
 
 Everything here stands on columns: `x` is `(..., d, n)`, one sample per column. The parts H, T and C
-are then blocks of rows, contiguous in memory, and XLA vectorizes over the batch. In rows `(n, 2 * d)`
-a training step takes a CPU a third longer.
+are then blocks of rows, contiguous in memory, and XLA vectorizes over the batch. In rows, which are
+`(n, 2 * d)`, a training step takes a CPU a third longer.
 """
 
 import dataclasses
