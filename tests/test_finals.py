@@ -9,6 +9,8 @@ import pytest
 
 from highway_keras import paper, tuning
 from highway_keras.cli.command import main
+from highway_keras.paper import finals, finals_plot
+from highway_keras.paper.searches import read_searches
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
@@ -25,21 +27,23 @@ def searches(tmp_path_factory):
     return out
 
 
-def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path):
+def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatch):
+    monkeypatch.setattr(finals, "LASTING", 2)  # no rate lasts so
     rows = paper.run_finals(searches, tmp_path, **SMALL)
     assert [(row["kind"], row["epoch"]) for row in rows] == [
         (kind, epoch) for kind in ("highway", "plain") for epoch in (1, 2, 3)
     ]
     for kind in ("highway", "plain"):
         folder = tmp_path / f"thin-{kind}-10"
-        chosen = json.loads((folder / "chosen.json").read_text())
         losses = {}
         for path in folder.glob("trial-*"):
             losses[path.name.removeprefix("trial-")] = min(
                 float(line.split(",")[2]) for line in (path / "history.csv").read_text().split()[1:]
             )
-        assert len(losses) == 2 and chosen == min(losses, key=losses.get)
-        final = json.loads((folder / "final" / "run.json").read_text())
+        chosen = min(losses, key=losses.get)
+        assert len(losses) == 2
+        assert [path.name for path in folder.glob("final-*")] == [f"final-{chosen}"]
+        final = json.loads((folder / f"final-{chosen}" / "run.json").read_text())
         trial = json.loads((searches / folder.name / f"trial_{chosen}" / "trial.json").read_text())
         values = trial["hyperparameters"]["values"]
         assert final["recipe"]["learning_rate"] == values["learning_rate"]
@@ -48,6 +52,21 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path):
     again = paper.run_finals(searches, tmp_path, **SMALL)
     assert again == rows
     assert (tmp_path / "figure1-finals.png").stat().st_size > 0
+
+
+def test_so_is_the_best_trial_whose_rate_lasts(searches, tmp_path, monkeypatch):
+    found = {search.name: search.completed for search in read_searches(searches)}
+    trials = found["thin-plain-10"]
+    decays = sorted(trial.values["decay"] for trial in trials)
+    monkeypatch.setattr(finals, "LASTING", decays[-1] ** SMALL["epochs"])
+    (lasting,) = (trial for trial in trials if trial.values["decay"] == decays[-1])
+    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
+    assert lasting.number in {row["trial"] for row in rows}
+    lowest = min(rows, key=lambda row: float(row["loss"]))
+    best = finals.best_final(tmp_path / "thin-plain-10")
+    assert best.path.name == f"final-{lowest['trial']}"
+    curves = finals_plot.better_curves(rows)
+    assert min(curves["plain", 10]) == float(lowest["loss"]) and len(curves["plain", 10]) == 3
 
 
 def test_finals_need_searches(tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 from highway_keras import paper, tuning
 from highway_keras.cli.command import main
 from highway_keras.paper import section4
+from highway_keras.paper.finals import best_final
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
@@ -23,7 +24,7 @@ def test_the_best_tanh_network_of_a_search_is_trained_and_looked_into(tmp_path, 
     trials = sorted((tmp_path / "searches" / "thin-highway-10").glob("trial_*/trial.json"))
     values = [json.loads(path.read_text())["hyperparameters"]["values"] for path in trials]
     assert [value["activation"] for value in values] == ["tanh"] * 3
-    final = json.loads((tmp_path / "finals" / "thin-highway-10" / "final" / "run.json").read_text())
+    final = best_final(tmp_path / "finals" / "thin-highway-10").read_json()
     assert final["model_options"]["activation"] == "tanh" and final["recipe"]["epochs"] == 2
     for figure in ("figure2", "figure3", "figure4"):
         assert found.page.with_name(f"{figure}.png").stat().st_size > 0

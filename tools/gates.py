@@ -5,7 +5,6 @@
 """
 
 import argparse
-import json
 import pathlib
 
 import numpy as np
@@ -14,6 +13,7 @@ from highway_keras import analysis, data, training
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.paper import provenance
+from highway_keras.paper.finals import best_final
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "analysis.csv"
@@ -68,12 +68,12 @@ def main():
     parser.add_argument("folder", help="where `highway-keras reproduce figure2` left its work")
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args()
-    (network,) = pathlib.Path(options.folder, "finals").glob("*/final")
-    folder = training.RunFolder(network)
+    (network,) = pathlib.Path(options.folder, "finals").glob("thin-*")
+    folder = best_final(network)
     settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
     images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
     made = {key: settings[key] for key in ("dataset", "seed")} | {"n": 1}
-    made["trial"] = json.loads(network.with_name("chosen.json").read_text(encoding="utf-8"))
+    made["trial"] = folder.path.name.removeprefix("final-")
     made |= {"epochs": settings["recipe"]["epochs"], "samples": len(images.x_train)}
     made["test_accuracy"] = settings["results"]["test_accuracy"]
     made |= provenance.of_run(folder, f"{COMMAND} {settings['dataset']}")

@@ -73,10 +73,10 @@ def _finals(options, paper, given):
     last = {}
     where = {"out": options.out, "data_dir": options.data_dir}
     for row in paper.run_finals(options.searches, **where, **given):
-        last[row["kind"], row["depth"]] = row
+        last[row["kind"], row["depth"], row["trial"]] = row
     rows = [("kind", "depth", "trial", "epochs", "training loss")]
-    for (kind, depth), row in last.items():
-        rows.append((kind, str(depth), row["trial"], str(row["epoch"]), f"{row['loss']:.3g}"))
+    for (kind, depth, trial), row in last.items():
+        rows.append((kind, str(depth), trial, str(row["epoch"]), f"{float(row['loss']):.3g}"))
     print_table(rows, right=(1, 3, 4))
     print_saved(options.out)
 

@@ -6,6 +6,7 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
+from highway_keras.paper.finals_plot import LINES
 from highway_keras.paper.provenance import COLUMNS, of_run
 from highway_keras.paper.searches import (
     bias_rows,
@@ -18,7 +19,6 @@ from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
 COMMAND = "highway-keras reproduce figure1"
-LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
 def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):

@@ -1,23 +1,19 @@
 """The left panel of Figure 1 at the paper's length: the best trials, trained for 400 epochs."""
 
-import json
 import math
 import pathlib
 
-import numpy as np
-
 from highway_keras import checks
-from highway_keras.extras import extra
-from highway_keras.files import write_figure, write_json, write_rows
+from highway_keras.files import write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
-from highway_keras.paper.figure1 import LINES
+from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
-from highway_keras.training.curves import COLOURS
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
+LASTING = 1e-3  # of the first rate, at the last epoch
 COMMAND = "highway-keras reproduce figure1 --preset finals"
 
 
@@ -33,18 +29,19 @@ def run_finals(
     depths=None,
     kinds=None,
 ):
-    """Train the best trials of each search for longer, and the best of those to the end.
+    """Train the best trials of each search to the end.
 
-    A rate that suits ten short epochs need not suit four hundred long ones. So the five trials with
-    the lowest loss are trained for 40 epochs first, and the best of them for 400. Called again, it
-    continues what is in `out`.
+    The five trials with the lowest loss are trained for 40 epochs, and the best of them for 400. A
+    short search prefers rates that decay fast, with which a long training soon stands still. So the
+    best trial whose rate lasts, at a thousandth of its first value or more in the last epoch, is
+    trained for 400 epochs as well. Called again, it continues what is in `out`.
 
     ```
-    OUT/thin-highway-50/trial-007/   a candidate, a folder of `fit`
-    OUT/thin-highway-50/chosen.json  the trial with the lowest loss of them
-    OUT/thin-highway-50/final/       that trial, trained to the end
-    OUT/figure1-finals.csv           training loss by epoch, for every search that has ended
-    OUT/figure1-finals.png           the same as a picture
+    OUT/thin-highway-50/trial-007/  a candidate, a folder of `fit`
+    OUT/thin-highway-50/final-007/  the one with the lowest loss of them, trained to the end
+    OUT/thin-highway-50/final-048/  the best trial whose rate lasts, unless that is the same
+    OUT/figure1-finals.csv          training loss by epoch, for every search that has ended
+    OUT/figure1-finals.png          the better final of each search as a picture
     ```
 
     Args:
@@ -52,7 +49,7 @@ def run_finals(
         out: Folder.
         candidates: Number of trials of each search to train for `candidate_epochs`.
         candidate_epochs: Epochs of a candidate.
-        epochs: Epochs of the best one.
+        epochs: Epochs of a final.
         limit: Number of training images; default all.
         data_dir: Where TFDS keeps its data.
         verbose: Keras's, for each run.
@@ -63,27 +60,43 @@ def run_finals(
 
     Raises:
         ValueError: If there is no search with a result, or none of a depth or a kind.
-        TrainingDiverged: If all candidates of a search diverge.
+        TrainingDiverged: If all candidates or all finals of a search diverge.
     """
     checks.positive_integers(
         candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
     )
     out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
     options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
+    candidate = (candidate_epochs, options)
     for search in found:
         folder = out / search.name
-        trials = {trial.number: trial for trial in search.completed[:candidates]}
+        trials = {trial.number: trial for trial in search.completed}
         losses = {
-            number: _train(search, trial, folder / f"trial-{number}", candidate_epochs, options)
-            for number, trial in trials.items()
+            number: _train(search, trials[number], folder / f"trial-{number}", *candidate)
+            for number in list(trials)[:candidates]
         }
         chosen = min(losses, key=losses.get)
         if not math.isfinite(losses[chosen]):
             raise TrainingDiverged(f"All candidates of {search.name} diverged.")
-        write_json(folder / "chosen.json", chosen)
-        _train(search, trials[chosen], folder / "final", epochs, options)
-        draw_finals(out)
+        lasting = [n for n, t in trials.items() if t.values["decay"] ** epochs >= LASTING]
+        ends = []
+        for number in dict.fromkeys([chosen, *lasting[:1]]):
+            final = folder / f"final-{number}"
+            ends.append(_train(search, trials[number], final, epochs, options))
+            draw_finals(out)
+        if not any(map(math.isfinite, ends)):
+            raise TrainingDiverged(f"The finals of {search.name} diverged.")
     return final_rows(out)
+
+
+def best_final(folder):
+    """Return the `RunFolder` of the final with the lowest loss, in the folder of a search."""
+    finals = [RunFolder(path) for path in sorted(pathlib.Path(folder).glob("final-*"))]
+    return min((run for run in finals if run.has_ended), key=_lowest_loss)
+
+
+def _lowest_loss(run):
+    return min(row["loss"] for row in run.read_history())
 
 
 def _train(search, trial, folder, epochs, options):
@@ -115,15 +128,15 @@ def _train(search, trial, folder, epochs, options):
             )
         except TrainingDiverged:
             return math.inf
-    return min(row["loss"] for row in run.read_history())
+    return _lowest_loss(run)
 
 
 def final_rows(out):
     """Return the training loss of each final by epoch, as far as it has come."""
     rows = []
-    for folder in sorted(pathlib.Path(out).glob("thin-*/final")):
+    for folder in pathlib.Path(out).glob("thin-*/final-*"):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
-        trial = json.loads((folder.parent / "chosen.json").read_text(encoding="utf-8"))
+        trial = folder.name.removeprefix("final-")
         run = RunFolder(folder)
         settings = run.read_json()
         network = {"kind": kind, "depth": int(depth), "trial": trial}
@@ -132,9 +145,8 @@ def final_rows(out):
             network[key] = settings["model_options"].get(key, "")  # plain networks have no gates
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, COMMAND)}
         for epoch, row in enumerate(run.read_history(), start=1):
-            measured = {"epoch": epoch, "loss": row["loss"], "accuracy": row["accuracy"]}
-            rows.append({**network, **measured, **made})
-    return sorted(rows, key=lambda row: (row["kind"], row["depth"], row["epoch"]))
+            rows.append({**network, "epoch": epoch, "loss": f"{row['loss']:.6g}", **made})
+    return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])
 
 
 def draw_finals(out):
@@ -145,30 +157,3 @@ def draw_finals(out):
         write_rows(out / "figure1-finals.csv", rows)
         with optional_picture(out / "figure1-finals.png"):
             plot_finals(rows, out / "figure1-finals.png")
-
-
-def plot_finals(rows, path):
-    """Draw the training loss of each final by epoch.
-
-    Args:
-        rows: Those of `final_rows`, or of the CSV file that holds them.
-        path: The picture to write.
-    """
-    with extra("plot"):
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    axes = figure.subplots()
-    curves = {}
-    for row in rows:
-        curves.setdefault((row["kind"], int(row["depth"])), []).append(float(row["loss"]))
-    depths = sorted({depth for _, depth in curves})
-    for (kind, depth), losses in sorted(curves.items()):
-        colour = COLOURS[depths.index(depth) % len(COLOURS)]
-        epochs = np.arange(1, len(losses) + 1)
-        axes.semilogy(epochs, losses, LINES[kind], color=colour, label=f"{kind} {depth}")
-    axes.axhline(1e-4, color="#999999", lw=0.8)
-    axes.set(xlabel="epoch", ylabel="training loss (nats)")
-    axes.grid(which="both", alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    write_figure(path, figure)

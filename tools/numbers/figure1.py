@@ -1,6 +1,7 @@
 """Figure 1: the searches, what their losses say of depth, and the trial that won."""
 
 import functools
+import itertools
 import math
 
 from tools.numbers.rows import NONE, columns, row, rows, table
@@ -75,29 +76,32 @@ def winner():
     )
 
 
+def finals():
+    """Return the table of the finals, all that were trained: their losses, and their settings."""
+    names = ["kind", "hidden layers", "lowest loss", "after 40 epochs", "rate", "momentum"]
+    names += ["decay", "activation", "transform bias"]
+    lines = []
+    for kind, depth in itertools.product(KINDS[:2], DEPTHS):
+        found = rows("figure1-finals", kind=kind, depth=depth)
+        for trial in dict.fromkeys(r["trial"] for r in found):
+            final = [r for r in found if r["trial"] == trial]
+            lines.append((kind, str(depth), *_final(final)))
+        if not found:
+            lines.append((kind, str(depth), *[""] * (len(names) - 2)))
+    return table(columns(names), lines)
+
+
+def _final(epochs):
+    first, losses = epochs[0], [float(r["loss"]) for r in epochs]
+    values = (f"{float(first[k]):.3f}" for k in ("learning_rate", "momentum", "decay"))
+    bias = first["transform_bias"] and f"{float(first['transform_bias']):.1f}"
+    return f"{min(losses):.1e}", f"{min(losses[:40]):.1e}", *values, first["activation"], bias
+
+
 def lowest(kind, depth):
-    """Return the lowest training loss of a final, in nats; none while it was not trained."""
+    """Return the lowest training loss of the finals of a search, in nats; none without one."""
     found = rows("figure1-finals", kind=kind, depth=depth)
     return min((float(r["loss"]) for r in found), default=None)
-
-
-def finals():
-    """Return the table of the finals: their lowest loss, and what was trained."""
-    names = ["kind", "hidden layers", "lowest loss", "after 40 epochs", "epochs", "rate"]
-    names += ["momentum", "decay", "activation", "transform bias"]
-    lines = []
-    for kind in KINDS[:2]:
-        for depth in DEPTHS:
-            found = rows("figure1-finals", kind=kind, depth=depth)
-            if not found:
-                lines.append((kind, str(depth), *[""] * (len(names) - 2)))
-                continue
-            first, early = found[0], min(float(r["loss"]) for r in found[:40])
-            bias = first["transform_bias"] and f"{float(first['transform_bias']):.1f}"
-            values = [f"{float(first[k]):.3f}" for k in ("learning_rate", "momentum", "decay")]
-            losses = f"{lowest(kind, depth):.1e}", f"{early:.1e}", str(len(found))
-            lines.append((kind, str(depth), *losses, *values, first["activation"], bias))
-    return table(columns(names), lines)
 
 
 NUMBERS = {

@@ -1,0 +1,43 @@
+"""The left panel of Figure 1 at the paper's length: training loss by epoch."""
+
+import numpy as np
+
+from highway_keras.extras import extra
+from highway_keras.files import write_figure
+from highway_keras.training.curves import COLOURS
+
+LINES = {"highway": "-", "plain": "--", "residual": ":"}
+
+
+def plot_finals(rows, path):
+    """Draw the training loss by epoch of the better final of each search.
+
+    Args:
+        rows: Those of `final_rows`, or of the CSV file that holds them.
+        path: The picture to write.
+    """
+    with extra("plot"):
+        from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    axes = figure.subplots()
+    curves = better_curves(rows)
+    depths = sorted({depth for _, depth in curves})
+    for (kind, depth), losses in sorted(curves.items()):
+        colour = COLOURS[depths.index(depth) % len(COLOURS)]
+        epochs = np.arange(1, len(losses) + 1)
+        axes.semilogy(epochs, losses, LINES[kind], color=colour, label=f"{kind} {depth}")
+    axes.axhline(1e-4, color="#999999", lw=0.8)
+    axes.set(xlabel="epoch", ylabel="training loss (nats)")
+    axes.grid(which="both", alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    write_figure(path, figure)
+
+
+def better_curves(rows):
+    """Return the losses by epoch of the final that reaches the lowest, by kind and depth."""
+    curves = {}
+    for row in rows:
+        trials = curves.setdefault((row["kind"], int(row["depth"])), {})
+        trials.setdefault(row["trial"], []).append(float(row["loss"]))
+    return {search: min(trials.values(), key=min) for search, trials in curves.items()}
