@@ -7,7 +7,7 @@ import shutil
 import keras
 import pytest
 
-from highway_keras import paper, tuning
+from highway_keras import paper, training, tuning
 from highway_keras.cli.command import main
 from highway_keras.paper import finals, finals_plot
 from highway_keras.paper.searches import read_searches
@@ -67,6 +67,22 @@ def test_so_is_the_best_trial_whose_rate_lasts(searches, tmp_path, monkeypatch):
     assert best.path.name == f"final-{lowest['trial']}"
     curves = finals_plot.better_curves(rows)
     assert min(curves["plain", 10]) == float(lowest["loss"]) and len(curves["plain", 10]) == 3
+
+
+def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, monkeypatch):
+    (search,) = read_searches(searches, kinds=["plain"])
+    monkeypatch.setattr(finals, "LASTING", 0)  # every rate lasts
+    fit, diverging = finals.fit, search.completed[0].values["learning_rate"]
+
+    def fails(name, dataset, recipe, out, **options):
+        if recipe.learning_rate == diverging and "final" in out.name:
+            raise training.TrainingDiverged("no longer finite")
+        return fit(name, dataset, recipe, out, **options)
+
+    monkeypatch.setattr(finals, "fit", fails)
+    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
+    assert search.completed[1].number in {row["trial"] for row in rows}
+    assert finals.best_final(tmp_path / "thin-plain-10").has_ended
 
 
 def test_finals_need_searches(tmp_path, capsys):

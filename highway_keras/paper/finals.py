@@ -34,7 +34,8 @@ def run_finals(
     The five trials with the lowest loss are trained for 40 epochs, and the best of them for 400. A
     short search prefers rates that decay fast, with which a long training soon stands still. So the
     best trial whose rate lasts, at a thousandth of its first value or more in the last epoch, is
-    trained for 400 epochs as well. Called again, it continues what is in `out`.
+    trained for 400 epochs as well; if it diverges, the next one is. Called again, it continues what
+    is in `out`.
 
     ```
     OUT/thin-highway-50/trial-007/  a candidate, a folder of `fit`
@@ -79,14 +80,24 @@ def run_finals(
         if not math.isfinite(losses[chosen]):
             raise TrainingDiverged(f"All candidates of {search.name} diverged.")
         lasting = [n for n, t in trials.items() if t.values["decay"] ** epochs >= LASTING]
-        ends = []
-        for number in dict.fromkeys([chosen, *lasting[:1]]):
-            final = folder / f"final-{number}"
-            ends.append(_train(search, trials[number], final, epochs, options))
-            draw_finals(out)
+        ends = [
+            _first_to_end(search, finalists, folder, epochs, options)
+            for finalists in ([chosen], lasting)
+        ]
         if not any(map(math.isfinite, ends)):
             raise TrainingDiverged(f"The finals of {search.name} diverged.")
+        draw_finals(out)
     return final_rows(out)
+
+
+def _first_to_end(search, numbers, folder, epochs, options):
+    """Train trials to the end until one does not diverge; return its lowest loss."""
+    trials = {trial.number: trial for trial in search.completed}
+    for number in numbers:
+        loss = _train(search, trials[number], folder / f"final-{number}", epochs, options)
+        if math.isfinite(loss):
+            return loss
+    return math.inf
 
 
 def best_final(folder):
