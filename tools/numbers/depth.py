@@ -1,5 +1,6 @@
 """Starts: losses before the first step, gradients by layer, and training from other starts."""
 
+import functools
 import itertools
 import math
 import statistics
@@ -51,9 +52,9 @@ def _loss(**case):
     return f"{loss:.2f}" if math.isfinite(loss) else "diverged"
 
 
-def range_of_two_layers():
-    """Return the range of the losses of plain networks with two hidden layers, over the starts."""
-    losses = [float(r["loss"]) for r in rows("starts", kind="plain", depth=2)]
+def range_of_losses(**networks):
+    """Return the range of the losses of some networks over the starts."""
+    losses = [float(r["loss"]) for r in rows("starts", **networks)]
     return f"{min(losses):.2f} to {max(losses):.2f}"
 
 
@@ -99,7 +100,10 @@ def growth_towards_the_images():
 NUMBERS = {
     "first-losses": first_losses,
     "starts": starts,
-    "starts.two": range_of_two_layers,
+    "starts.two": functools.partial(range_of_losses, kind="plain", depth=2),
+    "starts.ten": functools.partial(
+        range_of_losses, kind="highway", depth=50, transform_bias=-10.0
+    ),
     "gradients": gradients,
     "gradients.fall": fall_of_plain_gradients,
     "gradients.growth": growth_towards_the_images,
