@@ -29,7 +29,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     |---|---|---|---|
     | `learning_rate` | 10^-3 to 10^-0.5 | log | ours |
     | `one_minus_momentum` | 10^-2 to 10^-0.3 | log | ours |
-    | `decay` of the learning rate, an epoch | 0.9 to 1 | evenly | ours |
+    | `decay` of the learning rate, per epoch | 0.9 to 1 | evenly | ours |
     | `activation` of H | relu, tanh | evenly | the paper's |
     | `transform_bias`, highway only | -10 to -1 | evenly | the paper's |
 
@@ -48,7 +48,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         kind: `"highway"`, `"plain"` or `"residual"`.
         input_shape: Shape of one input; it is flattened.
         classes: Number of classes.
-        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
+        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
         activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         name: Name of the hypermodel.
         tunable: As in keras-tuner.

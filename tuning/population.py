@@ -15,7 +15,7 @@ class Images:
     Args:
         x: Inputs, `(n, ...)`; they are flattened.
         y: Class numbers, `(n,)`.
-        batch_size: Images a step; the last step of an epoch takes what is left.
+        batch_size: Images per step; the last step of an epoch takes what is left.
     """
 
     def __init__(self, x, y, batch_size):

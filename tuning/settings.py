@@ -17,8 +17,8 @@ def search_settings(tuner, pairs, epochs, batch_size):
     Args:
         tuner: A `PopulationRandomSearch`.
         pairs: Pairs of inputs and class numbers by the prefix of their metrics.
-        epochs: Epochs a trial.
-        batch_size: Images a step.
+        epochs: Epochs per trial.
+        batch_size: Images per step.
     """
     network, objective = tuner.hypermodel, tuner.objective
     labels = {f"{prefix}labels": _labels(y) for prefix, (_, y) in pairs.items()}

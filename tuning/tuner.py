@@ -31,16 +31,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Trials of one hypermodel share their shapes, so a population of them runs as one program with
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
-    weights drawn from `seed` and its number. Its result is that of training it alone.
+    weights drawn from `seed` and its number. Its result is the same as if trained alone.
 
-    The search can be killed at any moment and continues when it is called again with the same
-    arguments: no trial is lost and none is run twice.
+    The search can be killed at any moment. Called again with the same arguments, it continues: no
+    trial is lost and none is run twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
-    one as `"chief"` that hands out trials, each of the others as a worker with an id; a worker that
-    was killed must come back under the same id. All use the same folder. The chief listens on
+    one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
+    killed worker under the same id. All use the same folder. The chief listens on
     `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It does not authenticate workers: give it another
-    address only in a network that you trust.
+    address only on a network that you trust.
 
     Args:
         hypermodel: A `HighwayHyperModel`.
@@ -139,11 +139,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         """Train trials until `max_trials` of them have ended.
 
         Args:
-            x: Images or flat inputs, an array `(n, ...)`, scaled as the network is to see them.
+            x: Images or flat inputs, an array `(n, ...)`, scaled as the network expects them.
             y: Class numbers, an array `(n,)`.
             validation_data: `(x, y)` to measure every trial on after every epoch.
-            epochs: Epochs a trial.
-            batch_size: Images a step.
+            epochs: Epochs per trial.
+            batch_size: Images per step.
             verbose: `"auto"` for a line of progress, 0 for none.
 
         Raises:

@@ -46,7 +46,7 @@ def as_labels(y, count):
 def run(model, arrays, batch_size, verbose, parts=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
-    The last batch is filled up, so that the model is compiled for one size, and its outputs are
+    The last batch is filled up, so the model is compiled for one size, and its outputs are
     cut again. The size of all batches is a multiple of `parts`.
     """
     batch_size = checks.positive_integer("batch_size", batch_size)

@@ -76,7 +76,7 @@ class Graph:
         return _replace(self.outputs, tensors)
 
     def model(self, outputs):
-        """Return a model over the inputs of the graph; it takes what the analysed one takes."""
+        """Return a model over the inputs of the graph; it takes what the analyzed one takes."""
         return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
 
     def _inline(self, model, inputs):

@@ -62,7 +62,7 @@ def lesion_model(graph, label_shape, from_logits):
 
 
 def largest_batch(graph):
-    """Return how many samples to run at once, so that their copies fit into memory."""
+    """Return how many samples to run at once so that their copies fit into memory."""
     largest = max(
         math.prod(n or 1 for n in y.shape[1:]) * (call.blocks.stop + 1)
         for call in graph.calls

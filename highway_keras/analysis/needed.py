@@ -1,4 +1,4 @@
-"""How deep a problem needs a network to be, read off its lesions."""
+"""How deep a network a problem needs, read off its lesions."""
 
 import dataclasses
 import math
@@ -11,12 +11,12 @@ FEW = 10  # samples: a count scatters by about its square root, of these a third
 
 @dataclasses.dataclass(frozen=True)
 class NeededLayers:
-    """The layers without which a network errs more; as a string, a sentence on them.
+    """The layers whose lesion raises a network's error; as a string, a sentence about them.
 
     Attributes:
         layers: Their names, in order.
         of: Number of gated layers.
-        threshold: The share of the samples by which the error must rise for a layer to count.
+        threshold: The share of the samples that the error must rise by for a layer to count.
         limit: The same as a number of samples: a layer counts if more than these are lost.
         samples: Number of samples.
     """
@@ -40,7 +40,7 @@ class NeededLayers:
 def needed_layers(lesions, threshold=THRESHOLD):
     """Return the layers whose lesion raises the error: how deep the problem needs the network.
 
-    Each layer is judged alone, with all others intact; several idle ones may matter together.
+    Each layer is judged alone, with all others intact; several idle ones may still matter together.
 
     Args:
         lesions: What `lesions` returned.

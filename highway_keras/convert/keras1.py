@@ -34,10 +34,10 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
     y = t * activation(x @ W + b) + (1 - t) * x
     ```
 
-    In spite of its name, `W_carry` is the transform gate.
+    Despite its name, `W_carry` is the transform gate.
 
     Args:
-        weights: A list of arrays in the order of `get_weights()` there: four, or two of a layer
+        weights: A list of arrays in the order of `get_weights()` there: four, or two for a layer
             with `bias=False`. Or the path of an HDF5 file that `save_weights` or `save` wrote.
         activation: Activation of H. The layer's default was `"linear"`.
         version: The Keras that wrote the weights: `"1.0"` (also 0.3 and 1.1) stores W, b, W_carry,
@@ -47,7 +47,7 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
             swapped.
 
     Returns:
-        A built `Highway`. `HighwayStack.from_layers` makes one layer of several.
+        A built `Highway`. `HighwayStack.from_layers` turns several into one layer.
 
     Raises:
         FileNotFoundError: If there is no such file.

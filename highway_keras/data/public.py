@@ -78,7 +78,7 @@ def _answers(url, seconds=4.0):
     """Return whether a server answers at `url`, whatever it says, within `seconds`.
 
     TFDS itself retries for minutes before it gives up. The request goes through `requests`, as
-    TFDS's does, so that proxies and certificates are the same; the thread bounds the name lookup,
+    TFDS's does, so proxies and certificates are the same; the thread bounds the name lookup,
     which no timeout of `requests` covers.
     """
     with extra("train"):

@@ -78,7 +78,7 @@ class Block:
         return dx + ops.matmul(w, dz), dz
 
     def _preactivations(self, x, w, b):
-        # One product a part. One product for all parts is a little less work, but XLA then reads
+        # One product per part. One product for all parts is a little less work, but XLA then reads
         # both H and T from its rows in one scalar loop, where no copy of them is kept: twice the
         # time of a forward pass.
         parts = len(self.activations)

@@ -1,7 +1,7 @@
 """A batch cut into shares that run through the loop side by side, one per core.
 
 The matrices of a thin network are too small for XLA to divide among the cores of a CPU. TensorFlow
-runs compiled operations that do not depend on each other at the same time, so that a loop for each
+runs compiled operations that do not depend on each other at the same time, so a loop for each
 share of the rows keeps all cores busy. Automatic differentiation sums the gradients of the weights.
 
 Within one compiled program, such as a step on JAX, loops run one after the other: there a batch
@@ -36,7 +36,7 @@ def in_shares(run, x, kernel):
     if count < 2:
         return run(x)
     rows, width = ops.shape(x)
-    # Copies of the last row make the shares equal, so that XLA compiles for one shape. Zeros would
+    # Copies of the last row make the shares equal, so XLA compiles for one shape. Zeros would
     # not do: the gradient of an activation that divides by the norm of a row is not finite there.
     missing = ops.broadcast_to(x[-1:], (-rows % count, width))
     shares = ops.split(ops.concatenate([x, missing]), count)

@@ -38,5 +38,5 @@ def write_card(card, card_path, names_path):
 
 
 def write_card_beside(path, card):
-    """Write both beside a file, under its name."""
+    """Write both next to a file, under its name."""
     write_card(card, path.with_suffix(".json"), path.with_suffix(".txt"))

@@ -5,7 +5,7 @@ import tensorflow as tf
 from highway_keras.data.headers import exif_orientation, png_is_transparent
 from highway_keras.data.images import JPEG
 
-# Grey level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
+# Gray level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)
 
 
@@ -46,7 +46,7 @@ def _png(picture):
         colours, alpha = pixels[..., :3], pixels[..., 3:]
         return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
 
-    # Asked for an alpha channel that is not there, the decoder spoils palettes and grey of 1 bit.
+    # Asked for an alpha channel that is not there, the decoder spoils palettes and 1-bit gray.
     transparent = tf.autograph.to_graph(png_is_transparent)(_bytes(picture))
     return tf.cond(transparent, on_white, lambda: tf.io.decode_png(picture, channels=3))
 

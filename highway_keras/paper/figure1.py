@@ -35,7 +35,7 @@ def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result, or none of a depth or a kind.
+        ValueError: If no search has a result, or a depth or kind has none.
     """
     which = {"depths": depths, "kinds": kinds}
     read_searches(searches, **which)  # a mistake in it leaves no folder

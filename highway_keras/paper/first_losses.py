@@ -27,7 +27,7 @@ COLUMNS += ("authors", *provenance.COLUMNS)
 
 
 def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000, data_dir=None):
-    """Measure the cross-entropy of an untrained network on held-out images, once a seed.
+    """Measure the cross-entropy of an untrained network on held-out images, once per seed.
 
     Args:
         model: Registered name.

@@ -1,4 +1,4 @@
-"""Batches in an order that depends on the seed and the epoch alone, so that training can resume."""
+"""Batches in an order that depends on the seed and the epoch alone, so training can resume."""
 
 import itertools
 
@@ -14,7 +14,7 @@ def plan_steps(images, batch_size):
     at most 1 % of its steps so that pieces of many steps fit; what is left out differs by epoch.
 
     Returns:
-        Steps an epoch, steps a call (a divisor of the former), images a step.
+        Steps per epoch, steps per call (a divisor of the former), images per step.
     """
     batch_size = min(batch_size, images)
     steps = images // batch_size

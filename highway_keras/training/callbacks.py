@@ -64,7 +64,7 @@ class Checkpoint(keras.callbacks.Callback):
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
-        # The loss is that of before the epoch's last step, which may have spoilt the weights.
+        # The loss was measured before the epoch's last step, which may have spoiled the weights.
         if not np.isfinite(logs["loss"]) or not all_finite(self.model):
             return
         value = logs[self.monitor] if self.monitor else epoch

@@ -31,7 +31,7 @@ class RunFolder:
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
     ```
 
-    Files are written under another name and renamed, so that a run killed at any moment leaves
+    Files are written under another name and renamed, so a run killed at any moment leaves
     none half-written.
 
     Args:
@@ -215,7 +215,7 @@ def _without_later(settings, before):
 
 
 def _deciding(settings):
-    """Return the settings that decide the training, those of the recipe beside the others."""
+    """Return the settings that decide the training, those of the recipe alongside the others."""
     kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
     return kept | deciding(kept.pop("recipe", {}))
 

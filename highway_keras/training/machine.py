@@ -23,7 +23,7 @@ def recorded(folder, distribute=False):
     """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder): ...`.
 
     A session is the time from starting or resuming a run to its end or interruption. One that was
-    killed leaves none, which shows as a gap between the epochs of its neighbours.
+    killed leaves none, which shows as a gap between the epochs of its neighbors.
     """
     first, started = _epochs(folder), time.perf_counter()
     try:

@@ -6,7 +6,7 @@ from highway_keras.optimizers import CaffeSGD
 
 
 def from_recipe(recipe, steps):
-    """Return the optimizer of a `Recipe`, with `steps` steps an epoch."""
+    """Return the optimizer of a `Recipe`, with `steps` steps per epoch."""
     if recipe.optimizer != "sgd":
         return _adaptive(recipe, steps)
     return CaffeSGD(

@@ -1,4 +1,4 @@
-"""One training run: builds what is trained, restores what was saved, leaves its models."""
+"""One training run: build what is trained, restore what was saved, leave the models."""
 
 import contextlib
 import dataclasses
@@ -64,7 +64,7 @@ class Run:
         recipe: A `Recipe`.
         folder: A `RunFolder`.
         seed: Decides order of images, dropout and augmentation.
-        verbose: Keras's.
+        verbose: As in Keras.
         engine: The `Engine` in whose scope the network was built.
         test_curve: Whether to record loss and accuracy on the test images after every epoch.
         callbacks: A user's own.
@@ -154,7 +154,7 @@ class Run:
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
         # Not compiled as it was saved: the run may have begun with another backend, which takes
-        # more steps a call than this one can.
+        # more steps per call than this one can.
         return load_network(best, remedy)
 
     def _fit(self, first):
@@ -198,7 +198,7 @@ class Run:
             keras.callbacks.CSVLogger(self.folder.history, append=True),
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self._save, monitor, best),
-            *self.callbacks,  # last, so that one that raises loses nothing
+            *self.callbacks,  # last, so one that raises loses nothing
         ]
 
     def _measurements(self):

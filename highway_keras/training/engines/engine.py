@@ -55,7 +55,7 @@ class Engine:
             )
 
     def equal_shares(self, *arrays):
-        """Return the arrays without the last rows, so that the devices get equal shares of them."""
+        """Return the arrays without the last rows, so the devices get equal shares of them."""
         return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)
 
     @contextlib.contextmanager
@@ -75,7 +75,7 @@ class Engine:
             yield RunFolder(temporary)
 
 
-@functools.cache  # an engine is started once a process
+@functools.cache  # an engine is started once per process
 def data_parallel():
     """Return the `Engine` over all devices that this process and its peers see.
 

@@ -24,12 +24,12 @@ __all__ = [
 
 
 def steps_per_execution(steps, planned):
-    """Return how many steps a call of the train function takes: an epoch, see `compiled_epoch`."""
+    """Return how many steps one call of the train function takes: see `compiled_epoch`."""
     return steps
 
 
 def take_over(model, x, y, plan, replicas):
-    """Give `model` a train function that runs an epoch a call, if the images are in memory."""
+    """Give `model` a train function that runs an epoch per call, if the images are in memory."""
     if isinstance(x, np.ndarray):
         model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
 
@@ -51,7 +51,7 @@ def data_parallel():
 def compiled_epoch(model, images, labels, orders):
     """Return a `train_function` for `model.fit` that runs an epoch, not a step, at every call.
 
-    The step is the model's `train_step`, so that loss, optimizer, dropout and augmentation are
+    The step is the model's `train_step`, so loss, optimizer, dropout and augmentation are
     those of `fit` without it. Assign it after `compile`, which resets it, and compile with
     `steps_per_execution` equal to the steps of an epoch. It is compiled once; weights, optimizer
     and metrics are updated in place. Under a `keras.distribution.DataParallel` every device holds

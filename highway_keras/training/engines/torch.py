@@ -1,4 +1,4 @@
-"""PyTorch: Keras's own steps, one a call, and a generator that resuming has to set."""
+"""PyTorch: Keras's own steps, one per call, and a generator that resuming has to set."""
 
 import keras
 import numpy as np
@@ -10,7 +10,7 @@ __all__ = ["batches", "callbacks", "steps_per_execution", "take_over"]
 
 
 def steps_per_execution(steps, planned):
-    """Return how many steps a call of the train function takes: Keras allows one."""
+    """Return how many steps one call of the train function takes: Keras allows one."""
     return 1
 
 
