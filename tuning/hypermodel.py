@@ -131,7 +131,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     def fit(self, hp, model, *args, callbacks=(), **kwargs):
         """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch."""
         values = self.declare_hyperparameters(hp)
-        # By the number of the epoch, not by steps: Hyperband resumes a trial at a later epoch.
+        # By epoch number, not by steps: Hyperband resumes a trial at a later epoch.
         decay = keras.callbacks.LearningRateScheduler(
             lambda epoch: values["learning_rate"] * values["decay"] ** epoch
         )
@@ -143,7 +143,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
 
 
 def check_activations(activations):
-    """Return the activations to search, in one order; raise unless they are some of `ACTIVATIONS`.
+    """Return the activations to search in a fixed order; raise unless all are in `ACTIVATIONS`.
 
     Args:
         activations: Their names.

@@ -115,7 +115,7 @@ def _tuner(hypermodel, trials, seed, population, out):
 
 
 def _recorded(tuner):
-    """Return a context that adds to `machine.json` what the trials that are left are trained on."""
+    """Return a context that records in `machine.json` what the remaining trials are trained on."""
     nothing_left = len(tuner.oracle.end_order) >= tuner.oracle.max_trials
     if tuner.is_worker or nothing_left:
         return contextlib.nullcontext()
@@ -124,7 +124,7 @@ def _recorded(tuner):
 
 def _open_folders(tuners, settings, resume, images):
     folders = {tuner: RunFolder(tuner.project_dir) for tuner in tuners}
-    # Those that exist come first: if one is not to be resumed, the others are not begun.
+    # Existing ones come first: if one must not be resumed, the others are not started.
     for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
         searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
         if tuner.is_worker:

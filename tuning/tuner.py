@@ -114,7 +114,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
 
     def _populate_initial_space(self):
-        # The stock way finds the space by building the model again and again.
+        # The stock way finds the space by building the model repeatedly.
         space = self.oracle.get_space()
         self.hypermodel.declare_hyperparameters(space)
         self.oracle.update_space(space)
@@ -171,7 +171,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 self._search_slots(images, epochs, verbose)
 
     def _take_over(self, settings):
-        """Read what is in the folder: another process may have gone on with it."""
+        """Read what is in the folder: another process may have continued it."""
         check_recorded(self.project_dir, settings)
         folder = pathlib.Path(self.project_dir)
         if (folder / "oracle.json").exists():

@@ -1,4 +1,4 @@
-"""Running a model over arrays batch by batch, in bounded memory."""
+"""Run a model over arrays batch by batch, in bounded memory."""
 
 import sys
 
@@ -46,8 +46,8 @@ def as_labels(y, count):
 def run(model, arrays, batch_size, verbose, parts=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
-    The last batch is filled up, so the model is compiled for one size, and its outputs are
-    cut again. The size of all batches is a multiple of `parts`.
+    The last batch is padded, so the model is compiled for one size, and its outputs are cut
+    again. The size of all batches is a multiple of `parts`.
     """
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])

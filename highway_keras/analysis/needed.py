@@ -61,7 +61,7 @@ def needed_layers(lesions, threshold=THRESHOLD):
     ('a', 'b')
     """
     checks.number("threshold", threshold, least=0, below=1)
-    # Samples are counted: of shares, 0.019 - 0.018 > 0.001. What 0.0029 * 10000 lacks to 29 is less
+    # Count samples: with shares, 0.019 - 0.018 > 0.001. 0.0029 * 10000 falls short of 29 by less
     # than a millionth of a sample.
     limit = math.floor(threshold * lesions.samples + 1e-6)
     matters = lesions.wrong - lesions.intact_wrong > limit

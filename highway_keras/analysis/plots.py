@@ -187,7 +187,7 @@ def _show_layers(axis, values, colours, limits):
 
 
 def _colorbar(figure, image, axes, **options):
-    """Draw a color bar, with an arrow at an end that numbers lie beyond."""
+    """Draw a color bar, with an arrow at each end that some numbers exceed."""
     low, high = image.get_clim()
     below, above = np.nanmin(image.get_array()) < low, np.nanmax(image.get_array()) > high
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}

@@ -67,7 +67,7 @@ def from_elmo(weights, activation, prefix=""):
 
 
 def _read(path):
-    """The highway layers in the file; its other weights are large and not looked at."""
+    """Return the highway layers in the file; its other weights are large and not read."""
     with opened("weights", path) as file:
         found = list(file)
         groups = [name for name in found if name.startswith("CNN_high_")]

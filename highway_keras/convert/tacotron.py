@@ -30,7 +30,7 @@ def from_tacotron(state, activation, prefix=""):
     y = activation(x @ H + b_H) * t + x * (1 - t)
     ```
 
-    TensorFlow's kernels are taken as they are, PyTorch's weights transposed. The names tell which.
+    TensorFlow's kernels are used as is, PyTorch's weights transposed. The names tell which.
 
     Args:
         state: A dictionary from names to arrays or CPU tensors: of keithito/tacotron, such as
@@ -70,7 +70,7 @@ def from_tacotron(state, activation, prefix=""):
 
 
 def _scheme(state, prefix):
-    """The one of the two schemes whose names `state` has; TensorFlow's where it has neither."""
+    """Return the scheme of the two whose names `state` has; TensorFlow's if it has neither."""
     found = [s for s in (_TENSORFLOW, _PYTORCH) if any(s.find(name, prefix) for name in state)]
     if len(found) == 2:
         raise ValueError(

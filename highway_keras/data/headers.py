@@ -12,7 +12,7 @@ APP1, START_OF_SCAN = 0xE1, 0xDA  # markers of JPEG segments
 
 
 def exif_orientation(data):
-    """Return the orientation of a JPEG file, 1 to 8 as EXIF counts; 1, upright, if it says none.
+    """Return the orientation of a JPEG file, 1 to 8 as in EXIF; 1, upright, if it has none.
 
     Args:
         data: The bytes of the file, a sequence of integers or an integer tensor.
@@ -37,7 +37,7 @@ def exif_orientation(data):
 
 
 def png_is_transparent(data):
-    """Return whether a PNG file has an alpha channel, or names colors that are transparent.
+    """Return whether a PNG file has an alpha channel or names transparent colors.
 
     A transparent color of 16 bits per channel is left out: Pillow cannot tell it.
 

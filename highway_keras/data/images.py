@@ -47,7 +47,7 @@ def read_image(path, input_shape):
 
 
 def picture_shape(path):
-    """Return (height, width, channels) of a PNG or JPEG file as it is seen, from its header.
+    """Return (height, width, channels) of a PNG or JPEG file as displayed, from its header.
 
     It raises as `read_image` does, except for what only the pixels show.
     """
@@ -116,7 +116,7 @@ def _on_white(rgba):
 
 
 def _upright(pixels, turn):
-    """Return pixels `(height, width, channels)` turned by an EXIF orientation."""
+    """Return pixels `(height, width, channels)` rotated by an EXIF orientation."""
     if turn >= 5:
         pixels = pixels.swapaxes(0, 1)
     if turn in (2, 3, 6, 7):

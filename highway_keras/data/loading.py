@@ -82,7 +82,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
 
 
 def is_folder(name):
-    """Return whether `load` takes `name` for a folder of pictures."""
+    """Return whether `load` treats `name` as a folder of pictures."""
     is_path = isinstance(name, str | os.PathLike) and os.fspath(name) not in NAMES
     return is_path and not os.fspath(name).endswith(".npz") and Path(name).expanduser().is_dir()
 
@@ -107,7 +107,7 @@ def _title(name):
 
 
 def _read(name, data_dir):
-    """Return `x_train, y_train, x_test, y_test, class_names`; of a folder paths, not images."""
+    """Return `x_train, y_train, x_test, y_test, class_names`; for a folder, paths, not images."""
     if is_in_memory(name):
         return read_memory(name)
     if not isinstance(name, str | os.PathLike):

@@ -1,4 +1,4 @@
-"""Whether images fit into memory, asked before they are read."""
+"""Check whether images fit into memory before they are read."""
 
 from highway_keras.data.dataset import DataError
 from highway_keras.memory import free, gib

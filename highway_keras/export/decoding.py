@@ -28,7 +28,7 @@ def decode(picture, shape):
 
 
 def _jpeg(picture):
-    """Return the pixels of a JPEG file, turned as its EXIF data say."""
+    """Return the pixels of a JPEG file, rotated as its EXIF data say."""
     pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
     turn = tf.autograph.to_graph(exif_orientation)(_bytes(picture))
     pixels = tf.cond(turn >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
@@ -39,7 +39,7 @@ def _jpeg(picture):
 
 
 def _png(picture):
-    """Return the pixels of a PNG file, on white where it is transparent."""
+    """Return the pixels of a PNG file, white where it is transparent."""
 
     def on_white():
         pixels = tf.cast(tf.io.decode_png(picture, channels=4), tf.int32)

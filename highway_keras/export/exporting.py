@@ -1,4 +1,4 @@
-"""`export`: check the request, write the export aside, verify it, and give it its name."""
+"""`export`: check the request, write the export aside, verify it, and rename it."""
 
 import contextlib
 import dataclasses
@@ -163,7 +163,7 @@ def _write(saved, path, aside, card, images):
 
 
 def _measure(saved, path, aside, card, images):
-    """Verify what is written at `aside`; return what an `Exported` says of that."""
+    """Verify what is written at `aside`; return what an `Exported` says about it."""
     # A network that Keras has quantized rounds its inputs, and half-way cases either way.
     quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
     count = None if quantize else VERIFIED_IMAGES

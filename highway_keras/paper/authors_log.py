@@ -84,7 +84,7 @@ def _train(card, epochs, seed, folder, options):
 
 
 def _set_epochs(folder, epochs):
-    # The authors' rate falls at given epochs, so a longer run begins as a shorter one did.
+    # The authors' rate falls at given epochs, so a longer run starts the same as a shorter one.
     settings = folder.read_json()
     if "test_curve" in settings and settings["recipe"]["epochs"] != epochs:
         folder.lengthen(epochs)

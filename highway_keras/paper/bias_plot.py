@@ -13,7 +13,7 @@ def plot_biases(trials, medians, path):
 
     Args:
         trials: Rows of `figure1-trials.csv`, dictionaries, as they are or as a CSV file holds them.
-        medians: The same of `transform-bias.csv`.
+        medians: The same for `transform-bias.csv`.
         path: Where to put the PNG, a `pathlib.Path`.
     """
     with extra("plot"):

@@ -74,7 +74,7 @@ def _draw_panels(searches, tops, path):
     _draw_tops(right, tops, depths)
     for axes in (left, right):
         axes.grid(which="both", alpha=0.25)
-    # Up to twelve curves leave no room for their names among them: a column for each kind below.
+    # Up to twelve curves leave no room for their names: they go below, a column per kind.
     kinds = {search.kind for search in searches}
     layout = {"loc": "outside lower center", "ncols": len(kinds)}
     figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize="small", **layout)

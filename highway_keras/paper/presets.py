@@ -29,7 +29,7 @@ PRESETS = {
 
 
 def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
-    """Run the searches of a preset on MNIST, or continue them.
+    """Run or continue the searches of a preset on MNIST.
 
     Args:
         name: `"laptop"` or `"paper"`.

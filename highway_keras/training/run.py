@@ -63,7 +63,7 @@ class Run:
         images: A `data.Dataset`.
         recipe: A `Recipe`.
         folder: A `RunFolder`.
-        seed: Decides order of images, dropout and augmentation.
+        seed: Decides the order of images, dropout and augmentation.
         verbose: As in Keras.
         engine: The `Engine` in whose scope the network was built.
         test_curve: Whether to record loss and accuracy on the test images after every epoch.
@@ -153,7 +153,7 @@ class Run:
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
-        # Not compiled as it was saved: the run may have begun with another backend, which takes
+        # Not compiled as it was saved: the run may have started with another backend, which takes
         # more steps per call than this one can.
         return load_network(best, remedy)
 
@@ -177,13 +177,13 @@ class Run:
             )
 
     def _inputs(self, images):
-        """Return preprocessed images: an array, or what reads and preprocesses them in batches."""
+        """Return preprocessed images: an array, or an object that preprocesses them in batches."""
         if self.streamed:
             return PreprocessedImages(images, self.preprocess)
         return self.preprocess.predict(images, EVALUATION_BATCH, verbose=0)
 
     def _held_out(self):
-        """Return the preprocessed images that are held out, and their labels; or `None`."""
+        """Return the preprocessed held-out images and their labels, or `None`."""
         if not len(self.images.x_val) or self.streamed:  # then a callback measures them
             return None
         return self.engine.equal_shares(self._inputs(self.images.x_val), self.images.y_val)

@@ -119,7 +119,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}")
     try:
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
-        # several steps per call, which others save.
+        # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         said = "" if isinstance(error, OSError) else str(error).strip()

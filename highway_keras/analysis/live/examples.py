@@ -43,7 +43,7 @@ def drawn_box(images):
 def scale(blocks, reach=None):
     """Return the color scale for numbers such as these: its end, and a power.
 
-    The end is a round number that hardly any of them exceeds. The power puts their median, without
+    The end is a round number that few of them exceed. The power puts their median, without
     zeros, at a quarter of the scale: without it, most gates of a deep network would be too close to
     0 to tell apart.
     """

@@ -1,7 +1,7 @@
 """JAX: several devices, and a whole epoch as one compiled loop with the data set on the device.
 
-TensorFlow needs no such loop: its `tf.data` set is on the device already, and
-`steps_per_execution` puts many steps into a call.
+TensorFlow does not need this loop: its `tf.data` set is already on the device, and
+`steps_per_execution` puts many steps into one call.
 """
 
 import os
@@ -68,7 +68,7 @@ def compiled_epoch(model, images, labels, orders):
             `batches.orders`.
 
     Returns:
-        A function of the state and of the batches that `fit` would read, which it does not touch.
+        A function of the state and of the batches that `fit` would read, which it ignores.
     """
     distribution = keras.distribution.distribution()
 

@@ -62,7 +62,7 @@ def take_over(model, x, y, plan, replicas):
 
 def callbacks(folder, seed):
     """Return the callbacks that this backend needs besides those of every run."""
-    # Keras writes TensorBoard's files through TensorFlow, which needs this for it.
+    # Keras writes TensorBoard's files through TensorFlow, which needs this.
     with extra("train"):
         import tensorboard  # noqa: F401
     return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]

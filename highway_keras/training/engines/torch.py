@@ -15,7 +15,7 @@ def steps_per_execution(steps, planned):
 
 
 def take_over(model, x, y, plan, replicas):
-    """Leave the model's train function as it is."""
+    """Leave the model's train function unchanged."""
 
 
 def callbacks(folder, seed):
@@ -24,9 +24,9 @@ def callbacks(folder, seed):
 
 
 class GeneratorSeeds(keras.callbacks.Callback):
-    """The state of PyTorch's generator, set by the seed and the epoch alone.
+    """Set the state of PyTorch's generator from the seed and the epoch alone.
 
-    Keras's dropout draws from it, not from a state of its own as with other backends.
+    Keras's dropout draws from it, not from its own state as with other backends.
     """
 
     def __init__(self, seed):
