@@ -18,7 +18,7 @@ MACHINE = ("machine", "machine_bfloat16")
 
 
 def select(names=None, peers=None):
-    """Return the cases with these names; all cases if there are none.
+    """Return the cases with these names; all cases if none are given.
 
     Args:
         names: Names of cases, or of their networks.

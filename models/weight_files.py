@@ -96,7 +96,7 @@ def _layers_in(path):
 
 
 def _families(names):
-    """Count names without their numbers: those that Keras makes up are numbered anew each time.
+    """Count names without their numbers: those that Keras makes up get new numbers each time.
 
     The depth in the name of a stack, "_x50", does not count either: the weight shapes show it.
     """

@@ -9,7 +9,7 @@ from highway_keras import checks
 
 
 def as_arrays(x, model_inputs):
-    """Return the arrays of `x`, one for each input of the model, all of one length."""
+    """Return the arrays of `x`, one for each input of the model, all of the same length."""
     arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
     if len(arrays) != len(model_inputs):
         raise ValueError(

@@ -42,7 +42,7 @@ class Graph:
             repeated.
 
     Raises:
-        TypeError: If the model is not a Keras model, or one whose layer calls cannot be known.
+        TypeError: If the model is not a Keras model, or its layer calls cannot be known.
         ValueError: If it is not built or has no gated layers.
     """
 
@@ -67,7 +67,7 @@ class Graph:
     def repeat(self, visit):
         """Run the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
 
-        Return what then stands for the outputs.
+        Return what then takes the place of the outputs.
         """
         tensors = {}
         for call in self.calls:

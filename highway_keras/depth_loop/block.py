@@ -1,4 +1,4 @@
-"""The mathematics of one block of the depth loop: forward, and backward by hand.
+"""The mathematics of one block of the depth loop: forward, and a hand-written backward pass.
 
 Everything here works on columns: `x` is `(..., d, n)`, one sample per column. The parts H, T and C
 are then blocks of rows, contiguous in memory, and XLA vectorizes over the batch. With rows, which
@@ -98,7 +98,7 @@ class Block:
 
 
 def _activation(f, relu_share):
-    """`f` on columns. Only elementwise functions may be applied to columns as they stand."""
+    """Return `f` for columns. Only elementwise functions can be applied to columns directly."""
     if f is mixture:
         return lambda z: mixture(z, relu_share)
     if f in _FROM_OUTPUT:

@@ -120,7 +120,7 @@ class Highway(GatedLayer):
 
     def project_all(self, inputs, kernels):
         # One product of all kernels takes less time than one of each. For convolutions it is the
-        # other way round: what it saves is less than taking its result apart costs.
+        # other way around: splitting the result costs more than the product saves.
         joint = self.project(inputs, ops.concatenate(kernels, axis=-1))
         return ops.split(joint, len(kernels), axis=-1)
 

@@ -93,7 +93,7 @@ class LowRankKernels(keras.Layer):
         return initializer
 
     def adapted(self, name, kernel):
-        """Return a kernel with its adapter, or as it is without one."""
+        """Return a kernel with its adapter, or unchanged if it has none."""
         if self.lora_rank is None:
             return kernel
         a, b = (ops.convert_to_tensor(getattr(self, key)) for key in _keys(name))

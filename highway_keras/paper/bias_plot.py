@@ -12,7 +12,7 @@ def plot_biases(trials, medians, path):
     """Draw a dot per trial and the median of each step of the bias: a row per activation.
 
     Args:
-        trials: Rows of `figure1-trials.csv`, dictionaries, as they are or as a CSV file holds them.
+        trials: Rows of `figure1-trials.csv`, dictionaries of numbers or of their text.
         medians: The same for `transform-bias.csv`.
         path: Where to put the PNG, a `pathlib.Path`.
     """

@@ -1,4 +1,4 @@
-"""The loss before the first step, of which the authors' logs hold one value for each network.
+"""The loss before the first step; the authors' logs have one value for each network.
 
     python -m highway_keras.paper.first_losses
 

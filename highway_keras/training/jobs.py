@@ -131,7 +131,7 @@ def _processes(jobs):
 
 
 def _end_with(parent):
-    """End this process when `parent` ends: a run that nobody waits for must not go on writing."""
+    """End this process when `parent` ends: a run that nobody waits for must not keep writing."""
 
     def watch():
         while os.getppid() == parent:
