@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: the networks beside their peers."""
+"""`python -m benchmarks`: the networks next to their peers."""
 
 import argparse
 import sys

@@ -15,13 +15,13 @@ CONVOLUTIONAL = (*PRECISIONS, "two_convolutions", "maxout", "torch_eager")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A network to train, or to predict with.
+    """A network to train or to predict with.
 
     Attributes:
         model: Registered name, or `thin-highway-DEPTH` of any depth.
         training: Whether a step trains or only predicts.
-        batch: Images of a step.
-        steps: Steps of a turn.
+        batch: Images per step.
+        steps: Steps per turn.
         peers: Names of modules in `peers/`, ours first.
     """
 
@@ -44,9 +44,9 @@ class Case:
 
     @property
     def operations(self):
-        """Operations of a step's products, additions included: in training three products for one.
+        """Operations of a step's products, additions included: in training, three products for one.
 
-        The two more are the gradients of the weights and of a layer's input.
+        The other two are the gradients of the weights and of a layer's input.
         """
         if self.model.startswith("thin"):
             products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10
@@ -60,7 +60,7 @@ class Case:
 
 
 def _cases():
-    # `predict` sets itself up at every call, so that its turns need more steps.
+    # `predict` sets itself up on every call, so its turns need more steps.
     for depth, steps in ((10, 120), (50, 60), (100, 30), (1000, 4)):
         peers = THIN if depth <= 100 else LOOPS
         yield Case(f"thin-highway-{depth}", True, 128, steps, peers)

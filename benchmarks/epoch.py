@@ -32,7 +32,7 @@ def main(arguments=None):
     parser.add_argument("--out", metavar="CSV", help=report.OUT)
     options = parser.parse_args(arguments)
     sizes = json.dumps({name: getattr(options, name) for name in ("model", "images", "dtype")})
-    # An epoch may take hours.
+    # An epoch can take hours.
     workers = [Worker(name, "benchmarks.epoch_runs", name, sizes, limit=NO_LIMIT) for name in RUNS]
     present = take_turns(workers, options.turns, report.say)
     if present != workers:
@@ -46,7 +46,7 @@ def main(arguments=None):
 
 
 def _row(options, fit, trainer, product):
-    """Return the figures of the trainer beside the others, without the first turns."""
+    """Return the figures of the trainer next to the others, without the first turns."""
     described = trainer[0]
     floors = [described["operations"] / turn["rate"] for turn in product[1:]]
     theirs, ours = ([turn["seconds"] for turn in turns[1:]] for turns in (fit, trainer))

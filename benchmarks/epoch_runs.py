@@ -1,4 +1,4 @@
-"""What `epoch.py` compares, each run in the process of a `turns.Worker`."""
+"""What `epoch.py` compares; each runs in the process of a `turns.Worker`."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def _augmented(network, recipe):
 
 
 def _operations(network):
-    """Return the operations of an image's matrix products, forward, an addition being one."""
+    """Return the operations of an image's forward matrix products; an addition counts as one."""
     return sum(
         2 * math.prod(weight.shape) * math.prod(layer.output.shape[1:-1])
         for layer in network.layers

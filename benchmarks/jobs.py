@@ -2,7 +2,7 @@
 
     python -m benchmarks.jobs --model mnist-highway-16
 
-Both are the command `fit --runs 2`, whole processes with their start and their data, and they take
+Both run the command `fit --runs 2`, as whole processes including startup and data, and they take
 turns.
 """
 

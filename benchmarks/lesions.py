@@ -2,8 +2,8 @@
 
     python -m benchmarks.lesions run/best.keras
 
-Figure 4 of the paper measures a network with the gates of each layer closed, layer by layer: as
-many evaluations as there are layers. The two take turns, on the same training images.
+Figure 4 of the paper measures a network with the gates of each layer closed, layer by layer: one
+evaluation per layer. The two take turns, on the same training images.
 """
 
 import argparse

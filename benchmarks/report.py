@@ -22,9 +22,9 @@ def save(path, rows, keys, command):
     """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
 
     Args:
-        path: The file, which need not be there.
+        path: The file, which need not exist.
         rows: Dictionaries.
-        keys: Names of the columns that tell what a row is of.
+        keys: Names of the columns that identify a row.
         command: What made the rows.
     """
     from highway_keras.paper import provenance  # imports Keras, which `--help` does without
@@ -48,7 +48,7 @@ def load():
 
 
 def say(line):
-    """Print a line of progress, which is no part of the report."""
+    """Print a line of progress, which is not part of the report."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Measures the peers of a case, which take turns, and prints how they compare."""
+"""Measure the peers of a case, which take turns, and print how they compare."""
 
 import dataclasses
 import importlib
@@ -13,12 +13,12 @@ from benchmarks.turns import Worker, take_turns
 
 COLUMNS = ("case", "peer", "ms_a_step", "low", "high", "ours_over_peer", "ratio_low")
 COLUMNS += ("ratio_high", "cpu_ms_a_step", "share_of_machine", "first_step_s", "peak_mb", "n")
-# The peers that measure the machine, and not a network.
+# The peers that measure the machine, not a network.
 MACHINE = ("machine", "machine_bfloat16")
 
 
 def select(names=None, peers=None):
-    """Return the cases of these names; all cases without any.
+    """Return the cases with these names; all cases if none are given.
 
     Args:
         names: Names of cases, or of their networks.
@@ -49,11 +49,11 @@ def measure(case, turns, peers=None, before=None, say=report.say):
         turns: Turns of each peer after the first, which compiles; a positive integer.
         peers: Names to restrict the peers to; ours always runs.
         before: Folder of another build of this library, which becomes the peer `before`.
-        say: Function that is called with lines of progress.
+        say: Function called with lines of progress.
 
     Raises:
         ValueError: If `before` holds no `highway_keras`.
-        RuntimeError: If ours does not run: there is nothing to compare then.
+        RuntimeError: If ours does not run: then there is nothing to compare.
     """
     if before and not (pathlib.Path(before) / "highway_keras" / "__init__.py").is_file():
         raise ValueError(

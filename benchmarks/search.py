@@ -1,11 +1,11 @@
-"""Random search as one program against random search trial by trial, as a ratio of trials an hour.
+"""Random search as one program against random search trial by trial, as a ratio of trials per hour.
 
     python -m benchmarks.search --depth 10 50
 
 The peer is what a keras-tuner user writes: `keras_tuner.RandomSearch` over a network with two Dense
-layers a block. Both search the same space on the same MNIST images with as many epochs. Each run is
-a process of its own; its time includes building and compiling, not importing and reading images.
-Half of the peer's trials run before ours and half after, so that a machine that slows down slows
+layers per block. Both search the same space on the same MNIST images for the same number of epochs.
+Each run has its own process; its time includes building and compiling, not importing and reading
+images. Half of the peer's trials run before ours and half after, so a machine that slows down slows
 both. `search_runs.py` holds the two.
 """
 
@@ -82,7 +82,7 @@ def _compare(options, depth):
 def _project(options, depth, short):
     """Print and return the ratio for long trials.
 
-    The time of a trial is a start and so much a step: runs of two lengths give both.
+    A trial takes a start time and a time per step: runs of two lengths give both.
     """
     epochs = options.epochs + LONGER
     trials = {"stock": min(4, options.stock_trials), "population": min(20, options.trials)}

@@ -1,4 +1,4 @@
-"""What `search.py` compares, each run in the process of a `turns.Worker`."""
+"""What `search.py` compares; each runs in the process of a `turns.Worker`."""
 
 import json
 import tempfile
@@ -47,7 +47,7 @@ RUNS = {"stock": _stock, "population": _population}
 
 
 class _TwoDense(HighwayHyperModel):
-    """The same space over what a Keras user writes: two Dense layers a block."""
+    """The same space over what a Keras user writes: two Dense layers per block."""
 
     def build(self, hp):
         values = self.declare_hyperparameters(hp)

@@ -1,9 +1,9 @@
-"""A server under load: an exported network behind KServe's model server, asked by many clients.
+"""A server under load: many clients query an exported network behind KServe's model server.
 
     python -m benchmarks.server run/best.keras
 
-It starts `examples/kserve/serve.py`, whose `requirements.txt` must be installed beside this
-package, on this machine. Each client sends one PNG file, waits for the answer and sends the next;
+It starts `examples/kserve/serve.py` on this machine. The `requirements.txt` there must be installed
+alongside this package. Each client sends one PNG file, waits for the answer and sends the next;
 every answer is compared with Keras's. Clients and server share the cores.
 """
 
@@ -76,7 +76,7 @@ def _prepare(file, folder, data_dir):
 
 @contextlib.contextmanager
 def serving(folder):
-    """Serve a SavedModel as `MODEL`; yield the addresses by protocol. It ends as it is told to.
+    """Serve a SavedModel as `MODEL`; yield the addresses by protocol, then stop it cleanly.
 
     Raises:
         RuntimeError: If the server does not start, or does not end cleanly on SIGTERM.
@@ -141,7 +141,7 @@ async def _load(protocol, address, files, classes, options):
 
 
 async def _client(protocol, address, files, classes, seconds, first):
-    """Ask for some seconds; return the ms of each right answer, and how many were wrong or none."""
+    """Send requests for some seconds; return the ms of each right answer, and how many failed."""
     from examples.kserve.ask import connected
 
     latencies, errors, ends = [], 0, None

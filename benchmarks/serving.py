@@ -2,8 +2,8 @@
 
     python -m benchmarks.serving run/best.keras
 
-A saved network is exported to all formats that are installed; each runs in a process of its own.
-Each runtime uses all cores, and but for OpenVINO's float32 its default options.
+A saved network is exported to all installed formats; each runs in its own process. Each runtime
+uses all cores and, except for OpenVINO's float32, its default options.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import report
 from benchmarks.turns import Worker, take_turns
 
-BATCHES = {1: 50, 256: 5}  # images a call: calls a turn
+BATCHES = {1: 50, 256: 5}  # images per call: calls per turn
 PREDICT = "keras predict"
 
 

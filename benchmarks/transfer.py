@@ -1,11 +1,11 @@
 """Fine-tuning on few images, four ways: `python -m benchmarks.transfer`.
 
-`mnist-highway-16` learns the digits 5 to 9 of the embedded data set, five images of each, set into
-images of MNIST's size: with its features frozen, with adapters of low rank, all of it from MNIST's
+`mnist-highway-16` learns digits 5 to 9 of the embedded data set, five images of each, placed in
+images of MNIST's size: with its features frozen, with low-rank adapters, all of it from MNIST's
 weights, and all of it from scratch. Every way has the same epochs and the same choice of learning
-rates. The rate is the one with the highest accuracy on held-out images with the first seed, of
-equal ones that with the lower loss there; then other seeds draw images and classifier anew. Rows go
-into `results/transfer.csv`, where only the rate that was `chosen` has been tested.
+rates. The rate is the one with the highest accuracy on held-out images with the first seed; ties go
+to the lower loss there. Then other seeds draw new images and a new classifier. Rows go into
+`results/transfer.csv`, where only the `chosen` rate has been tested.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def train(way, images, rate, seed, out):
 
 
 def with_adapters(images):
-    """Return the network with adapters of low rank in all layers below a new classifier."""
+    """Return the network with low-rank adapters in all layers below a new classifier."""
     model = models.create(MODEL, weights=WEIGHTS, classes=images.classes)
     for layer in model.layers:
         if hasattr(layer, "enable_lora") and layer.name != "predictions":
@@ -98,7 +98,7 @@ def choose(runs):
 
 
 def row(way, rate, runs, seeds, chosen):
-    """Return a row of `results/transfer.csv`: all runs of a way with a rate."""
+    """Return a row of `results/transfer.csv`: all runs of one way with one rate."""
     percent = {key: [100 * one[key] for one in runs if one] for key in ("held_out", "test")}
     finite, several = bool(percent["test"]), len(runs) > 1
     return {

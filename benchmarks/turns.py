@@ -2,7 +2,7 @@
 
 The measuring process starts a `Worker` for each peer. A line in starts a turn; a line out ends it
 and holds its figures as JSON. In the worker's process, `Turns` is the other end of that
-conversation, which has a channel of its own: libraries print as they like.
+conversation, which has its own channel: libraries print whatever they like.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).parents[1]
-LIMIT, NO_LIMIT = 600, threading.TIMEOUT_MAX  # seconds a turn
+LIMIT, NO_LIMIT = 600, threading.TIMEOUT_MAX  # seconds per turn
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     # Several processes share a GPU.
@@ -27,13 +27,13 @@ ENVIRONMENT = {
 
 
 class Worker:
-    """A process that takes turns, seen from the one that measures. It starts with its first turn.
+    """A process that takes turns, seen from the measuring one. It starts with its first turn.
 
     Args:
         name: What reports call it.
         module: Name of a module with a function `work(turns, *arguments)`, `turns` a `Turns`.
         *arguments: What `work` gets, as strings.
-        library: Folder to import `highway_keras` from, and all else that it holds. Default: this
+        library: Folder to import `highway_keras` and everything else in it from. Default: this
             clone.
         environment: Variables of its environment that differ from this process's.
         limit: Seconds that a turn may take.
@@ -106,7 +106,7 @@ def take_turns(workers, count, say):
     Args:
         workers: A list of `Worker`.
         count: Number of turns of each after the first.
-        say: Function that is called with lines of progress.
+        say: Function called with lines of progress.
 
     Returns:
         The workers that took all turns. The others are named through `say`.
@@ -131,8 +131,8 @@ def take_turns(workers, count, say):
 class Turns:
     """The worker's end of the conversation: prepare, `wait`, build, and `repeat` the work.
 
-    A turn is the work done twice, and only the second time counts: while a worker waits for the
-    others, the system takes back its memory and clears its caches, seconds of work at times. The
+    In a turn, the work is done twice, and only the second time counts: while a worker waits for the
+    others, the system takes back its memory and clears its caches, at times seconds of work. The
     first turn is done once and counts: it shows what compiling takes.
     """
 

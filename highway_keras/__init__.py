@@ -1,8 +1,7 @@
 """Highway networks in Keras, after *Training Very Deep Networks* (Srivastava et al., 2015).
 
-Layers, initializer, optimizer and preprocessing are imported at once, so that `import
-highway_keras` is all that `keras.models.load_model` needs to find them. The rooms around them are
-imported when first used.
+Layers, initializer, optimizer and preprocessing are imported at once, so `import highway_keras` is
+all that `keras.models.load_model` needs to find them. The other rooms are imported when first used.
 """
 
 from typing import TYPE_CHECKING

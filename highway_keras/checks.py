@@ -1,6 +1,6 @@
 """Checks of what a user passes. Each returns the value in the form that the code needs, or raises.
 
-NumPy's integers and floats pass wherever Python's do; `True` is neither.
+NumPy integers and floats are accepted wherever Python's are; `True` is neither.
 """
 
 import math
@@ -120,7 +120,7 @@ def text(name, value):
 
 
 def paths(name, value):
-    """Return a list of paths, strings or `os.PathLike`, of which one alone is none."""
+    """Return a list of paths, strings or `os.PathLike`; a single path is not a list."""
     single = isinstance(value, str | bytes | os.PathLike)
     found = list(value) if isinstance(value, Iterable) and not single else [None]
     if not all(isinstance(one, str | os.PathLike) for one in found):
@@ -129,7 +129,7 @@ def paths(name, value):
 
 
 def path(name, value):
-    """Return `value` as a `pathlib.Path`, `~` being the user's home."""
+    """Return `value` as a `pathlib.Path`; `~` is the user's home."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"`{name}` must be a path. Received: {name}={shown(value)}.")
     return pathlib.Path(os.path.expanduser(value))
@@ -137,7 +137,7 @@ def path(name, value):
 
 def class_names(name, value, count):
     """Raise unless `value` names each of `count` classes, in their order."""
-    # Neither a set nor a dictionary, whose order may be any.
+    # Neither a set nor a dictionary, which may have any order.
     ordered = isinstance(value, Sized) and not isinstance(value, str | bytes | Set | Mapping)
     are_names = ordered and all(isinstance(one, str) for one in value)
     if not are_names:

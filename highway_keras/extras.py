@@ -1,4 +1,4 @@
-"""Packages that come with an extra of the installation, and what to do where one is missing."""
+"""Packages that come with an extra of the installation, and what to do if one is missing."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ BACKENDS = {"tensorflow": "cpu", "jax": "jax", "torch": "torch"}
 
 @contextlib.contextmanager
 def extra(name):
-    """Have a missing package say which extra brings it: `with extra("plot"): import matplotlib`.
+    """Have a missing package say which extra installs it: `with extra("plot"): import matplotlib`.
 
     Args:
         name: Name of the extra in setup.cfg.
@@ -24,7 +24,7 @@ def extra(name):
 
 
 def missing(packages, name):
-    """Return the line that says which extra brings `packages`, and how to install it."""
+    """Return the line that says which extra installs `packages`, and how to install it."""
     be = "are" if " and " in packages else "is"
     return f"{packages} {be} missing. Install the extra `{name}`: {command(name)}."
 

@@ -9,20 +9,20 @@ import secrets
 
 from highway_keras.text import cell
 
-LEFTOVERS = ".tmp-*"  # what a process that was killed may leave of the files it was writing
+LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
 
 
 @contextlib.contextmanager
 def replacing(path):
     """Yield a path to write to, whose file then replaces the one at `path`.
 
-    A process that is killed while it writes leaves `path` as it was, and so does a full disk.
+    A process killed while it writes leaves `path` as it was, and so does a full disk.
 
     Args:
         path: Where the file is to be.
 
     Yields:
-        A path beside `path`, with the same suffix, since Keras chooses the format by it.
+        A path next to `path`, with the same suffix, because Keras chooses the format by it.
 
     Raises:
         OSError: If the file cannot be written.
@@ -73,7 +73,7 @@ def write_json(path, content, indent=2):
 def write_rows(path, rows, columns=None):
     """Write dictionaries as CSV; `columns` default to the keys of the first row.
 
-    Text that a spreadsheet would take for a formula is disarmed, see `text.cell`.
+    Text that a spreadsheet would take for a formula is disarmed; see `text.cell`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")

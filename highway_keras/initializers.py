@@ -51,9 +51,9 @@ class TransformBias(keras.initializers.Initializer):
 
     @classmethod
     def for_depth(cls, depth: int) -> TransformBias:
-        """Return the start that the paper advises for convolutional networks of a depth.
+        """Return the start that the paper advises for convolutional networks of this depth.
 
-        It gives -1, -2 and -3 for about 10, 20 and 30 layers; other depths lie on that line.
+        It gives -1, -2 and -3 for about 10, 20 and 30 layers; other depths are on that line.
 
         Args:
             depth: Number of layers of the network, a positive integer.
@@ -76,7 +76,7 @@ def get(
     """Return an initializer as `keras.initializers.get` does, or the constant that a number states.
 
     A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`
-    (tests and analyses hold gates open).
+    (tests and analyses use it to hold gates open).
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
         value = float(identifier)

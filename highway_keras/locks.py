@@ -22,7 +22,7 @@ class BusyError(RuntimeError):
 def folder_lock(path, seconds=SECONDS):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
-    If an exception ends it before anything was written, the folder is removed.
+    If an exception ends it before anything is written, the folder is removed.
 
     Args:
         path: The folder.
@@ -46,9 +46,9 @@ def folder_lock(path, seconds=SECONDS):
 
 @contextlib.contextmanager
 def file_lock(path, seconds=SECONDS):
-    """Keep other processes from writing a file or folder that is not there yet; see `folder_lock`.
+    """Keep others from writing a file or folder that does not exist yet; see `folder_lock`.
 
-    The lock lies beside it.
+    The lock is next to it.
     """
     path = pathlib.Path(path)
     with _lock(path, path.with_name(f".{path.name}.lock"), seconds):

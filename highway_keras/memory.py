@@ -1,4 +1,4 @@
-"""The memory of the machine, as far as it is free."""
+"""The free memory of the machine."""
 
 import psutil
 

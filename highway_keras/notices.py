@@ -8,5 +8,5 @@ class Notice(UserWarning):
 
 
 def notice(text):
-    """Warn of what a user may not expect."""
+    """Warn about something a user may not expect."""
     warnings.warn(text, Notice, stacklevel=3)

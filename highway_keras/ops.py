@@ -1,4 +1,4 @@
-"""The highway operation on given tensors: the one place where the gating formula stands."""
+"""The highway operation on given tensors: the one place that has the gating formula."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Tensor: TypeAlias = Any  # of the backend, symbolic, or what Keras converts to o
 def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     """Mix a block state into its input through a transform and a carry gate.
 
-    Eq. 2 of the paper, `y = h * t + x * c`; without `c` its coupled form, Eq. 3,
-    `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication fewer, and
+    Eq. 2 of the paper, `y = h * t + x * c`; without `c`, its coupled form, Eq. 3,
+    `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication less, and
     exactly `x` where the gate is 0.
 
     Gradients of the coupled form (Eq. 4 of the supplement): `dh = t * dy`,

@@ -1,4 +1,4 @@
-"""Pictures come last, and one that cannot be drawn costs nothing but itself."""
+"""Pictures come last; if one cannot be drawn, only that picture is lost."""
 
 import contextlib
 import warnings
@@ -14,7 +14,7 @@ class PictureWarning(UserWarning):
 def optional_picture(path):
     """Turn an error that keeps a picture from being drawn into a `PictureWarning`.
 
-    `with optional_picture(path):` stands around drawing it, after what it shows was written.
+    Wrap drawing it in `with optional_picture(path):`, after what it shows is written.
 
     Args:
         path: Where the picture would be.

@@ -7,20 +7,20 @@ _FORMULA = ("=", "+", "-", "@")
 def printable(text):
     """Return `text` with every character that cannot be printed escaped, as Python writes it.
 
-    Among them are line breaks, the control characters that a terminal obeys, those that turn the
+    These include line breaks, the control characters that a terminal obeys, those that change the
     direction of writing, and bytes of a file name that are not UTF-8.
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
 def reason(error):
-    """Return what an error says: its first line, of the system's errors without their number."""
+    """Return what an error says: its first line, without the number of a system error."""
     said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     return said.splitlines()[0].rstrip(".")
 
 
 def cell(value):
-    """Return a cell of a CSV file that no spreadsheet takes for a formula; numbers stay numbers."""
+    """Return a CSV cell that no spreadsheet takes for a formula; numbers stay numbers."""
     if not isinstance(value, str):
         return value
     value = printable(value)

@@ -1,4 +1,4 @@
-"""The zoo: factories for the networks of the paper, the registry of what they claim, weights."""
+"""The zoo: factories for the networks of the paper, a registry of their cards, and weights."""
 
 from typing import TYPE_CHECKING
 

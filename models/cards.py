@@ -1,7 +1,7 @@
 """The cards of the paper's networks: exact size, the paper's claims, default recipe.
 
 Measurements are in `results/`, joined to a card by its name. A network's name is stated here and
-nowhere else. Importing this module does not import Keras, so that listing the zoo takes no time.
+nowhere else. Importing this module does not import Keras, so listing the zoo takes no time.
 """
 
 import dataclasses
@@ -52,14 +52,14 @@ class Card:
         name: Registered name.
         factory: Name of the factory in `highway_keras.models`, or a function.
         arguments: Arguments of the factory, a dictionary.
-        dataset: The data set it is trained on by default, for the paper's networks the paper's.
+        dataset: The data set it is trained on by default; the paper's for the paper's networks.
         input_shape: Shape of one image.
         classes: Number of classes.
         recipe: Name of the default training recipe.
         layers: Depth as the paper counts it; `None` if not stated.
         parameters: Exact number of parameters; `None` if not stated.
         multiplications: Exact number of multiplications by a weight in one forward pass of one
-            image, those with the zeros of a padding included: the paper's measure of operations.
+            image, including those with padding zeros: the paper's measure of operations.
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
         table: Where the paper reports it.
         weights: Data sets for which trained weights come with the package.
@@ -107,7 +107,7 @@ class Card:
         except ValueError:
             if not TOP & set(overrides):
                 raise
-            # As in keras.applications: under another top the layers have their weights.
+            # As in keras.applications: the layers below another top have their weights.
             copy_below_top(self._with_own_top(path, overrides), network)
         return model
 

@@ -45,7 +45,7 @@ MAXOUT_KERNEL = "lecun_uniform"
 def highway_a(transform_bias=-1.0, **arguments: Unpack[CifarArguments]):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
-    A reconstruction: the paper gives depth and parameter count (~236 K) only.
+    A reconstruction: the paper gives only the depth and parameter count (~236 K).
     """
     stages = highway_stages(HIGHWAY_A, transform_bias)
     return cifar_network(stages, dense_head(250), **{"name": name_of("highway_a"), **arguments})
@@ -78,9 +78,9 @@ def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
 
 
 def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
-    """Build Highway C of Table 2, 32 layers of 1x1 and 3x3 in turn; arguments as for `highway_b`.
+    """Build Highway C of Table 2, 32 alternating 1x1 and 3x3 layers; arguments as for `highway_b`.
 
-    A reconstruction: the paper gives depth, kernels and parameter count (~1.25 M) only.
+    A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
     stages = highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
     return cifar_network(stages, dense_head(100), **{"name": name_of("highway_c"), **arguments})
@@ -89,7 +89,7 @@ def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
 def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
-    `classes` also decides how the classifier starts: the authors' for CIFAR-10 is normal.
+    `classes` also decides how the classifier starts: the authors' start for CIFAR-10 is normal.
     """
     # Their first kernel is "gaussian" without a `std`, which Caffe takes as 1.
     stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(1.0))
@@ -102,9 +102,9 @@ def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArgume
 def fitnet_a(**arguments: Unpack[CifarArguments]):
     """Build Fitnet A of Table 2, 11 maxout layers, without hints; arguments as for `highway_b`.
 
-    It is not the authors' network, so its kernels do not start as theirs: by default they are
+    It is not the authors' network, so its kernels do not start like theirs: by default they are
     uniform with variance 1 / fan-in. The larger of two such units has the second moment of one, so
-    that a signal keeps its size; with 2 / fan-in it doubles in every layer.
+    a signal keeps its size; with 2 / fan-in it doubles in every layer.
     """
     return _fitnet(FITNET_A, **{"name": name_of("fitnet_a"), **arguments})
 

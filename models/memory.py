@@ -1,4 +1,4 @@
-"""Whether a network fits into memory, asked before any of it is made."""
+"""Check whether a network fits into memory before any of it is made."""
 
 from highway_keras.memory import free, gib
 
@@ -11,10 +11,10 @@ def check_memory(weights, copies=1, **arguments):
     Args:
         weights: Their number.
         copies: Arrays of that size: in training, gradients and momentum too.
-        **arguments: What they follow from, for the message.
+        **arguments: What their number follows from, for the message.
 
     Raises:
-        ValueError: If they do not fit; the message says what they would need.
+        ValueError: If they do not fit; the message says how much they would need.
     """
     needed = FLOAT * copies * weights
     if needed > free():

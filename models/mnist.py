@@ -42,13 +42,13 @@ def mnist_highway(
 ):
     """Build the 10-layer highway network of Table 1: nine convolutional layers and a softmax.
 
-    A plain 5x5 convolution without padding, then 2 + 3 + 3 highway layers of 3x3, each group ended
-    by overlapping max-pooling of stride 2 and dropout. ReLU throughout.
+    A plain 5x5 convolution without padding, then 2 + 3 + 3 highway layers of 3x3. Each group ends
+    with overlapping max-pooling of stride 2 and dropout. ReLU throughout.
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
         transform_bias: Initial bias of the transform gates.
-        input_shape: (height, width, channels), sides of at least 12; without the top also `None`.
+        input_shape: (height, width, channels), sides of at least 12; without the top, also `None`.
         kernel_initializer, pooling: As for every convolutional factory; see
             `highway_keras.models.types.ConvolutionalArguments`.
         classes, classifier_activation, include_top, weights, name, input_tensor: As for every

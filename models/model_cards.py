@@ -1,9 +1,9 @@
-"""Model cards: what to know of trained weights, as Markdown, from their entry in the index."""
+"""Model cards: what to know about trained weights, as Markdown, from their entry in the index."""
 
 from highway_keras import results
 from highway_keras.models import registry, shipped
 
-# Whose the images are, and what a network trained on them is not fit for.
+# Where the images come from, and what a network trained on them is not fit for.
 DATA = {
     "mnist": (
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "

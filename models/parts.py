@@ -22,7 +22,7 @@ def normal(stddev):
 
 
 def fresh(kernel_initializer):
-    """Return the configuration of an initializer: one object would draw every kernel alike."""
+    """Return the configuration of an initializer: one object would draw all kernels the same."""
     try:
         return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
@@ -104,7 +104,7 @@ def check_shape(input_shape):
 def check_image_shape(input_shape, least, any_size=False):
     """Return the shape as a tuple of three positive integers, each side at least `least`.
 
-    With `any_size` a side may be `None`, as the top of the network does not ask for a fixed one.
+    With `any_size`, a side may be `None`, since the network's top does not need a fixed one.
     """
     shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
     numbers = [n for i, n in enumerate(shape) if n is not None or i == 2 or not any_size]
@@ -138,7 +138,7 @@ def first_tensor(input_shape, input_tensor, check):
 
 
 def network(inputs, outputs, name, weights):
-    """Return the model from what `inputs` is computed from; `weights` are of what comes after."""
+    """Return the model from what `inputs` is computed from; `weights` are for what comes after."""
     model = load_weights(keras.Model(inputs, outputs, name=name), weights)
     sources = keras.utils.get_source_inputs(inputs)
     if sources[0] is inputs:

@@ -50,8 +50,8 @@ def create(name, weights=None, **overrides):
             with the package; or the path of a weights file, or of a `.keras` file that `fit`
             saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
             their files include the preprocessing, the network alone does not. With
-            `include_top=False`, or another number of `classes`, the layers below the classifier
-            have the weights, as in `keras.applications`.
+            `include_top=False`, or another number of `classes`, only the layers below the
+            classifier take the weights, as in `keras.applications`.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
             `highway_keras.models.types` describes those that all networks of the paper take.
 
@@ -74,14 +74,14 @@ def create(name, weights=None, **overrides):
 def register(name, factory, dataset, input_shape, classes, recipe="quick", **arguments):
     """Add a network of your own to the zoo, for this process.
 
-    It is then listed, created, trained, analysed and exported under its name, like the paper's.
-    Registering a name of your own again replaces it.
+    It is then listed, created, trained, analyzed and exported under its name, like the paper's.
+    Registering the same name again replaces your network.
 
     Args:
         name: A name that none of the paper's networks has.
-        factory: Function that returns an uncompiled functional or Sequential `keras.Model` from
-            images to class probabilities. It is called with `name`, `input_shape`, `classes` and
-            `arguments`.
+        factory: Function that returns an uncompiled functional or Sequential `keras.Model` that
+            maps images to class probabilities. It is called with `name`, `input_shape`, `classes`
+            and `arguments`.
         dataset: The data set it is trained on by default; see `highway_keras.data.load`.
         input_shape: Default shape of one image, (height, width, channels).
         classes: Default number of classes.

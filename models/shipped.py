@@ -1,4 +1,4 @@
-"""Trained weights that come with the package: which there are, and finding them undamaged.
+"""Trained weights that come with the package: which there are, and whether they are intact.
 
 `weights/index.json` has an entry for each file, written by `tools/pack.py`: what the file holds,
 how it was trained and what it reaches. Importing this module does not import Keras.
@@ -38,7 +38,7 @@ def find_entry(name, dataset):
     """Return the entry of a network's weights for a data set.
 
     Raises:
-        ValueError: If there are no such weights; the message lists those there are.
+        ValueError: If there are no such weights; the message lists the existing ones.
     """
     for entry in read_index():
         if (entry["name"], entry["dataset"]) == (name, dataset):
@@ -74,7 +74,7 @@ def resolve(name, weights):
     """Return the path of what a user passes as `weights`: `None`, a data set's name or a file.
 
     Raises:
-        FileNotFoundError: If it is none of these; the message lists the data sets there are.
+        FileNotFoundError: If it is none of these; the message lists the existing data sets.
     """
     there = datasets(name)
     if isinstance(weights, str) and weights in there:

@@ -1,4 +1,4 @@
-"""Stages and heads of the CIFAR networks: functions that `cifar_network` puts in a row."""
+"""Stages and heads of the CIFAR networks: functions that `cifar_network` chains together."""
 
 import keras
 
@@ -20,12 +20,12 @@ def convolution(filters, size, name, kernel_initializer, activation="relu"):
 
 
 def highway_stages(widths, transform_bias, kernel_sizes=(3,), first_kernel=None):
-    """Return stages whose first layer is plain and changes the width, the others highway layers.
+    """Return stages with a plain first layer that changes the width; the others are highway layers.
 
     Args:
         widths: The widths of a stage's layers, a sequence for each stage.
         transform_bias: Initial bias of the transform gates.
-        kernel_sizes: Sizes that the highway layers of a stage take in turn.
+        kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_kernel: Initializer of the network's first kernel; default: as the others.
     """
 

@@ -17,10 +17,10 @@ from highway_keras.models.parts import (
     predictions,
 )
 
-# About 5000 parameters a layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
+# About 5000 parameters per layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
 # Measured: a step of the stack takes 1.2 times as long as one of the chain at 5 and 7 layers, the
-# same at 10, and at 100 half as long as one of two Dense layers a block.
+# same at 10, and at 100 half as long as one of two Dense layers per block.
 STACK_FROM = 10
 
 
@@ -49,20 +49,20 @@ def thin_mlp(
     ```
 
     Args:
-        depth: Number of hidden layers, the plain first one included.
+        depth: Number of hidden layers, including the plain first one.
         kind: `"highway"`, `"plain"` or `"residual"`.
-        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
+        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
         activation: Activation of H; the paper searches `"relu"` and `"tanh"`.
         transform_bias: Initial bias of the transform gates; the paper searches -1 to -10.
             Default: `-log(depth)`, a gate of `1 / (depth + 1)`. The carry path then passes on a
             good third of the input's amplitude at any depth, `(1 - 1 / n) ** n`.
         kernel_initializer: Initializer of the kernels of H and of the plain layer. Default:
-            "normalized" as in the paper, Glorot for tanh and He for ReLU, as the gates' always are.
+            "normalized" as in the paper: Glorot for tanh, He for ReLU. The gates always use these.
         input_shape: Shape of one input, of any rank; it is flattened.
         classes, classifier_activation, include_top, weights, name, input_tensor: As for every
             factory; see `highway_keras.models.types.NetworkArguments`.
         implementation: `"stack"` runs the highway layers as one `HighwayStack`, `"layers"` as a
-            chain of `Highway`. Same mathematics. Default: the stack from depth 10 on.
+            chain of `Highway`. The mathematics is the same. Default: the stack from depth 10 on.
 
     Returns:
         An uncompiled `keras.Model`.

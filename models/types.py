@@ -13,15 +13,15 @@ class NetworkArguments(TypedDict, total=False):
 
     Attributes:
         input_shape: Shape of one input, (height, width, channels). Default: that of the paper's
-            images. Convolutional networks need a least height and width, or `None` for sides of any
-            size where no fully connected layer asks for one: without the top, and in Table 3.
+            images. Convolutional networks need a minimum height and width, or `None` for sides of
+            any size if no fully connected layer fixes one: without the top, and in Table 3.
         classes: Number of classes. Default: 10.
         classifier_activation: Activation of the classifier, by default softmax; `None` returns
             logits.
         include_top: Whether the network ends in the classifier. Default: yes.
         weights: Path of a weights file, or `None` for initial weights, the default.
         name: Name of the model. Default: the name under which the network is registered.
-        input_tensor: Floating-point tensor of a Keras model to put the network on, such as
+        input_tensor: Floating-point tensor of a Keras model to apply the network to, such as
             preprocessed inputs, as in `keras.applications`; its shape is then the `input_shape`.
     """
 
@@ -40,7 +40,7 @@ class ConvolutionalArguments(NetworkArguments, total=False):
     Attributes:
         kernel_initializer: Initializer of all kernels that the authors do not start in a special
             way, gates included. Default: the authors', normal with variance 2 / fan-in. Without a
-            seed every kernel is drawn anew.
+            seed, every kernel gets a new draw.
         pooling: What follows if `include_top` is off: `"avg"` or `"max"` for global pooling, or
             `None` for the maps, as in `keras.applications`.
     """

@@ -27,7 +27,7 @@ def load_weights(model, weights):
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
         stored, has_preprocessing = _layers_in(path)
-        # Keras alone would skip what the file has in excess, and so load a deeper network's.
+        # Keras alone would skip anything extra in the file, and so load a deeper network's weights.
         layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
         expected = {layer.name for layer in layers}
         fits = _families(stored) == _families(expected)
@@ -52,10 +52,10 @@ def after(inputs, model):
 
 
 def copy_below_top(source, model):
-    """Copy the weights of a network to one that differs from it in its top only.
+    """Copy the weights of a network to one that differs from it only in its top.
 
-    The classifier of `model`, the last layer with weights, keeps its start if it has another number
-    of classes, which a warning says.
+    The classifier of `model`, the last layer with weights, keeps its start if it has a different
+    number of classes; a warning says so.
 
     Raises:
         ValueError: If another layer differs.
@@ -96,9 +96,9 @@ def _layers_in(path):
 
 
 def _families(names):
-    """Count names without their numbers: those that Keras makes up are numbered anew each time.
+    """Count names without their numbers: those that Keras makes up get new numbers each time.
 
-    Nor does the depth in the name of a stack count, "_x50": the shapes of its weights tell that.
+    The depth in the name of a stack, "_x50", does not count either: the weight shapes show it.
     """
     return collections.Counter(re.sub(r"(_x?\d+)+$", "", str(name)) for name in names)
 

@@ -1,7 +1,7 @@
 """Put runs of `fit` into `results/accuracy.csv`: `python -m tools.accuracy RUN_FOLDER...`.
 
-The folders are runs of one network by one recipe, with different seeds, that have ended. Runs of a
-table have a row each in its own file, which `reproduce` writes.
+The folders are finished runs of one network with one recipe and different seeds. Runs of a table
+each have a row in its own file, which `reproduce` writes.
 """
 
 import argparse

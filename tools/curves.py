@@ -17,9 +17,9 @@ MEASURED = ("loss", "accuracy", "val_loss", "val_accuracy")
 
 
 def curve_rows(path):
-    """Return the rows of a run of `fit`, an epoch each.
+    """Return the rows of a run of `fit`, one per epoch.
 
-    The test accuracy stands in the row of the epoch whose network was tested.
+    The test accuracy is in the row of the epoch whose network was tested.
     """
     folder = training.RunFolder(path)
     settings, history = folder.read_json(), folder.read_history()

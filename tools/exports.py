@@ -1,6 +1,6 @@
-"""What exports of the zoo's weights weigh and get right: `python -m tools.exports NAME...`.
+"""Sizes and accuracies of exports of the zoo's weights: `python -m tools.exports NAME...`.
 
-Each format and quantization that is installed, verified on all test images. The rows go into
+Each installed format and quantization is verified on all test images. The rows go into
 `results/export.csv`. Speeds are measured by `benchmarks.serving`.
 """
 

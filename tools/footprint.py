@@ -1,7 +1,7 @@
-"""What an installation weighs: `python -m tools.footprint --out results/footprint.csv`.
+"""Measure the size of an installation: `python -m tools.footprint --out results/footprint.csv`.
 
 The wheel of this clone is installed into fresh environments: the core, and with the extra `cpu`.
-Of each: packages, megabytes, and where there is a backend, seconds of `import keras` and of `import
+For each: packages, megabytes and, if there is a backend, seconds of `import keras` and of `import
 highway_keras`, which imports Keras, in new processes that take turns. Measure on a quiet machine.
 """
 
@@ -59,7 +59,7 @@ def _row(name, wheel, folder, turns):
 
 
 def _install(requirement, folder):
-    """Install into a new environment, which has not even pip; return its Python."""
+    """Install into a new environment, which does not even have pip; return its Python."""
     venv.create(folder)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-qq"]
@@ -74,7 +74,7 @@ def weigh(site_packages):
 
 
 def import_seconds(python, modules, turns):
-    """Return the seconds of each import by module: the modules take turns, after one of each."""
+    """Return the seconds of each import by module; the modules take turns, after one of each."""
     seconds = {module: [] for module in modules}
     for _ in range(turns + 1):
         for module in modules:

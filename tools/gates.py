@@ -1,7 +1,7 @@
 """What the layers of the networks of section 4 do, as rows: `python -m tools.gates FOLDER`.
 
-`docs/analysis.md` states them beside what the paper says of its own networks. They go into
-`results/analysis.csv`, a row per layer; layer 0 is the network as it is.
+`docs/analysis.md` puts them next to what the paper says about its own networks. They go into
+`results/analysis.csv`, a row per layer; layer 0 is the intact network.
 """
 
 import argparse
@@ -26,7 +26,7 @@ COMMAND = "highway-keras reproduce figure2 --dataset"
 
 
 def layer_rows(model, x, y):
-    """Return a row per layer, dictionaries; of layer 0 only what holds for the whole network."""
+    """Return a row per layer, dictionaries; for layer 0, only what holds for the whole network."""
     biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
     mean = analysis.mean_gates(model, x, y)
     gates = analysis.gates(model, x[:SAMPLES]).values
@@ -44,7 +44,7 @@ def layer_rows(model, x, y):
             "moved": np.abs(biases[index] - starts[index]).mean(),
             "below_start": (biases[index] < starts[index]).mean(),
             "mean_gate": mean.overall.values[index].mean(),
-            # Where weights have mean zero, gates start at the sigmoid of their biases.
+            # If weights have mean zero, gates start at the sigmoid of their biases.
             "gate_moved": np.abs(mean.overall.values[index] - closed(starts[index])).mean(),
             "open": (gates[:, index] > 0.5).mean(),
             "ever_open": (gates[:, index] > 0.5).any(axis=0).mean(),

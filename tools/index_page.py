@@ -1,8 +1,8 @@
-"""README for the page of a package index, where relative links and pictures lead nowhere.
+"""README for the page of a package index, where relative links and pictures are broken.
 
 `python tools/index_page.py URL REF` prints it with links into the repository at URL (without a
-slash at the end), as it is at the tag or commit REF. A release builds the packages with that page;
-needs nothing that is not in Python.
+slash at the end), as of the tag or commit REF. A release builds the packages with that page; it
+needs only Python.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ def index_page(text, url, ref):
     """Return `text` with its relative links and pictures made absolute.
 
     Raises:
-        FileNotFoundError: If one of them leads to nothing in the repository.
+        FileNotFoundError: If one of them is not in the repository.
     """
 
     def absolute(link):

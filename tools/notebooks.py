@@ -1,7 +1,7 @@
 """Run the notebooks of `docs/notebooks/`: `python -m tools.notebooks [NAME ...]`.
 
 It runs each from top to bottom, writes it with its new outputs, and prints how long it took. They
-run in a folder of their own, so that what they write is gone afterwards. Needs the extra `test`.
+run in a temporary folder, so what they write is gone afterwards. It needs the extra `test`.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def notebooks():
 
 
 def execute(path):
-    """Return a notebook as it is after all its cells have run in a new process.
+    """Return a notebook after all its cells have run in a new process.
 
     Raises:
         nbclient.exceptions.CellExecutionError: If a cell fails.
@@ -39,10 +39,10 @@ def execute(path):
 
 
 def tidy(notebook):
-    """Take away what differs from run to run and machine to machine without saying anything.
+    """Remove what differs between runs and machines without meaning anything.
 
-    These are times of execution, the version of Python, random identifiers of cells, and what
-    libraries log.
+    This means execution times, the version of Python, random cell identifiers, and what libraries
+    log.
     """
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
     for number, cell in enumerate(notebook.cells):

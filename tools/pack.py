@@ -1,7 +1,7 @@
 """Put what `fit` trained into the zoo: `python -m tools.pack RUN_FOLDER...`.
 
-The folders are runs of one network by one recipe, with different seeds. The weights of the first
-one are shipped, so that nothing is chosen by the test images; the figures are those of all.
+The folders are runs of one network with one recipe and different seeds. The weights of the first
+one are shipped, so nothing is chosen by the test images; the figures cover all of them.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def pack(folders, dtype="float16", data_dir=None):
     Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`.
 
     Args:
-        folders: Folders of runs that have ended, alike but for their seeds.
+        folders: Folders of finished runs that differ only in their seeds.
         dtype: `"float16"` or `"float32"`: the precision that the weights are rounded to.
         data_dir: Where TFDS keeps its data.
 
@@ -50,8 +50,8 @@ def pack(folders, dtype="float16", data_dir=None):
         A `Packed`.
 
     Raises:
-        ValueError: If a run has not ended, the runs are not alike, or a weight is too large for
-            `dtype`.
+        ValueError: If a run has not ended, the runs differ in more than the seed, or a weight is
+            too large for `dtype`.
     """
     checks.one_of("dtype", dtype, DTYPES)
     runs = [RunFolder(folder) for folder in folders]
@@ -99,7 +99,7 @@ def _common_settings(runs):
 def _pack_network(name, best, file, dtype, images):
     """Write the best network of a run to `file`; return what it measured before and after."""
     trained = keras.models.load_model(best)
-    # The network as registered: the trained one has its recipe's dropout, and an optimizer.
+    # The network as registered: the trained one has its recipe's dropout and an optimizer.
     network = models.create(name, weights=best)
     packed = keras.Sequential([trained.layers[0], network], name=name)
     before = evaluate(trained, images)
@@ -117,8 +117,8 @@ def _pack_network(name, best, file, dtype, images):
 def _compress(path):
     """Compress a `.keras` file.
 
-    Keras stores float32; of weights rounded to float16, half the bits are 0. LZMA, which knows of
-    numbers of four bytes, leaves 0.45 to 0.5 of the size, deflate 0.55 to 0.65.
+    Keras stores float32; if weights are rounded to float16, half the bits are 0. LZMA, which can be
+    told about four-byte numbers, leaves 0.45 to 0.5 of the size, deflate 0.55 to 0.65.
     """
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in sorted(archive.namelist())}
@@ -128,7 +128,7 @@ def _compress(path):
 
 
 def _training(runs, settings, images):
-    """Return what the entry says of how the networks were trained."""
+    """Return what the entry says about how the networks were trained."""
     recipe, ended = settings["recipe"], [run.read_json() for run in runs]
     return {
         "accuracies": [run["results"]["test_accuracy"] for run in ended],

@@ -1,6 +1,6 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
-So no picture shows what has no row. Those of a network's layers, Figures 2 to 4, come from
+So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
 `highway-keras analyze`, and their numbers from `tools.gates`.
 """
 

@@ -1,8 +1,7 @@
 """setup.cfg with the addresses of the project, which only a release knows.
 
 `python tools/project_urls.py URL REF` prints it for a repository at URL (without a slash at the
-end), as it is at the tag or commit REF. A release builds the packages with it; needs nothing that
-is not in Python.
+end), as of the tag or commit REF. A release builds the packages with it; it needs only Python.
 """
 
 import pathlib
@@ -13,7 +12,7 @@ HEAD = "project_urls =\n"
 
 
 def with_urls(text, url, ref):
-    """Return the text of setup.cfg with the project's addresses beside those that it has.
+    """Return the text of setup.cfg with the project's addresses added to those it has.
 
     Raises:
         ValueError: If there is no `project_urls` to add them to.

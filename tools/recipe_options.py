@@ -1,6 +1,6 @@
-"""A whole recipe on the command line of `fit`, and read back from it.
+"""Write a whole recipe as options of `fit`, and read it back.
 
-It names every value, so that a command stays true when the recipe of that name changes.
+It names every value, so a command stays true when the recipe of that name changes.
 """
 
 import shlex
@@ -23,7 +23,7 @@ def values(command):
 
 
 def pairs(given):
-    """Return `KEY=VALUE` of a dictionary, quoted where a shell would read a value itself."""
+    """Return `KEY=VALUE` of a dictionary, quoted where a shell would interpret a value."""
     found = (f"{key}={text(value)}" for key, value in given.items())
     return " ".join(f'"{pair}"' if "(" in pair else pair for pair in found)
 

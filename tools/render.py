@@ -1,6 +1,6 @@
 """Render the numbers of README and docs from `results/`: `python -m tools.render [--check]`.
 
-A page marks what is rendered by comments, which Markdown does not show:
+A page marks what is rendered with comments, which Markdown does not show:
 
 ```
 a step takes <!--=thin100.ours.ms-->9.3<!--/--> ms
@@ -43,7 +43,7 @@ def _rendered(mark):
 
 
 def differences(text):
-    """Return (name, text on the page, text by the results) of the marks that differ."""
+    """Return (name, text on the page, text from the results) of the marks that differ."""
     marks = [
         (mark["name"], mark["text"], MARK.match(_rendered(mark))) for mark in MARK.finditer(text)
     ]

@@ -17,10 +17,10 @@ PAUSE = 0.5  # between two attempts
 
 
 def address():
-    """Return the chief's host and port, which the environment names.
+    """Return the chief's host and port from the environment.
 
     Raises:
-        ValueError: If the port is none.
+        ValueError: If the port is invalid.
     """
     port = os.environ["KERASTUNER_ORACLE_PORT"]
     if not port.isdecimal() or not 0 < int(port) < 2**16:
@@ -51,9 +51,9 @@ def check_free():
 
 
 class Chief:
-    """The chief, as a worker sees it: keras-tuner's client, which waits and says so.
+    """The chief as a worker sees it: keras-tuner's client, which waits and says so.
 
-    A chief that does not listen yet, or again, has `SECONDS` to come.
+    A chief that is not listening yet, or not again, has `SECONDS` to start.
 
     Args:
         client: A keras-tuner `OracleClient`.

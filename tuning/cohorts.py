@@ -23,7 +23,7 @@ class Cohorts:
         kind: `"highway"`, `"plain"` or `"residual"`.
         hyperparameters: A dictionary for each trial.
         weights: A dictionary of arrays for each trial.
-        cores: Number of cohorts to train at a time; `None` for a single one of all trials.
+        cores: Number of cohorts to train at a time; `None` for a single one with all trials.
     """
 
     def __init__(self, kind, hyperparameters, weights, cores):

@@ -29,7 +29,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     |---|---|---|---|
     | `learning_rate` | 10^-3 to 10^-0.5 | log | ours |
     | `one_minus_momentum` | 10^-2 to 10^-0.3 | log | ours |
-    | `decay` of the learning rate, an epoch | 0.9 to 1 | evenly | ours |
+    | `decay` of the learning rate, per epoch | 0.9 to 1 | evenly | ours |
     | `activation` of H | relu, tanh | evenly | the paper's |
     | `transform_bias`, highway only | -10 to -1 | evenly | the paper's |
 
@@ -48,7 +48,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         kind: `"highway"`, `"plain"` or `"residual"`.
         input_shape: Shape of one input; it is flattened.
         classes: Number of classes.
-        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters a layer.
+        units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
         activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         name: Name of the hypermodel.
         tunable: As in keras-tuner.
@@ -131,7 +131,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     def fit(self, hp, model, *args, callbacks=(), **kwargs):
         """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch."""
         values = self.declare_hyperparameters(hp)
-        # By the number of the epoch, not by steps: Hyperband resumes a trial at a later epoch.
+        # By epoch number, not by steps: Hyperband resumes a trial at a later epoch.
         decay = keras.callbacks.LearningRateScheduler(
             lambda epoch: values["learning_rate"] * values["decay"] ** epoch
         )
@@ -143,7 +143,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
 
 
 def check_activations(activations):
-    """Return the activations to search, in one order; raise unless they are some of `ACTIVATIONS`.
+    """Return the activations to search in a fixed order; raise unless all are in `ACTIVATIONS`.
 
     Args:
         activations: Their names.

@@ -19,11 +19,11 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
     place. Killed in between, it loses trials or runs them twice. Here every file is replaced as a
     whole, and `reload` trusts the trials' own files more than the list.
 
-    A trial that was running starts again, with the same hyperparameters, so its curve reaches the
-    disk only when it ends.
+    An interrupted trial starts again with the same hyperparameters, so its curve reaches the disk
+    only when it ends.
 
     Attributes:
-        settings: What decides the search, a dictionary; `None` until that is known.
+        settings: What decides the search, a dictionary; `None` until known.
     """
 
     settings = None
@@ -36,11 +36,11 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
 
     @keras_tuner.synchronized
     def end_trial(self, trial):
-        # After a restart of the chief, two workers can come to the end of the same trial.
+        # After a restart of the chief, two workers can finish the same trial.
         if trial.trial_id not in self.end_order:
             if trial.trial_id in self._retry_queue:
                 self._retry_queue.remove(trial.trial_id)
-            # A worker has half their digits: the protocol between processes is float32.
+            # A worker has half their digits: the protocol between processes uses float32.
             trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
             super().end_trial(trial)
 
@@ -67,6 +67,6 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         self.ongoing_trials = {}
         # The oracle takes trials from its end, so this way the first one comes first.
         self._retry_queue = [i for i in reversed(ids) if i not in ended]
-        # A trial that was missing in the list must not be drawn again.
+        # A trial that was missing from the list must not be drawn again.
         for trial in self.trials.values():
             self._record_values(trial)

@@ -15,7 +15,7 @@ class Images:
     Args:
         x: Inputs, `(n, ...)`; they are flattened.
         y: Class numbers, `(n,)`.
-        batch_size: Images a step; the last step of an epoch takes what is left.
+        batch_size: Images per step; the last step of an epoch takes what is left.
     """
 
     def __init__(self, x, y, batch_size):
@@ -27,7 +27,7 @@ class Images:
         """Return the indices of each step's images, and 1 for each or 0 for a filler.
 
         Args:
-            order: The order of the images; default: as they are.
+            order: The order of the images; default: unchanged.
 
         Returns:
             Two tensors `(steps, batch_size)`; fillers complete the last step.
@@ -67,7 +67,7 @@ class Population:
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
 
-        A trial stops where the loss of a batch is not finite: its weights stay as they are.
+        A trial stops if the loss of a batch is not finite: its weights stay unchanged.
 
         Returns:
             Mean loss (nats) and accuracy over the epoch's batches, each `(K,)`; the loss is NaN

@@ -1,4 +1,4 @@
-"""The compiled programs of a population: an epoch of training, one of measuring, keeping the best.
+"""The compiled programs of a population: train an epoch, measure one, keep the best.
 
 A tensor of weights has the trial axis K second, after depth (or after the inputs of the first
 layer, whose product for all trials is then one matrix product).
@@ -16,8 +16,8 @@ from highway_keras.depth_loop import scan
 def programs(kind, shapes):
     """Return the programs of populations of one kind and shape.
 
-    They are made once, since new functions would compile anew. Each shape has its own: TensorFlow
-    warns of a function, by its identity, that it has to trace for one shape after another.
+    They are made once, because new functions would compile again. Each shape has its own:
+    TensorFlow warns about a function that it has to trace for one shape after another.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
@@ -98,7 +98,7 @@ def _descend(state, gradients, losses, settings):
             _by_trial(v, weight) for v in (settings["momentum"], settings["rate"], alive)
         )
         velocity[key] = momentum * state["velocity"][key] - rate * gradients[key]
-        # The velocity of a trial that has stopped may be infinite or NaN, so choose, not multiply.
+        # The velocity of a stopped trial may be infinite or NaN, so select instead of multiplying.
         weights[key] = weight + ops.where(lives > 0, velocity[key], 0)
     return {"weights": weights, "velocity": velocity, "alive": alive}
 

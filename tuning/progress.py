@@ -19,7 +19,7 @@ class Progress(tqdm):
         name: Name of the search.
         trials: Number of its trials.
         ended: Trials that have ended already, in an earlier session.
-        objective: Name of what the best trial is best in.
+        objective: Name of the metric that the best trial is best in.
         verbose: `"auto"`, or 0 for silence.
     """
 
@@ -41,7 +41,7 @@ class Progress(tqdm):
 
         Args:
             best: A number or `None`.
-            running: What is done of the trials that are running, in trials.
+            running: What is done of the running trials, in trials.
             ended: Number of trials that have ended since the last call.
         """
         self.ended += ended

@@ -43,17 +43,17 @@ def run_searches(
 
     Like the paper's, the searches train on all training images (or `limit` of them) and hold out
     none: the question is how well a network can be optimized. A trial's score is the lowest mean
-    loss over the batches of an epoch. Each search has a folder in `out`, named like the network:
+    loss over the batches of an epoch. Each search has a folder in `out`, named after the network:
     keras-tuner's files, the settings in `run.json`, what it was trained on in `machine.json`, and
     `best.keras`, the best network with its preprocessing.
 
     Args:
         depths: Numbers of hidden layers.
-        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         trials: Number of trials for each kind and depth.
-        epochs: Epochs a trial.
+        epochs: Epochs per trial.
         dataset: What `highway_keras.data.load` takes; the pictures of a folder are scaled to
-            28 x 28 grey levels. They must fit into memory.
+            28 x 28 gray levels. They must fit into memory.
         out: Folder of the searches.
         population: Number of trials to train together. Default: what memory allows.
         resume: Whether to continue searches that are in `out`.
@@ -115,7 +115,7 @@ def _tuner(hypermodel, trials, seed, population, out):
 
 
 def _recorded(tuner):
-    """Return a context that adds to `machine.json` what the trials that are left are trained on."""
+    """Return a context that records in `machine.json` what the remaining trials are trained on."""
     nothing_left = len(tuner.oracle.end_order) >= tuner.oracle.max_trials
     if tuner.is_worker or nothing_left:
         return contextlib.nullcontext()
@@ -124,7 +124,7 @@ def _recorded(tuner):
 
 def _open_folders(tuners, settings, resume, images):
     folders = {tuner: RunFolder(tuner.project_dir) for tuner in tuners}
-    # Those that exist come first: if one is not to be resumed, the others are not begun.
+    # Existing ones come first: if one must not be resumed, the others are not started.
     for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
         searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
         if tuner.is_worker:

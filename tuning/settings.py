@@ -1,4 +1,4 @@
-"""What decides a search, kept in its files so that no other search goes on there."""
+"""What decides a search, kept in its files so that no other search continues there."""
 
 import contextlib
 import hashlib
@@ -17,8 +17,8 @@ def search_settings(tuner, pairs, epochs, batch_size):
     Args:
         tuner: A `PopulationRandomSearch`.
         pairs: Pairs of inputs and class numbers by the prefix of their metrics.
-        epochs: Epochs a trial.
-        batch_size: Images a step.
+        epochs: Epochs per trial.
+        batch_size: Images per step.
     """
     network, objective = tuner.hypermodel, tuner.objective
     labels = {f"{prefix}labels": _labels(y) for prefix, (_, y) in pairs.items()}
@@ -38,7 +38,7 @@ def search_settings(tuner, pairs, epochs, batch_size):
 
 
 def space(activations):
-    """Return what settings say of the activations to draw from: nothing of the paper's."""
+    """Return what settings say about the activations to draw from: nothing for the paper's."""
     return {} if activations == ACTIVATIONS else {"activations": list(activations)}
 
 
@@ -48,7 +48,7 @@ def _labels(y):
 
 
 def fingerprint(content):
-    """Return 16 digits that tell what JSON can hold from anything else."""
+    """Return 16 digits that identify a value that JSON can hold."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -43,7 +43,7 @@ class RunningTrials:
             self.oracle.update_trial(self.trials[index].trial_id, values, step=epoch)
 
     def _keep_better(self, logs, sound):
-        """Have the population remember the trials whose objective is the best of theirs so far."""
+        """Have the population remember the trials whose objective is their best so far."""
         objective = self.oracle.objective
         new = -logs[objective.name] if objective.direction == "max" else logs[objective.name]
         improved = (new < self.scores) & sound

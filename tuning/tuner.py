@@ -31,16 +31,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Trials of one hypermodel share their shapes, so a population of them runs as one program with
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
-    weights drawn from `seed` and its number. Its result is that of training it alone.
+    weights drawn from `seed` and its number. Its result is the same as if trained alone.
 
-    The search can be killed at any moment and continues when it is called again with the same
-    arguments: no trial is lost and none is run twice.
+    The search can be killed at any moment. Called again with the same arguments, it continues: no
+    trial is lost and none is run twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
-    one as `"chief"` that hands out trials, each of the others as a worker with an id; a worker that
-    was killed must come back under the same id. All use the same folder. The chief listens on
+    one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
+    killed worker under the same id. All use the same folder. The chief listens on
     `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It does not authenticate workers: give it another
-    address only in a network that you trust.
+    address only on a network that you trust.
 
     Args:
         hypermodel: A `HighwayHyperModel`.
@@ -114,7 +114,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
 
     def _populate_initial_space(self):
-        # The stock way finds the space by building the model again and again.
+        # The stock way finds the space by building the model repeatedly.
         space = self.oracle.get_space()
         self.hypermodel.declare_hyperparameters(space)
         self.oracle.update_space(space)
@@ -139,11 +139,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         """Train trials until `max_trials` of them have ended.
 
         Args:
-            x: Images or flat inputs, an array `(n, ...)`, scaled as the network is to see them.
+            x: Images or flat inputs, an array `(n, ...)`, scaled as the network expects them.
             y: Class numbers, an array `(n,)`.
             validation_data: `(x, y)` to measure every trial on after every epoch.
-            epochs: Epochs a trial.
-            batch_size: Images a step.
+            epochs: Epochs per trial.
+            batch_size: Images per step.
             verbose: `"auto"` for a line of progress, 0 for none.
 
         Raises:
@@ -171,7 +171,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 self._search_slots(images, epochs, verbose)
 
     def _take_over(self, settings):
-        """Read what is in the folder: another process may have gone on with it."""
+        """Read what is in the folder: another process may have continued it."""
         check_recorded(self.project_dir, settings)
         folder = pathlib.Path(self.project_dir)
         if (folder / "oracle.json").exists():

@@ -1,1 +1,1 @@
-"""The peers, one per file, each with `run(case, turns)`: prepares, then takes turns to the end."""
+"""The peers, one per file, each with `run(case, turns)`: prepare, then take turns to the end."""

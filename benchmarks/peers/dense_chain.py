@@ -1,4 +1,4 @@
-"""What a Keras user writes: two Dense layers a block, `fit` on arrays, no XLA."""
+"""What a Keras user writes: two Dense layers per block, `fit` on arrays, no XLA."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""Two Dense layers a block under XLA."""
+"""Two Dense layers per block under XLA."""
 
 from benchmarks.peers import dense_chain, keras_turns
 

@@ -1,4 +1,4 @@
-"""How a Keras model takes turns: inside one `fit`, an epoch a turn; or one `predict` a turn."""
+"""How a Keras model takes turns: inside one `fit`, an epoch per turn; or a `predict` per turn."""
 
 import keras
 
@@ -44,10 +44,10 @@ def fit(model, turns, figures=None, **arguments):
 
 
 class _EpochTurns(keras.callbacks.Callback):
-    """An epoch a turn, all but the first timed from its first step on.
+    """One epoch per turn, all but the first timed from its first step on.
 
-    Ahead of that step `tf.data` may wait seconds for a thread of the last epoch's, much for the few
-    images of a turn and nothing for a data set.
+    Before that step, `tf.data` may wait seconds for a thread of the last epoch: a lot for the few
+    images of a turn, negligible for a data set.
     """
 
     def __init__(self, turns, figures):

@@ -9,7 +9,7 @@ SECONDS = 0.2  # a turn lasts at least
 
 
 def run(case, turns, dtype="float32"):
-    """Report with every turn how many operations a second a product of that type reaches."""
+    """Report with every turn how many operations per second a product of that type reaches."""
     matrix = ops.cast(random.normal((SIDE, SIDE), stddev=SIDE**-0.5, seed=0), dtype)
     count, z = 1, matrix
     while turns.wait():

@@ -1,4 +1,4 @@
-"""A maxout network with the same convolutions: two maps a unit, the larger one wins, no gate."""
+"""A maxout network with the same convolutions: two maps per unit, the larger one wins, no gate."""
 
 import keras
 

@@ -1,6 +1,6 @@
 """The floor: the matrix products of a step and nothing else, through the same compiler (XLA).
 
-Forward one product of `(batch, d) @ (d, 2 d)` a layer; training two more for the gradients.
+Forward, one product of `(batch, d) @ (d, 2 d)` per layer; in training, two more for the gradients.
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""PyTorch, one fused Linear or convolution a block, eager."""
+"""PyTorch, one fused Linear or convolution per block, eager."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""What a Keras user writes: two Conv2D layers a block, `fit` on arrays."""
+"""What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
 
 import keras
 
@@ -16,7 +16,7 @@ def block(x, width):
 
 
 def build(case, block=block):
-    """The case's network with `block` in the place of its highway layers."""
+    """The case's network with `block` in place of its highway layers."""
 
     def bind(widths):
         def stage(x, name, kernel):

@@ -3,7 +3,7 @@
     python examples/kserve/ask.py grpc://localhost:8081/mnist seven.png two.jpg
     python examples/kserve/ask.py http://localhost:8080/mnist seven.png
 
-gRPC carries the files as they are. HTTP carries JSON, and so base64.
+gRPC carries the files unchanged. HTTP carries JSON, and therefore base64.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python examples/kserve/serve.py serving/mnist/1 --model_name mnist
 
-It speaks the Open Inference Protocol, version 2, on HTTP and gRPC. A request has one input,
-`encoded`: PNG or JPEG files, as bytes on gRPC, in base64 on HTTP, whose JSON holds no bytes.
-It needs `requirements.txt` beside this file; neither Keras nor highway-keras.
+It speaks the Open Inference Protocol, version 2, over HTTP and gRPC. A request has one input,
+`encoded`: PNG or JPEG files, as bytes over gRPC, in base64 over HTTP, since JSON holds no bytes. It
+needs the `requirements.txt` next to this file, but neither Keras nor highway-keras.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from kserve.errors import InvalidInput
 from PIL import Image
 
 INPUT = "encoded"
-# Of one picture. A file of a few kilobytes can unfold to gigabytes of pixels.
+# Of one picture. A file of a few kilobytes can expand to gigabytes of pixels.
 MOST_PIXELS = 2**24
 DATATYPES = {"float32": "FP32", "int64": "INT64", "object": "BYTES"}
 
@@ -56,7 +56,7 @@ class PictureClassifier(kserve.Model):
 
     async def predict(self, payload, headers=None, response_headers=None):
         files = read_files(payload)
-        # In a thread of its own: meanwhile the server takes other requests.
+        # In its own thread: meanwhile the server takes other requests.
         outputs = await asyncio.to_thread(self._run, files)
         return kserve.InferResponse(
             response_id=payload.id or str(uuid.uuid4()),
@@ -77,7 +77,7 @@ def read_files(request):
     """Return the picture files of a request, a list of bytes.
 
     Raises:
-        InvalidInput: If there are none, which the client gets as HTTP 400 or INVALID_ARGUMENT.
+        InvalidInput: If there are none; the client gets HTTP 400 or INVALID_ARGUMENT.
     """
     inputs = request.inputs if isinstance(request, kserve.InferRequest) else []
     found = [tensor for tensor in inputs if tensor.name == INPUT and tensor.datatype == "BYTES"]

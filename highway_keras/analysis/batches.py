@@ -1,4 +1,4 @@
-"""Running a model over arrays batch by batch, in bounded memory."""
+"""Run a model over arrays batch by batch, in bounded memory."""
 
 import sys
 
@@ -9,7 +9,7 @@ from highway_keras import checks
 
 
 def as_arrays(x, model_inputs):
-    """Return the arrays of `x`, one for each input of the model, all of one length."""
+    """Return the arrays of `x`, one for each input of the model, all of the same length."""
     arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
     if len(arrays) != len(model_inputs):
         raise ValueError(
@@ -46,8 +46,8 @@ def as_labels(y, count):
 def run(model, arrays, batch_size, verbose, parts=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
-    The last batch is filled up, so that the model is compiled for one size, and its outputs are
-    cut again. The size of all batches is a multiple of `parts`.
+    The last batch is padded, so the model is compiled for one size, and its outputs are cut
+    again. The size of all batches is a multiple of `parts`.
     """
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])

@@ -1,4 +1,4 @@
-"""What the analyses ask of gated layers: axes, biases, carry gates, stacked weights."""
+"""What the analyses need from gated layers: axes, biases, carry gates, stacked weights."""
 
 import numpy as np
 from keras import ops
@@ -28,7 +28,7 @@ def block_biases(graph):
 def block_starts(graph):
     """Return where the biases of each block started, an array `(blocks,)`; NaN where they varied.
 
-    The layer's initializer tells: a constant one returns the same number for all units of a block.
+    The layer's initializer shows it: a constant one returns the same number for a whole block.
     """
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:

@@ -69,7 +69,7 @@ def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
         x: Samples as `model` takes them: an array, or a list of them.
         per_position: Whether to keep the positions of a convolutional or recurrent layer instead
             of averaging over them.
-        batch_size: Samples at once.
+        batch_size: Samples per batch.
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
@@ -115,16 +115,16 @@ class MeanGates:
 
 
 def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
-    """Return the mean transform gates over a data set, and by how much those of each class differ.
+    """Return the mean transform gates over a data set, and how much those of each class differ.
 
-    This takes one pass over the data, in the memory of one batch. Gates of convolutional layers are
+    This takes one pass over the data and the memory of one batch. Gates of convolutional layers are
     averaged over space as well.
 
     Args:
         model: As for `gate_model`.
         x: Samples as `model` takes them: an array, or a list of them.
-        y: Class numbers, integers `(samples,)`. `None`: no class means.
-        batch_size: Samples at once.
+        y: Class numbers, integers `(samples,)`, or `None` for no class means.
+        batch_size: Samples per batch.
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
@@ -198,7 +198,7 @@ def observer(graph, what, per_position=False):
 
 
 class Observed(keras.Layer):
-    """A gated layer that returns its output, its gate, and what is asked for of each block."""
+    """A gated layer that returns its output, its gate, and what was requested for each block."""
 
     def __init__(self, layer, what, per_position):
         super().__init__(dtype=layer.dtype_policy)

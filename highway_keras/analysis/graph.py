@@ -1,8 +1,8 @@
-"""The layer calls of a model as one list, and running that list again with some calls changed.
+"""Record the layer calls of a model as one list, and run it again with some calls changed.
 
 Keras offers no way to ask a finished model for a second output of its layers, and it refuses to
-connect one (`layer(x, return_gate=True)`) where the layer's first call had one output. So the
-calls are recorded and repeated on the same symbolic inputs, each by the caller's own function.
+connect one (`layer(x, return_gate=True)`) if the layer's first call had one output. So the calls
+are recorded and repeated on the same symbolic inputs, each with the caller's own function.
 """
 
 import dataclasses
@@ -38,11 +38,11 @@ class Graph:
         calls: A list of `Call`.
         outputs: The symbolic outputs.
         blocks: The names of the gated blocks in order: the layer's, with the number of the block
-            in place of the depth of a `HighwayStack`, and in brackets which one it is where a name
-            occurs again.
+            in place of the depth of a `HighwayStack`, and a count in brackets if a name is
+            repeated.
 
     Raises:
-        TypeError: If the model is not a Keras model, or one whose layer calls cannot be known.
+        TypeError: If the model is not a Keras model, or its layer calls cannot be known.
         ValueError: If it is not built or has no gated layers.
     """
 
@@ -67,7 +67,7 @@ class Graph:
     def repeat(self, visit):
         """Run the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
 
-        Return what then stands for the outputs.
+        Return what then takes the place of the outputs.
         """
         tensors = {}
         for call in self.calls:
@@ -76,7 +76,7 @@ class Graph:
         return _replace(self.outputs, tensors)
 
     def model(self, outputs):
-        """Return a model over the inputs of the graph; it takes what the analysed one takes."""
+        """Return a model over the inputs of the graph; it takes what the analyzed one takes."""
         return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
 
     def _inline(self, model, inputs):
@@ -100,7 +100,7 @@ class Graph:
 
 
 def _record(model):
-    """Return the inputs, calls and outputs of a model, models inside it being one call."""
+    """Return the inputs, calls and outputs of a model; each model inside it is one call."""
     calls = []
 
     def record(layer, *args, **kwargs):
@@ -108,7 +108,7 @@ def _record(model):
         calls.append(Call(layer, args, kwargs, outputs))
         return outputs
 
-    # A model over the same graph: functional also where `model` is Sequential, and not compiled.
+    # A model over the same graph: functional even if `model` is Sequential, and not compiled.
     functional = keras.Model(model.inputs, model.outputs)
     # "Cloning" with the very same layers is Keras's public way to visit the calls of a graph.
     clone = keras.models.clone_model(

@@ -70,8 +70,8 @@ class LesionedChain(Copies):
     """A chain of dense gated layers on all copies, plus a new copy for each of its blocks.
 
     It computes what a `LesionedBlock` for each layer would, as one compiled loop over stacked
-    weights. The loop runs the copies one after another, each only from its lesion on: a matrix of
-    one batch stays in the cache of a CPU, a matrix of all copies does not. The number of samples
+    weights. The loop runs the copies one after another, each starting at its lesion: a matrix of
+    one batch stays in a CPU's cache, a matrix of all copies does not. The number of samples
     must be a multiple of `PARTS`.
     """
 
@@ -101,7 +101,7 @@ _CHEAPER = {keras.activations.sigmoid: _sigmoid}  # measured on a CPU under XLA:
 
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
-    """Return the compiled chain of a block: copies `(k, n, d)` in, these and the lesioned out."""
+    """Return the compiled chain of a block: copies `(k, n, d)` in, those and the lesioned out."""
 
     def run(copies, kernel, bias):
         depth = kernel.shape[0]

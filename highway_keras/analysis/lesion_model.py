@@ -20,7 +20,7 @@ from highway_keras.analysis.lesion_layers import (
 from highway_keras.layers import Highway, HighwayStack
 
 INTACT = (None,)  # the copies of a tensor before any lesion: one, without a lesion
-# Chosen by measurement: numbers at once in the largest tensor, and samples at once. 576 columns of
+# Chosen by measurement: numbers in the largest tensor, and samples per batch. 576 columns of
 # 50 units fit into a CPU's cache, and fill the tiles of its matrix product: 500 take 15 % longer.
 _MOST_NUMBERS, _MOST_SAMPLES = 2**23, 576 * PARTS
 
@@ -62,7 +62,7 @@ def lesion_model(graph, label_shape, from_logits):
 
 
 def largest_batch(graph):
-    """Return how many samples to run at once, so that their copies fit into memory."""
+    """Return how many samples to run at once so that their copies fit into memory."""
     largest = max(
         math.prod(n or 1 for n in y.shape[1:]) * (call.blocks.stop + 1)
         for call in graph.calls
@@ -90,7 +90,7 @@ def _lesioned(layers, copies):
 
 
 def _chains(graph):
-    """Return the runs of dense gated layers of equal options, each fed by the last and no other."""
+    """Return the runs of dense gated layers with equal options, each fed only by the last one."""
     tensors = (x for call in graph.calls for x in keras.tree.flatten((call.args, call.kwargs)))
     uses = collections.Counter(map(id, [*tensors, *graph.outputs]))
     chains = []

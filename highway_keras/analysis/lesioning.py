@@ -19,8 +19,8 @@ class Lesions:
         loss: Cross-entropy in nats with the gates of each layer closed, an array `(layers,)`.
         wrong: Number of wrong classifications with the gates of each layer closed, integers
             `(layers,)`.
-        error: The same as a share of `samples`.
-        intact_loss, intact_wrong, intact_error: Those of the intact network.
+        error: The same, as a share of `samples`.
+        intact_loss, intact_wrong, intact_error: The same for the intact network.
         samples: Number of classifications: one for each sample, or one for each position of a
             sample if every position has a class.
     """
@@ -44,14 +44,14 @@ class Lesions:
 def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     """Measure a classifier with the gates of each layer forced to 0, in one pass over the data.
 
-    A lesioned layer returns its carry alone: `y = x`, or `y = x * C(x)` with `carry="learned"`.
+    A lesioned layer returns only its carry: `y = x`, or `y = x * C(x)` with `carry="learned"`.
 
     Args:
         model: As for `gate_model`; it returns class probabilities `(batch_size, ..., classes)`.
         x: Samples as `model` takes them: an array, or a list of them.
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.
-        batch_size: Samples at once. Default: as many as suit the memory that their copies take.
+        batch_size: Samples per batch. Default: as many as their copies leave memory for.
         verbose: As for `mean_gates`.
 
     Returns:

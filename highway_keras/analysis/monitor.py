@@ -23,13 +23,14 @@ class GateMonitor(keras.callbacks.Callback):
     - `open_gates`: the share of gates above 0.5;
     - `mean_bias`: the mean bias of the transform gate.
 
-    They are written to `gates.csv`, one row for each epoch and layer, epoch 0 being the start, and
+    They are written to `gates.csv`, one row per epoch and layer with epoch 0 as the start, and
     as TensorBoard scalars `mean_gate/LAYER` and so on, for `tensorboard --logdir FOLDER`.
 
     Args:
-        sample: Some samples as the trained model takes them, always the same; hundreds suffice.
+        sample: Some samples as the trained model takes them, always the same; a few hundred are
+            enough.
         folder: Where to write; it is created if it does not exist.
-        append: Whether to add to what `folder` holds, for a training that continues.
+        append: Whether to append to what `folder` holds, for training that continues.
 
     Raises:
         TypeError: At the start of training, if the model is a subclassed one.

@@ -13,9 +13,9 @@ class NamedArray:
     """An array whose axes have names and whose positions have labels.
 
     Attributes:
-        values: The numbers, a NumPy array. Blocks narrower than the widest one of a model are
-            filled up with NaN.
-        axes: From the name of each axis, in order, to the labels along it.
+        values: The numbers, a NumPy array. Blocks narrower than a model's widest one are padded
+            with NaN.
+        axes: A dictionary from the name of each axis, in order, to the labels along it.
 
     Example:
 
@@ -48,7 +48,7 @@ class NamedArray:
         return NamedArray(self.values[tuple(index)], left)
 
     def to_csv(self, path):
-        """Write a row for each number, with its labels; NaN is left out."""
+        """Write a row for each number, with its labels; leave out NaN."""
         columns = [*self.axes, "value"]
         cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
         rows = ([*labels, float(v)] for labels, v in cells if not np.isnan(v))

@@ -1,4 +1,4 @@
-"""How deep a problem needs a network to be, read off its lesions."""
+"""How deep a network a problem needs, read off its lesions."""
 
 import dataclasses
 import math
@@ -11,12 +11,12 @@ FEW = 10  # samples: a count scatters by about its square root, of these a third
 
 @dataclasses.dataclass(frozen=True)
 class NeededLayers:
-    """The layers without which a network errs more; as a string, a sentence on them.
+    """The layers whose lesion raises a network's error; as a string, a sentence about them.
 
     Attributes:
         layers: Their names, in order.
         of: Number of gated layers.
-        threshold: The share of the samples by which the error must rise for a layer to count.
+        threshold: The share of the samples that the error must rise by for a layer to count.
         limit: The same as a number of samples: a layer counts if more than these are lost.
         samples: Number of samples.
     """
@@ -40,7 +40,7 @@ class NeededLayers:
 def needed_layers(lesions, threshold=THRESHOLD):
     """Return the layers whose lesion raises the error: how deep the problem needs the network.
 
-    Each layer is judged alone, with all others intact; several idle ones may matter together.
+    Each layer is judged alone, with all others intact; several idle ones may still matter together.
 
     Args:
         lesions: What `lesions` returned.
@@ -61,7 +61,7 @@ def needed_layers(lesions, threshold=THRESHOLD):
     ('a', 'b')
     """
     checks.number("threshold", threshold, least=0, below=1)
-    # Samples are counted: of shares, 0.019 - 0.018 > 0.001. What 0.0029 * 10000 lacks to 29 is less
+    # Count samples: with shares, 0.019 - 0.018 > 0.001. 0.0029 * 10000 falls short of 29 by less
     # than a millionth of a sample.
     limit = math.floor(threshold * lesions.samples + 1e-6)
     matters = lesions.wrong - lesions.intact_wrong > limit

@@ -1,4 +1,4 @@
-"""The page of an analysis: its pictures with a sentence on each, in one HTML file."""
+"""The page of an analysis: its pictures, each with a sentence, in one HTML file."""
 
 import base64
 import html

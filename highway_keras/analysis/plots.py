@@ -1,8 +1,8 @@
 """The paper's Figures 2, 3 and 4, for any network.
 
-Every function returns a `matplotlib.figure.Figure` made without pyplot: it needs no display and
-changes no global state; `figure.savefig(path)` writes it. All colour maps can be told apart with
-any colour vision.
+Every function returns a `matplotlib.figure.Figure` made without pyplot, which needs no display and
+changes no global state; `figure.savefig(path)` writes it. All color maps can be told apart with
+any color vision.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ with extra("plot"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-# Perceptually uniform where the numbers have a direction, diverging where they have a centre.
+# Perceptually uniform where the numbers have a direction, diverging where they have a center.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 LINE, ACCENT, MUTED = "#0072b2", "#d55e00", "#777777"  # of Okabe and Ito's palette
 COLUMNS = 5
@@ -30,7 +30,7 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
         mean: The `overall` of what `mean_gates` returned.
         gates: What `gates` returned; the first sample is shown.
         outputs: What `block_outputs` returned; the first sample is shown.
-        sample: That sample, shown beside them if it is an image `(height, width, 1 or 3)`.
+        sample: That sample, shown next to them if it is an image `(height, width, 1 or 3)`.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -187,7 +187,7 @@ def _show_layers(axis, values, colours, limits):
 
 
 def _colorbar(figure, image, axes, **options):
-    """Draw a colour bar, with an arrow at an end that numbers lie beyond."""
+    """Draw a color bar, with an arrow at each end that some numbers exceed."""
     low, high = image.get_clim()
     below, above = np.nanmin(image.get_array()) < low, np.nanmax(image.get_array()) > high
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}
@@ -197,7 +197,7 @@ def _colorbar(figure, image, axes, **options):
     bar.ax.locator_params(nbins=4)
 
 
-# Colour limits that a few extreme numbers do not stretch.
+# Color limits that a few extreme numbers do not stretch.
 
 
 def _range(values):

@@ -1,4 +1,4 @@
-"""`analyze`: all figures, a table, and pages that need nothing but themselves."""
+"""`analyze`: all figures, a table, and self-contained pages."""
 
 import dataclasses
 import io
@@ -33,7 +33,7 @@ class Analysis:
         lesions, needed: What `lesions` and `needed_layers` returned.
         page: Path of the HTML page.
         live: Path of the live page; `None` where there is none.
-        no_live: Why there is none, one line.
+        no_live: Why there is none, in one line.
     """
 
     biases: object
@@ -149,7 +149,7 @@ def _write_layers(found, path):
 
 
 def _write_live(path, model, x, y, class_names, title):
-    """Write the live page; return what to note of it. That it fails must not lose the rest."""
+    """Write the live page; return what to note about it. If it fails, the rest must not be lost."""
     try:
         live_page(model, x, y, path, class_names, title)
     except Exception as error:

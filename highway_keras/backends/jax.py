@@ -30,7 +30,7 @@ def gradients(f, weights):
 
 
 def summed(gradients):
-    """Return the gradients as they are: JAX sums over devices by itself."""
+    """Return the gradients unchanged: JAX sums over devices by itself."""
     return gradients
 
 

@@ -1,7 +1,7 @@
 """TensorFlow: compile, loop, differentiate, and what the devices are.
 
-`keras.ops.scan` does not serve: on TensorFlow it emits only what has the shape of the carry, and
-XLA cannot bound its loop.
+`keras.ops.scan` does not work here: on TensorFlow it emits only what has the shape of the carry,
+and XLA cannot bound its loop.
 """
 
 import os
@@ -37,7 +37,7 @@ def scan(step, carry, xs, reverse=False):
     stacks = [
         tf.TensorArray(e.dtype, length, element_shape=e.shape) for e in tf.nest.flatten(emitted)
     ]
-    # XLA reserves the memory of the stacks, and so asks for a bound on the iterations.
+    # XLA reserves the memory of the stacks, so it needs a bound on the iterations.
     _, carry, stacks = tf.while_loop(
         lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
     )

@@ -6,7 +6,7 @@ HAS_LOOPS = False
 
 
 def compiled(f):
-    """Return `f` as it is."""
+    """Return `f` unchanged."""
     return f
 
 
@@ -16,7 +16,7 @@ def side_by_side():
 
 
 def summed(gradients):
-    """Return the gradients as they are: training runs on one device."""
+    """Return the gradients unchanged: training runs on one device."""
     return gradients
 
 

@@ -1,4 +1,4 @@
-"""Keras and its backend, imported without their chatter."""
+"""Import Keras and its backend without their chatter."""
 
 import contextlib
 import logging

@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
         options = super().parse_args(*arguments)
         for name, value in vars(options).items():
             if "" in (value if isinstance(value, list) else [value]):
-                # An unset variable of the shell, say, which must not stand for the default.
+                # For example an unset shell variable, which must not stand for the default.
                 flag = options.parser.flags.get(name, name)
                 self.error(f"argument {flag}: expected text, received ''")
         return options
@@ -64,7 +64,7 @@ def _end(code, message):
 
 
 def _text(error):
-    """Return an error's message; of the system's errors without their numbers."""
+    """Return an error's message, without the numbers of system errors."""
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}."

@@ -1,4 +1,4 @@
-"""`evaluate`, `analyze` and `export`: what one does with a trained network."""
+"""`evaluate`, `analyze` and `export`: what to do with a trained network."""
 
 import pathlib
 import sys

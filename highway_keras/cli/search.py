@@ -88,7 +88,7 @@ def _search(options):
 
 
 def _as_json(folder):
-    """Return a search with its best trial, or `None` in the place of that if all have failed."""
+    """Return a search with its best trial, or with `None` if all have failed."""
     from highway_keras.paper.searches import read_search
 
     search = read_search(folder)

@@ -96,10 +96,10 @@ def print_table(rows, right=()):
 
 
 def print_saved(path):
-    """Print where a result lies."""
+    """Print where a result is."""
     print(f"saved {printable(path)}")
 
 
 def print_json(content):
-    """Print `content` as JSON in ASCII, which every terminal and every pipe has."""
+    """Print `content` as JSON in ASCII, which every terminal and pipe can take."""
     print(json.dumps(content, indent=2))

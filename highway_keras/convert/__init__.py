@@ -1,4 +1,4 @@
-"""Old weights have a home: highway layers that other libraries trained, as built `Highway` layers.
+"""Highway layers that other libraries trained, converted to built `Highway` layers.
 
 Each file holds one source: its names, its order, its signs. `arrays.py` checks what they read and
 builds the layers, `names.py` sorts a state into layers, `biases.py` looks for swapped weights, and

@@ -25,13 +25,13 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
     Args:
         state: The state of the module, a dictionary from names such as `"_layers.0.weight"`
             (fairseq: `"layers.0.weight"`) to arrays or CPU tensors.
-        activation: Activation of H: what the module was made with. allennlp's default is `"relu"`.
-        prefix: What stands before `_layers` in the names of a larger model, of which the other
-            weights are then left out. Default: `state` holds nothing else.
+        activation: Activation of H that the module was made with. allennlp's default is `"relu"`.
+        prefix: What comes before `_layers` in the names of a larger model, whose other weights are
+            then left out. Default: `state` holds nothing else.
         check_biases: Whether to refuse biases that look like swapped halves or an opposite gate.
 
     Returns:
-        A list of built `Highway` layers. `HighwayStack.from_layers` makes them one layer.
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
 
     Raises:
         ValueError: If names or shapes are not those of the module, a number is not finite, or

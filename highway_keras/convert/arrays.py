@@ -10,12 +10,12 @@ MATRIX, VECTOR = (1, 1), (1,)  # shapes in units of the layer's width
 
 
 def check_activation(activation, redefined=None):
-    """Raise unless the caller says an activation that means today what it meant to the source.
+    """Raise unless the caller names an activation that means today what it meant to the source.
 
     Args:
         activation: What the caller says.
-        redefined: Names that Keras 3 gives to another function than the source does, each with what
-            it computes of z.
+        redefined: Names that Keras 3 uses for a different function than the source does, each with
+            what it computes from z.
     """
     if activation is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Biases as a hint: trained ones often lie near their start, which is off 0 for the gate alone.
+"""Biases as a hint: trained ones are often near their start, which only the gate has off 0.
 
 The weights of H and of the gate have the same shapes, so no other check sees them swapped.
 """
@@ -19,7 +19,7 @@ def check_order(argument, bias, gate_bias, start):
 
 
 def check_sign(argument, gate_bias, start):
-    """Raise if the biases of the gate lie on the other side of 0 than where they start."""
+    """Raise if the biases of the gate lie on the opposite side of 0 from their start."""
     if _lie_about(-start, gate_bias):
         raise ValueError(
             f"`{argument}` must have the gate's biases as its source does, which starts them at "
@@ -29,7 +29,7 @@ def check_sign(argument, gate_bias, start):
 
 
 def _lie_about(start, biases):
-    """Whether the numbers lie close together on the side of `start`, at least half as far out."""
+    """Return whether the numbers cluster on the side of `start`, at least half as far out."""
     mean = np.mean(biases)
     return len(biases) >= FEWEST_UNITS and mean / start > 0.5 and np.std(biases) < abs(mean) / 3
 

@@ -25,18 +25,18 @@ def from_elmo(weights, activation, prefix=""):
     y = g * activation(x @ W_transform + b_transform) + (1 - g) * x
     ```
 
-    In spite of its name, `W_carry` is the transform gate and `W_transform` the block state H.
+    Despite its name, `W_carry` is the transform gate and `W_transform` the block state H.
 
     Args:
         weights: Path of the HDF5 file, or a dictionary from names such as `"CNN_high_0/W_carry"`
             to arrays.
-        activation: Activation of H. bilm-tf always takes `"relu"`; `activation` in its options is
+        activation: Activation of H. bilm-tf always uses `"relu"`; `activation` in its options is
             that of the convolutions.
-        prefix: What stands before that in the names of a dictionary which holds other weights, too:
+        prefix: What comes before that in the names of a dictionary that also holds other weights:
             `"lm/"` in bilm-tf's checkpoints.
 
     Returns:
-        A list of built `Highway` layers. `HighwayStack.from_layers` makes them one layer.
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -67,7 +67,7 @@ def from_elmo(weights, activation, prefix=""):
 
 
 def _read(path):
-    """The highway layers in the file; its other weights are large and not looked at."""
+    """Return the highway layers in the file; its other weights are large and not read."""
     with opened("weights", path) as file:
         found = list(file)
         groups = [name for name in found if name.startswith("CNN_high_")]

@@ -1,4 +1,4 @@
-"""HDF5 files of others: opened and read, with their errors turned into one line."""
+"""Open and read other people's HDF5 files, with errors turned into one line."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ def is_path(value):
 def opened(argument, path):
     """Open the HDF5 file at `path`, which errors call `argument`.
 
-    Do nothing in this context but read: every error in it is taken for the file's fault.
+    Only read in this context: every error in it is taken for the file's fault.
     """
     path = checks.existing_file(argument, path)
     try:
@@ -32,12 +32,12 @@ def opened(argument, path):
 
 
 def get_group(parent, name):
-    """The group of that name in `parent`."""
+    """Return the group of that name in `parent`."""
     return _get(parent, name, h5py.Group)
 
 
 def read_array(parent, name):
-    """The array of that name in `parent`."""
+    """Return the array of that name in `parent`."""
     item = _get(parent, name, h5py.Dataset)
     if item.size and not item.id.get_storage_size():
         raise KeyError(name)  # declared but never written: it would read as zeros
@@ -52,7 +52,7 @@ def _get(parent, name, kind):
 
 
 def text(value):
-    """The string in an attribute, which old files hold as bytes, damaged ones as no UTF-8."""
+    """Return the string in an attribute: bytes in old files, perhaps not UTF-8 in damaged ones."""
     if not isinstance(value, bytes):
         value = str(value).encode("utf-8", "surrogateescape")
     return value.decode("utf-8", "replace")

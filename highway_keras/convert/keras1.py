@@ -34,10 +34,10 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
     y = t * activation(x @ W + b) + (1 - t) * x
     ```
 
-    In spite of its name, `W_carry` is the transform gate.
+    Despite its name, `W_carry` is the transform gate.
 
     Args:
-        weights: A list of arrays in the order of `get_weights()` there: four, or two of a layer
+        weights: A list of arrays in the order of `get_weights()` there: four, or two for a layer
             with `bias=False`. Or the path of an HDF5 file that `save_weights` or `save` wrote.
         activation: Activation of H. The layer's default was `"linear"`.
         version: The Keras that wrote the weights: `"1.0"` (also 0.3 and 1.1) stores W, b, W_carry,
@@ -47,7 +47,7 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
             swapped.
 
     Returns:
-        A built `Highway`. `HighwayStack.from_layers` makes one layer of several.
+        A built `Highway`. `HighwayStack.from_layers` turns several into one layer.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -86,7 +86,7 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
 
 
 def _listed(weights, layer):
-    """The arrays of a list, by the label that errors give them."""
+    """Return the arrays of a list, by the label that errors give them."""
     if not isinstance(weights, list | tuple):
         raise TypeError(
             "`weights` must be a list of arrays or the path of an HDF5 file. "
@@ -101,7 +101,7 @@ def _listed(weights, layer):
 
 
 def _read(path, layer, activation, version):
-    """The arrays of a layer in a file, by label, and whether their names say what they are."""
+    """Return the arrays of a layer by label, and whether their names say what they are."""
     stored = read_layer(path, layer)
     _check_writer(stored.version, version)
     _check_noted_activation(stored.activation, activation)
@@ -129,7 +129,7 @@ def _check_names(names, layer, version):
 
 
 def _check_writer(written, version):
-    """Raise if the Keras that the file names has another order than `version`."""
+    """Raise if the Keras that the file names has a different order than `version`."""
     numbers = re.match(r"([0-9]+)\.([0-9]+)", written or "")
     if not numbers:
         return  # Keras 1 noted its version in files of whole models only.
@@ -143,7 +143,7 @@ def _check_writer(written, version):
 
 
 def _check_noted_activation(noted, activation):
-    """Raise if the file notes another activation than one of Keras's own that the caller says."""
+    """Raise if the file contradicts the activation, one of Keras's own, that the caller names."""
     said = keras.activations.get(activation)
     name = getattr(said, "__name__", None)
     if getattr(keras.activations, name or "", None) is said and noted not in (None, name):
@@ -154,13 +154,13 @@ def _check_noted_activation(noted, activation):
 
 
 def _order(version, count):
-    """The names of a layer's weights in order: all four, or the matrices alone where it has two."""
+    """Return the names of a layer's weights in order: all four, or only the two matrices."""
     order = _ORDERS[version]
     return order if count != 2 else tuple(name for name in order if _SHAPES[name] == MATRIX)
 
 
 def _sorted_by_part(arrays, version):
-    """The arrays by the names W, b, W_carry and b_carry, checked."""
+    """Return the arrays by the names W, b, W_carry and b_carry, checked."""
     order = _order(version, len(arrays))
     if len(arrays) != len(order):
         raise ValueError(

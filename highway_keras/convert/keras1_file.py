@@ -1,4 +1,4 @@
-"""What an HDF5 file of Keras 1 or 2 says of one layer: its arrays, version and activation.
+"""What an HDF5 file of Keras 1 or 2 says about one layer: its arrays, version and activation.
 
 Each layer has a group whose attribute `weight_names` lists its arrays in order. The groups lie at
 the root (`save_weights`), or under `model_weights` in the file of a whole model (`save`), which
@@ -20,7 +20,7 @@ _NAME = re.compile(r"(?:.*[/_])?(W_carry|b_carry|W|b)(?:_[0-9]+)?(?::0)?")
 
 
 class StoredLayer(NamedTuple):
-    """A layer as its file has it.
+    """A layer as stored in its file.
 
     Attributes:
         arrays: A dictionary from names to arrays, in the file's order.
@@ -54,13 +54,13 @@ def read_layer(path, layer):
 
 
 def role(name):
-    """Which of W, b, W_carry and b_carry the name of an array says that it is, or `None`."""
+    """Return which of W, b, W_carry and b_carry an array is by its name, or `None`."""
     found = _NAME.fullmatch(name)
     return found and found[1]
 
 
 def _highways(root):
-    """The names of the groups that hold a Highway layer."""
+    """Return the names of the groups that hold a Highway layer."""
     found = []
 
     def note(name, item):
@@ -77,7 +77,7 @@ def _weight_names(item):
 
 
 def _noted_activation(config, layer):
-    """The activation of the one Highway that is, or is inside, the layer of that name."""
+    """Return the activation of the one Highway that is, or is in, the layer of that name."""
     noted = [
         inner["config"].get("activation")
         for outer in _configs(config)
@@ -85,12 +85,12 @@ def _noted_activation(config, layer):
         for inner in _configs(outer)
         if inner["class_name"] == "Highway"
     ]
-    # A custom function may be noted as a dictionary, with which nothing can be compared.
+    # A custom function may be stored as a dictionary, which cannot be compared with anything.
     return noted[0] if len(noted) == 1 and isinstance(noted[0], str) else None
 
 
 def _configs(node):
-    """All configurations of a model, layer or wrapper in `node` and below."""
+    """Yield all configurations of a model, layer or wrapper in `node` and below."""
     if isinstance(node, dict):
         if "class_name" in node and isinstance(node.get("config"), dict):
             yield node

@@ -1,4 +1,4 @@
-"""A state sorted into highway layers by the names of its arrays."""
+"""Sort a state into highway layers by the names of its arrays."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ class Scheme:
     """How a source names the weights of its highway layers.
 
     Attributes:
-        scope: Pattern of what stands before a weight's own name, with `NUMBER` in it.
+        scope: Pattern of what comes before a weight's own name, with `NUMBER` in it.
         weights: The weights' own names.
         example: The name of a weight.
         first: The number of the first layer.
@@ -26,13 +26,13 @@ class Scheme:
     first: int = 0
 
     def find(self, name, prefix):
-        """The layer's number and the weight's own name in `name`, or `None`."""
-        # TensorFlow's variables end in ":0", the entries of its checkpoints do not.
+        """Return the layer's number and the weight's own name in `name`, or `None`."""
+        # TensorFlow's variables end in ":0"; the entries of its checkpoints do not.
         found = re.fullmatch(rf"{re.escape(prefix)}{self.scope}(.+?)(?::0)?", name)
         return found and (int(found[1]), found[2])
 
     def prefixes(self, names):
-        """What stands before the names of highway weights, for each network in `names`."""
+        """Return what comes before the names of highway weights, for each network in `names`."""
         weights = "|".join(map(re.escape, self.weights))
         pattern = re.compile(rf"(.*?){self.scope}(?:{weights})(?::0)?")
         return sorted({found[1] for found in map(pattern.fullmatch, names) if found})
@@ -55,8 +55,8 @@ def numbered_layers(argument, state, scheme, prefix):
         argument: What errors call the state.
         state: A dictionary from names to arrays.
         scheme: A `Scheme`.
-        prefix: What stands before the scheme's names. If it is not empty, `state` may hold other
-            weights, too.
+        prefix: What comes before the scheme's names. If it is not empty, `state` may also hold
+            other weights.
 
     Returns:
         A list of dictionaries, one per layer, from a weight's own name to its label and its array.

@@ -30,18 +30,18 @@ def from_tacotron(state, activation, prefix=""):
     y = activation(x @ H + b_H) * t + x * (1 - t)
     ```
 
-    TensorFlow's kernels are taken as they are, PyTorch's weights transposed. The names tell which.
+    TensorFlow's kernels are used as is, PyTorch's weights transposed. The names tell which.
 
     Args:
         state: A dictionary from names to arrays or CPU tensors: of keithito/tacotron, such as
             `"highway_1/H/kernel"`, or of r9y9/tacotron_pytorch, such as `"highways.0.H.weight"`.
-        activation: Activation of H. Both take `"relu"`.
-        prefix: What stands before that in the names of a whole model, of which the other weights
-            are then left out: `"model/inference/encoder_cbhg/"` or `"encoder.cbhg."`. Default:
+        activation: Activation of H. Both use `"relu"`.
+        prefix: What comes before that in the names of a whole model, whose other weights are then
+            left out: `"model/inference/encoder_cbhg/"` or `"encoder.cbhg."`. Default:
             `state` holds nothing else.
 
     Returns:
-        A list of built `Highway` layers. `HighwayStack.from_layers` makes them one layer.
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
 
     Raises:
         ValueError: If names or shapes are not those of either, or a number is not finite.
@@ -70,7 +70,7 @@ def from_tacotron(state, activation, prefix=""):
 
 
 def _scheme(state, prefix):
-    """The one of the two schemes whose names `state` has; TensorFlow's where it has neither."""
+    """Return the scheme of the two whose names `state` has; TensorFlow's if it has neither."""
     found = [s for s in (_TENSORFLOW, _PYTORCH) if any(s.find(name, prefix) for name in state)]
     if len(found) == 2:
         raise ValueError(

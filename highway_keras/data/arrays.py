@@ -1,4 +1,4 @@
-"""A user's own images and labels as arrays, checked."""
+"""Check a user's own images and labels as arrays."""
 
 import numpy as np
 

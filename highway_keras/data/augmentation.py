@@ -11,7 +11,7 @@ from highway_keras import checks
 
 
 class _RandomImages(keras.layers.Layer):
-    """The base of both: `_alter(images)` in training, the images themselves otherwise."""
+    """Base of both: `_alter(images)` in training, the images themselves otherwise."""
 
     def __init__(self, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -41,8 +41,8 @@ class PadAndCrop(_RandomImages):
     """Shift every image at random: pad it with zeros, and crop it back to its size.
 
     The position is drawn for each image of a batch, uniformly from the `(2 * pad + 1) ** 2`
-    possible ones. The identity unless `training=True`. After a mean subtraction, the zeros of the
-    border are the mean.
+    possible ones. The layer is the identity unless `training=True`. After mean subtraction, the
+    zeros of the border are the mean.
 
     Args:
         pad: Pixels added on each of the four sides. The authors' crops: 8.

@@ -14,14 +14,14 @@ class DataError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Labelled images in three parts: train, validation, test.
+    """Labeled images in three parts: train, validation, test.
 
     Attributes:
         name: A name from `NAMES`, the stem of a `.npz`, or the name of a folder.
-        x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`; of a folder
-            that is too large for memory a `PictureArray`, which reads the images it is asked for.
+        x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`; for a folder
+            too large for memory, a `PictureArray`, which reads the images it is asked for.
         y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
-        class_names: One name a class, in the order of the class numbers.
+        class_names: One name per class, in the order of the class numbers.
 
     Example:
 

@@ -1,7 +1,7 @@
 """A user's own pictures in folders, one folder per class.
 
-Keras's `image_dataset_from_directory` lists such folders alike, but reads otherwise than `predict`
-and an exported network do: it neither turns a photo as its EXIF data say, nor scales it as they do.
+Keras's `image_dataset_from_directory` lists folders the same way, but does not read like `predict`
+and exported networks: it does not rotate photos as their EXIF data say, and scales differently.
 """
 
 import concurrent.futures
@@ -25,8 +25,7 @@ PARTS = ("train", "test")
 def read_folder(folder):
     """Return `x_train, y_train, x_test, y_test, class_names` of a folder.
 
-    In place of images there are the paths of their files: `read_pictures` reads those that are
-    wanted.
+    File paths take the place of images: `read_pictures` reads the ones wanted.
     """
     folder = pathlib.Path(folder).expanduser()
     if "train" in _folders(folder) and _folders(folder / "train"):
@@ -99,8 +98,8 @@ def read_pictures(parts, input_shape, source):
 
     Args:
         parts: Arrays of paths.
-        input_shape: (height, width, channels) to which each is scaled; `None` for that of the
-            pictures, if all are alike.
+        input_shape: (height, width, channels) to scale each to; `None` for that of the pictures,
+            if they all share one.
         source: Where they are from, for messages.
 
     Returns:

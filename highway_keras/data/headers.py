@@ -1,18 +1,18 @@
 """What the headers of picture files say: how to turn a JPEG, and whether a PNG is transparent.
 
-The functions are plain Python over numbers, so that TensorFlow can also turn them into a part of a
+The functions are plain Python over numbers, so TensorFlow can also turn them into a part of a
 graph (AutoGraph): an exported network then reads the same from the same bytes.
 """
 
 SHORT, ORIENTATION = 3, 0x0112  # a type and a tag of TIFF, which EXIF is
 EXIF, LITTLE_ENDIAN = 0x45786966, 0x4949  # "Exif", "II"
 TRANSPARENCY, IMAGE_DATA = 0x74524E53, 0x49444154  # "tRNS", "IDAT"
-RGB = 2  # a colour type of PNG
+RGB = 2  # a color type of PNG
 APP1, START_OF_SCAN = 0xE1, 0xDA  # markers of JPEG segments
 
 
 def exif_orientation(data):
-    """Return the orientation of a JPEG file, 1 to 8 as EXIF counts; 1, upright, if it says none.
+    """Return the orientation of a JPEG file, 1 to 8 as in EXIF; 1, upright, if it has none.
 
     Args:
         data: The bytes of the file, a sequence of integers or an integer tensor.
@@ -37,9 +37,9 @@ def exif_orientation(data):
 
 
 def png_is_transparent(data):
-    """Return whether a PNG file has an alpha channel, or names colours that are transparent.
+    """Return whether a PNG file has an alpha channel or names transparent colors.
 
-    A transparent colour of 16 bits a channel is left out: Pillow cannot tell it.
+    A transparent color of 16 bits per channel is left out: Pillow cannot tell it.
 
     Args:
         data: The bytes of the file, a sequence of integers or an integer tensor.
@@ -48,7 +48,7 @@ def png_is_transparent(data):
     while chunk >= 8 and chunk + 18 <= size:
         kind = _long(data, chunk + 4, False)
         if chunk == 8:
-            found = data[25] // 4 % 2 == 1  # the colour type in the header
+            found = data[25] // 4 % 2 == 1  # the color type in the header
         if kind == TRANSPARENCY and (data[24] != 16 or data[25] != RGB):
             found = True
         if kind == IMAGE_DATA:

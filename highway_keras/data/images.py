@@ -18,12 +18,13 @@ JPEG = b"\xff\xd8\xff"  # how its files begin
 def read_image(path, input_shape):
     """Read a PNG or JPEG file, scaled to the size and channels that a network expects.
 
-    It is read as it is seen: turned as its EXIF data say (JPEG), transparent parts white, 16 bits
-    of a channel as their higher 8. The signature `encoded` of an exported network reads alike.
+    It is read as a viewer shows it: rotated as its EXIF data say (JPEG), transparent parts white,
+    16-bit channels as their upper 8 bits. The signature `encoded` of an exported network does the
+    same.
 
     Args:
         path: Path of the file.
-        input_shape: (height, width, channels) with one channel (grey levels) or three (RGB).
+        input_shape: (height, width, channels) with one channel (gray levels) or three (RGB).
 
     Returns:
         A uint8 array of shape `input_shape`.
@@ -46,7 +47,7 @@ def read_image(path, input_shape):
 
 
 def picture_shape(path):
-    """Return (height, width, channels) of a PNG or JPEG file as it is seen, from its header.
+    """Return (height, width, channels) of a PNG or JPEG file as displayed, from its header.
 
     It raises as `read_image` does, except for what only the pixels show.
     """
@@ -98,7 +99,7 @@ def _rgba(picture, bits):
         bits: Bits of a channel, where the file is a PNG.
     """
     transparent = picture.info.get("transparency")
-    if picture.mode.startswith("I"):  # 16 bits of grey: Pillow would make all from 255 on white
+    if picture.mode.startswith("I"):  # 16 bits of gray: Pillow would make all from 255 on white
         values = np.asarray(picture)
         return np.stack([*3 * [values >> 8], 255 * (values != transparent)], axis=-1)
     if transparent is not None and picture.mode == "L":  # Pillow scales the pixels, but not this
@@ -115,7 +116,7 @@ def _on_white(rgba):
 
 
 def _upright(pixels, turn):
-    """Return pixels `(height, width, channels)` turned by an EXIF orientation."""
+    """Return pixels `(height, width, channels)` rotated by an EXIF orientation."""
     if turn >= 5:
         pixels = pixels.swapaxes(0, 1)
     if turn in (2, 3, 6, 7):

@@ -23,7 +23,7 @@ def read_memory(source):
 
     Args:
         source: `(images, labels)`, a `tf.data.Dataset` of them, or a pair of either: to train on
-            and to test. Of one alone a fifth of each class becomes the test images.
+            and to test on. If there is only one, a fifth of each class becomes the test images.
     """
     parts = list(source) if _is_pair(source) else [source]
     class_names = getattr(parts[0], CLASS_NAMES, None)  # as `image_dataset_from_directory` has
@@ -94,7 +94,7 @@ def _from_tf_data(dataset):
 
 
 def _grey_levels(x):
-    """Return images uint8; floats are those that Keras reads, from 0 to 255."""
+    """Return images as uint8; floats are as Keras reads them, from 0 to 255."""
     if x.dtype.kind != "f":
         return x
     if not (0 <= x.min() and 1 < x.max() <= 255):
@@ -106,7 +106,7 @@ def _grey_levels(x):
 
 
 def _in_fixed_order(images, labels):
-    """Return both in an order that follows from the images alone: a data set may shuffle."""
+    """Return both in an order that depends only on the images: a data set may shuffle."""
     digests = [hashlib.sha256(image.tobytes()).digest() for image in images]
     order = sorted(range(len(images)), key=digests.__getitem__)
     return images[order], labels[order]

@@ -17,31 +17,31 @@ NAMES = ("digits", *PUBLIC_URLS)
 
 
 def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
-    """Load labelled images.
+    """Load labeled images.
 
     Args:
         name: One of `NAMES`, the path of a folder or of a `.npz` file, arrays, or a data set.
-            `"digits"`: scikit-learn's embedded 8x8 handwritten digits, grey levels 0..16 scaled to
+            `"digits"`: scikit-learn's embedded 8x8 handwritten digits, gray levels 0..16 scaled to
             0..255, a fixed fifth of each class as the test set; needs no download.
             `"mnist"`, `"fashion_mnist"`, `"cifar10"`, `"cifar100"`: from TensorFlow Datasets, the
             prepared copy if there is one, else a download.
-            A folder: PNG and JPEG files in a folder for each class, either in `train/` and `test/`
+            A folder: PNG and JPEG files in one folder per class, either in `train/` and `test/`
             or in the folder itself, where a fixed fifth of each class becomes the test set. Other
-            files are left out. Those that are too large for memory stay on the disk.
+            files are left out. Images too large for memory stay on disk.
             A `.npz` file: arrays `x_train`, `y_train`, `x_test`, `y_test`; images uint8 of shape
             `(n, height, width, channels)` or `(n, height, width)`, labels integers from 0 of shape
             `(n,)` or `(n, 1)`; and `class_names`, strings, if they have names.
             Arrays `(images, labels)` like those, a finite `tf.data.Dataset` of them, or a pair of
-            either to train on and to test, as `keras.datasets.mnist.load_data()` returns it. Of
-            one alone a fixed fifth of each class becomes the test set.
-            A `Dataset`, which stays as it is but for `limit`.
+            either to train on and to test on, as `keras.datasets.mnist.load_data()` returns. If
+            there is only one, a fixed fifth of each class becomes the test set.
+            A `Dataset`, which is unchanged except for `limit`.
         data_dir: Directory of TensorFlow Datasets. Default: the environment variable
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
         validation: Fraction of the training images, in [0, 1), held out for validation: drawn
             evenly over the classes with a fixed seed, so every call holds out the same images.
         limit: Keep only this many of the remaining training images, for a quick experiment.
-        input_shape: (height, width, channels) to which the pictures of a folder are scaled.
-            Default: that of the pictures, if all are alike. Other images keep theirs.
+        input_shape: (height, width, channels) to scale the pictures of a folder to. Default: that
+            of the pictures, if they all share one. Other images keep theirs.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order.
@@ -82,7 +82,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
 
 
 def is_folder(name):
-    """Return whether `load` takes `name` for a folder of pictures."""
+    """Return whether `load` treats `name` as a folder of pictures."""
     is_path = isinstance(name, str | os.PathLike) and os.fspath(name) not in NAMES
     return is_path and not os.fspath(name).endswith(".npz") and Path(name).expanduser().is_dir()
 
@@ -107,7 +107,7 @@ def _title(name):
 
 
 def _read(name, data_dir):
-    """Return `x_train, y_train, x_test, y_test, class_names`; of a folder paths, not images."""
+    """Return `x_train, y_train, x_test, y_test, class_names`; for a folder, paths, not images."""
     if is_in_memory(name):
         return read_memory(name)
     if not isinstance(name, str | os.PathLike):

@@ -1,10 +1,10 @@
-"""Whether images fit into memory, asked before they are read."""
+"""Check whether images fit into memory before they are read."""
 
 from highway_keras.data.dataset import DataError
 from highway_keras.memory import free, gib
 
 SHARE = 0.5  # of the free memory that images may take; the rest is for training
-# Bytes a value while a network is trained: as it was read, and as float32 once preprocessed and
+# Bytes per value while a network is trained: as it was read, and as float32 once preprocessed and
 # once more on the device.
 BYTES_IN_TRAINING = 1 + 4 + 4
 

@@ -17,9 +17,9 @@ class GlobalContrastNormalization(keras.layers.Layer):
     32x32x3 image, so the two agree to 0.8 %. The paper does not say which constant it used.
 
     Args:
-        epsilon: Floor of the divisor, so that an image of one colour becomes 0 instead of
-            amplified rounding noise. The default, 1e-3, is far below the deviation of any image
-            that is not practically constant, for grey levels of 0..255 and of 0..1.
+        epsilon: Floor of the divisor, so an image of one color becomes 0 instead of amplified
+            rounding noise. The default, 1e-3, is far below the deviation of any image that is not
+            practically constant, for gray levels of 0..255 and of 0..1.
 
     Input shape:
         `(batch, height, width, channels)`, any numeric dtype.
@@ -62,7 +62,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class MeanImage(keras.layers.Layer):
-    """Subtract the mean image: `y = x - mean`, a mean over images for each pixel and channel.
+    """Subtract the mean image: `y = x - mean`, the mean over images for each pixel and channel.
 
     The mean is 0 until `adapt` sets it, and is saved with the model as a non-trainable weight.
     `keras.layers.Normalization` would also divide by the standard deviation.

@@ -1,4 +1,4 @@
-"""Picture files as an array that is read where it is indexed, for more than memory holds."""
+"""Picture files as an array that is read on indexing, for more than memory holds."""
 
 import concurrent.futures
 import functools
@@ -14,14 +14,14 @@ from highway_keras.memory import free, gib
 
 
 class PictureArray:
-    """Picture files as images uint8 `(n, height, width, channels)`, read where it is indexed.
+    """Picture files as images uint8 `(n, height, width, channels)`, read on indexing.
 
     `pictures[3]` is an image, `pictures[:100]` and `pictures[[5, 2]]` are arrays of images.
     `read_image` reads them, as it does for `predict`, on every core.
 
     Args:
         paths: Paths of PNG or JPEG files.
-        input_shape: (height, width, channels) to which each is scaled.
+        input_shape: (height, width, channels) to scale each to.
     """
 
     dtype, ndim = np.dtype("uint8"), 4
@@ -54,7 +54,7 @@ class PictureArray:
 
     @property
     def nbytes(self):
-        """Bytes in memory, if all were read."""
+        """Bytes in memory if all were read."""
         return self.size * self.dtype.itemsize
 
     def _check_fits(self, pictures):

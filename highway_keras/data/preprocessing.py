@@ -1,4 +1,4 @@
-"""Preprocessing and augmentation as Keras models, so that a saved network carries its own.
+"""Preprocessing and augmentation as Keras models, so a saved network carries its own.
 
 Images are `channels_last` throughout.
 """
@@ -24,14 +24,14 @@ AUGMENTATION = {
 
 
 def preprocessor(steps, x_train):
-    """Build the model that turns raw images, grey levels 0 to 255, into a network's input.
+    """Build the model that turns raw images, gray levels 0 to 255, into a network's input.
 
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
             `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`). None for a network
-            that takes grey levels as they are.
+            that takes raw gray levels.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
-            theirs, after the steps before it.
+            computed from them, after the steps before it.
 
     Returns:
         A `keras.Sequential` named `"preprocessor"`, float32 out.
@@ -62,7 +62,7 @@ def augmenter(steps, input_shape, seed=None):
         steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`), `"crop8"`,
             `"mirror"` (`Mirror`).
         input_shape: `(height, width, channels)`.
-        seed: Integer seed of the first step, counted up for the others; or None for random ones.
+        seed: Integer seed of the first step, incremented for the others; or None for random ones.
 
     Returns:
         A `keras.Sequential` named `"augmenter"`, or None without steps.

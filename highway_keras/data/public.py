@@ -20,7 +20,7 @@ PUBLIC_URLS = {
 def read_public(name, data_dir=None):
     """Return `x_train, y_train, x_test, y_test, class_names` of a public data set.
 
-    Without a prepared copy and without a network it fails within seconds.
+    Without a prepared copy and without a network, it fails within seconds.
     """
     tfds = _import_tfds(name)
     data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
@@ -75,10 +75,10 @@ def _explained(failure, remedy):
 
 
 def _answers(url, seconds=4.0):
-    """Return whether a server answers at `url`, whatever it says, within `seconds`.
+    """Return whether a server answers anything at `url` within `seconds`.
 
     TFDS itself retries for minutes before it gives up. The request goes through `requests`, as
-    TFDS's does, so that proxies and certificates are the same; the thread bounds the name lookup,
+    TFDS's does, so proxies and certificates are the same; the thread bounds the name lookup,
     which no timeout of `requests` covers.
     """
     with extra("train"):

@@ -1,4 +1,4 @@
-"""Depth as one loop: a chain of equal blocks over stacked weights, with its exact gradient.
+"""Depth as one loop: a chain of identical blocks over stacked weights, with its exact gradient.
 
 Unrolled, a chain costs compile time with every block, and XLA re-fuses the carry path again and
 again. As one loop over weights stacked along a leading depth axis it compiles in a second at any

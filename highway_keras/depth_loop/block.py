@@ -1,8 +1,8 @@
-"""The mathematics of one block of the depth loop: forward, and backward by hand.
+"""The mathematics of one block of the depth loop: forward, and a hand-written backward pass.
 
-Everything here stands on columns: `x` is `(..., d, n)`, one sample per column. The parts H, T and C
-are then blocks of rows, contiguous in memory, and XLA vectorizes over the batch. In rows, which are
-`(n, 2 * d)`, a training step takes a CPU a third longer.
+Everything here works on columns: `x` is `(..., d, n)`, one sample per column. The parts H, T and C
+are then blocks of rows, contiguous in memory, and XLA vectorizes over the batch. With rows, which
+are `(n, 2 * d)`, a training step takes a third longer on a CPU.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class Block:
         kind: One of these three.
         activations: The activations of H, T and C, as many as there are; two for the coupled
             C = 1 - T, one for the other kinds.
-        rematerialize: Whether the backward pass computes H, T and C again from `x`.
+        rematerialize: Whether the backward pass recomputes H, T and C from `x`.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Block:
         return self.rematerialize or not all(f in _FROM_OUTPUT for f in self.activations)
 
     def forward(self, x, w, b, relu_share):
-        """Returns the block output and its parts (H, T, C; those that there are)."""
+        """Return the block output and its parts (H, T and C, as far as it has them)."""
         zs = self._preactivations(x, w, b)
         # The cast is for Keras on JAX, whose `tanh` of float64 is float32: a loop keeps its dtype.
         parts = [
@@ -63,7 +63,7 @@ class Block:
         return (x + parts[0] if self.kind == "residual" else parts[0]), parts
 
     def backward(self, dy, d_gate, x, parts, w, b, relu_share):
-        """Returns the gradients of `x` and of `w^T x + b`. `d_gate`: what else T receives."""
+        """Return the gradients of `x` and of `w^T x + b`. `d_gate`: what else T receives."""
         zs = self._preactivations(x, w, b) if self.recomputes else [None] * len(self.activations)
         if self.recomputes:
             _, parts = self.forward(x, w, b, relu_share)
@@ -78,9 +78,9 @@ class Block:
         return dx + ops.matmul(w, dz), dz
 
     def _preactivations(self, x, w, b):
-        # One product a part. One product for all parts is a little less work, but XLA then reads
-        # both H and T from its rows in one scalar loop, where no copy of them is kept: twice the
-        # time of a forward pass.
+        # One product per part. One product for all parts is slightly less work, but if no copy of H
+        # and T is kept, XLA then reads both from its rows in one scalar loop: twice the time of a
+        # forward pass.
         parts = len(self.activations)
         ws, bs = ops.split(ops.swapaxes(w, -1, -2), parts, axis=-2), ops.split(b, parts, axis=-2)
         return [ops.matmul(w, x) + b for w, b in zip(ws, bs, strict=True)]
@@ -98,7 +98,7 @@ class Block:
 
 
 def _activation(f, relu_share):
-    """`f` on columns. Only elementwise functions may be applied to columns as they stand."""
+    """Return `f` for columns. Only elementwise functions can be applied to columns directly."""
     if f is mixture:
         return lambda z: mixture(z, relu_share)
     if f in _FROM_OUTPUT:

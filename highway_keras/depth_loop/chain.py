@@ -8,10 +8,10 @@ from highway_keras.backends.current import shim
 
 
 def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
-    """Runs `block` over all layers of `kernel`, on `x` of shape `(n, d)` or `(K, n, d)`.
+    """Run `block` over all layers of `kernel`, on `x` of shape `(n, d)` or `(K, n, d)`.
 
-    Returns the outputs in a tuple: the last block's or, as a sequence, every block's, then the
-    transform gates if they were asked for.
+    Return the outputs in a tuple: the last block's or, as a sequence, every block's, then the
+    transform gates if requested.
     """
     if not shim.HAS_LOOPS:
         return _plain_loop(block, x, kernel, bias, relu_share, return_sequence, return_gate)
@@ -36,7 +36,7 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
 
 @functools.lru_cache(maxsize=64)
 def _loops(block, return_sequence, return_gate):
-    """The compiled loops of a block, made once: a new function would be compiled anew."""
+    """Return the compiled loops of a block, made once: a new function would be compiled again."""
 
     def forward(x, kernel, bias, relu_share):
         def step(x, weights):

@@ -21,7 +21,7 @@ def scan(
     return_gate=False,
     rematerialize=False,
 ):
-    """Applies a chain of equal fully connected blocks, one after the other, as one loop.
+    """Apply a chain of identical fully connected blocks, one after the other, as one loop.
 
     ```
     [H | T | C] = x[l] @ kernel[l] + bias[l], each through its activation
@@ -31,9 +31,9 @@ def scan(
     x[l+1] = x[l] + H                        # kind="residual"
     ```
 
-    The gradient is given by hand (Eq. 4 of the supplement with the derivatives of H and T), also a
-    loop, and both are compiled by XLA on TensorFlow and JAX even where the program around them is
-    not. The result is differentiable once. On other backends the chain is a plain loop.
+    The gradient is hand-written (Eq. 4 of the supplement with the derivatives of H and T) and also
+    a loop. On TensorFlow and JAX, XLA compiles both even inside a program that is not compiled.
+    The result is differentiable once. On other backends the chain is a plain loop.
 
     With a trial axis K in front, K networks of one shape run at once, each on its own input.
 
@@ -53,8 +53,8 @@ def scan(
         return_gate: Whether to return `(outputs, gates)`, the transform gates being
             `(L, ..., d)`.
         rematerialize: Whether to keep only the input of each block for the backward pass and
-            compute H and T again: less memory, more time. Activations other than relu, tanh,
-            sigmoid and linear are always computed again.
+            recompute H and T: less memory, more time. Activations other than relu, tanh, sigmoid
+            and linear are always recomputed.
 
     Returns:
         The outputs, of the shape and dtype of `x`; see `return_sequence` and `return_gate`.

@@ -1,11 +1,11 @@
 """A batch cut into shares that run through the loop side by side, one per core.
 
 The matrices of a thin network are too small for XLA to divide among the cores of a CPU. TensorFlow
-runs compiled operations that do not depend on each other at the same time, so that a loop for each
-share of the rows keeps all cores busy. Automatic differentiation sums the gradients of the weights.
+runs independent compiled operations at the same time, so a loop for each share of the rows keeps
+all cores busy. Automatic differentiation sums the gradients of the weights.
 
-Within one compiled program, such as a step on JAX, loops run one after the other: there a batch
-stays whole. On JAX a step of 99 blocks took 1.4 times as long in two shares.
+Within one compiled program, such as a step on JAX, loops run one after another, so the batch stays
+whole. On JAX, a step of 99 blocks took 1.4 times as long in two shares.
 """
 
 import math
@@ -14,20 +14,20 @@ from keras import ops
 
 from highway_keras.backends.current import shim
 
-# A share has at least so many rows, and so many multiplications forward: on two cores, shares of
-# 64 rows gain from 20 blocks of 50 units on (6 million), and lose a tenth of the time at 9 blocks.
+# The minimum rows and forward multiplications of a share: on two cores, shares of 64 rows gain from
+# 20 blocks of 50 units (6 million) upward, and lose a tenth of the time at 9 blocks.
 ROWS = 32
 MULTIPLICATIONS = 6_000_000
 USUAL_BATCH = 128  # what a batch of unknown size is taken for
 
 
 def in_shares(run, x, kernel):
-    """Run `run` on the rows of `x` in shares; with a trial axis, in one piece.
+    """Call `run` on the rows of `x` in shares; with a trial axis, in one piece.
 
     Args:
         run: Function of rows that returns a tuple of tensors with the same rows on their axis -2.
         x: Tensor `(n, d)`, or `(K, n, d)` with trials.
-        kernel: The kernels of all blocks, whose size says how much there is to do for a row.
+        kernel: The kernels of all blocks; their size says how much work a row is.
 
     Returns:
         What `run(x)` returns.
@@ -36,8 +36,8 @@ def in_shares(run, x, kernel):
     if count < 2:
         return run(x)
     rows, width = ops.shape(x)
-    # Copies of the last row make the shares equal, so that XLA compiles for one shape. Zeros would
-    # not do: the gradient of an activation that divides by the norm of a row is not finite there.
+    # Copies of the last row make the shares equal, so XLA compiles for one shape. Zeros would not
+    # work: the gradient of an activation that divides by the norm of a row is not finite there.
     missing = ops.broadcast_to(x[-1:], (-rows % count, width))
     shares = ops.split(ops.concatenate([x, missing]), count)
     outputs = zip(*map(run, shares), strict=True)

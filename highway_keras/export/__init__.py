@@ -1,18 +1,18 @@
-"""Out of the door: a trained network as a file that another runtime serves.
+"""A trained network as a file that another runtime serves.
 
 In every format the network takes raw `images`, uint8 of shape `(batch, height, width, channels)`
-with any batch size; its training's preprocessing is part of it. It returns `probabilities`
+with any batch size; the preprocessing of its training is part of it. It returns `probabilities`
 `(batch, classes)`, float32, and `class_id` `(batch,)`, int64. A SavedModel also returns
 `class_name`, and has a second signature, `encoded`, that takes PNG or JPEG files as bytes. Class
-names and a model card are in the SavedModel's assets, and beside the file for other formats.
+names and a model card are in the SavedModel's assets, and next to the file for other formats.
 
-The format `"keras"` stays with Keras and this package: a `.keras` file without the optimizer's
-state, and with `quantize="int8"` as `model.quantize("int8")` leaves it.
+The format `"keras"` still needs Keras and this package: a `.keras` file without the optimizer's
+state and, with `quantize="int8"`, as `model.quantize("int8")` leaves it.
 
-`export` writes the file. Before it takes its name, its runtime loads it in a new process, which for
-all formats but `"keras"` can import neither this package nor Keras, and runs it on real test
-images. Probabilities must equal the Keras model's to 1e-5; quantized to float16, to 0.02; to int8,
-now or before, accuracy may fall by 1 point.
+`export` writes the file. Before the file gets its name, its runtime loads it in a new process and
+runs it on real test images. For all formats but `"keras"`, that process can import neither this
+package nor Keras. Probabilities must equal the Keras model's to 1e-5, or to 0.02 if quantized to
+float16; if the network is quantized to int8, now or before, accuracy may fall by 1 point.
 """
 
 from highway_keras.export.exporting import Exported, export

@@ -1,4 +1,4 @@
-"""What an export says of itself: class names, inputs and outputs, and where it comes from."""
+"""What an export says about itself: class names, inputs and outputs, and where it comes from."""
 
 import keras
 
@@ -31,12 +31,12 @@ def model_card(saved, class_names, format, quantize):
 
 
 def write_card(card, card_path, names_path):
-    """Write the card as JSON, and the class names as text, one on each line."""
+    """Write the card as JSON, and the class names as text, one per line."""
     files.write_json(card_path, card)
     names = "".join(f"{printable(name)}\n" for name in card["class_names"])
     files.write_text(names_path, names)
 
 
 def write_card_beside(path, card):
-    """Write both beside a file, under its name."""
+    """Write both next to a file, under its name."""
     write_card(card, path.with_suffix(".json"), path.with_suffix(".txt"))

@@ -1,6 +1,6 @@
 """What is exported, the same for all formats: raw images to probabilities and class numbers.
 
-Keras's own `model.export` writes it. It would write a trained network as it is, too, but not as
+Keras's own `model.export` writes it. It could also write a trained network unchanged, but not as
 other runtimes need it: each change made here says why.
 """
 
@@ -24,8 +24,8 @@ def classifier(network):
 class Classifier(keras.Layer):
     """A network as one layer without variables.
 
-    Every runtime can fold and pack constants. With variables a SavedModel takes 1.7 to 1.8 times
-    the bytes, and a call of one image 1.2 to 1.4 times the time.
+    Every runtime can fold and pack constants. With variables, a SavedModel takes 1.7 to 1.8 times
+    the bytes, and a call with one image 1.2 to 1.4 times the time.
     """
 
     def __init__(self, network):
@@ -42,10 +42,10 @@ class Classifier(keras.Layer):
 
 
 def _unrolled(model):
-    """Return the network with every `HighwayStack` as the chain of layers that it stands for.
+    """Return the network with every `HighwayStack` as the chain of layers that it replaces.
 
-    The loop is for training. In a server, its XLA would compile anew for each batch size, and no
-    runtime packs or quantizes weights that are picked by a counter.
+    The loop is for training. In a server, XLA would compile it again for each batch size, and no
+    runtime packs or quantizes weights that a counter selects.
     """
 
     def copy(layer):

@@ -5,7 +5,7 @@ import tensorflow as tf
 from highway_keras.data.headers import exif_orientation, png_is_transparent
 from highway_keras.data.images import JPEG
 
-# Grey level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
+# Gray level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)
 
 
@@ -28,7 +28,7 @@ def decode(picture, shape):
 
 
 def _jpeg(picture):
-    """Return the pixels of a JPEG file, turned as its EXIF data say."""
+    """Return the pixels of a JPEG file, rotated as its EXIF data say."""
     pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
     turn = tf.autograph.to_graph(exif_orientation)(_bytes(picture))
     pixels = tf.cond(turn >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
@@ -39,14 +39,14 @@ def _jpeg(picture):
 
 
 def _png(picture):
-    """Return the pixels of a PNG file, on white where it is transparent."""
+    """Return the pixels of a PNG file, white where it is transparent."""
 
     def on_white():
         pixels = tf.cast(tf.io.decode_png(picture, channels=4), tf.int32)
         colours, alpha = pixels[..., :3], pixels[..., 3:]
         return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
 
-    # Asked for an alpha channel that is not there, the decoder spoils palettes and grey of 1 bit.
+    # Asked for an alpha channel that is not there, the decoder spoils palettes and 1-bit gray.
     transparent = tf.autograph.to_graph(png_is_transparent)(_bytes(picture))
     return tf.cond(transparent, on_white, lambda: tf.io.decode_png(picture, channels=3))
 

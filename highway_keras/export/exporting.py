@@ -1,4 +1,4 @@
-"""`export`: check the request, write the export aside, verify it, and give it its name."""
+"""`export`: check the request, write the export aside, verify it, and rename it."""
 
 import contextlib
 import dataclasses
@@ -22,14 +22,14 @@ CALIBRATION_IMAGES = 500
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """What was exported, and what its verification measured; `None` where there was none.
+    """What was exported, and what its verification measured; `None` if there was none.
 
     Attributes:
         path: The file; for a SavedModel its folder.
-        size: Bytes on disk, without model card and class names beside a file.
-        difference: Largest difference of a probability from Keras's.
+        size: Bytes on disk, without the model card and class names next to a file.
+        difference: Largest difference between a probability and Keras's.
         accuracy: Share of the images that the export classifies correctly.
-        keras_accuracy: The same of the Keras model.
+        keras_accuracy: The same for the Keras model.
         images: Number of test images that were compared.
     """
 
@@ -55,24 +55,24 @@ def export(
     """Write a classifier for another runtime, and verify what was written.
 
     `highway_keras.export` says what goes in and comes out, and how it is verified. The export is
-    written into a hidden folder beside `path` and takes its name after the verification: a process
-    that is killed, a full disk or a mismatch leaves `path` as it was.
+    written into a hidden folder next to `path` and renamed after the verification: a killed
+    process, a full disk or a mismatch leaves `path` as it was.
 
     Args:
         model_or_file: A `.keras` file, or a Sequential or functional model, with raw images in and
             class probabilities out.
-        path: Where to write: a folder for a SavedModel, else a file with the format's suffix,
+        path: Where to write: a folder for a SavedModel, otherwise a file with the format's suffix,
             `.onnx`, `.tflite`, `.xml` or `.keras`.
         format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`.
         quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
             the inputs of plain `Dense` layers).
         dataset: A `data.Dataset`, or a name or path as for `data.load`: its test images verify,
-            its training images calibrate. Default: that of the training, for a file with its
-            `run.json` beside it.
+            its training images calibrate. Default: the one trained on, for a file with its
+            `run.json` next to it.
         data_dir: As for `data.load`.
         class_names: Names of the classes, in the order of their numbers. Default: those of the
-            training, else of `dataset`, else the numbers.
+            training, then of `dataset`, then the numbers.
         verify: Whether to verify. `False` needs no data, except to calibrate.
         overwrite: Whether to replace an earlier export.
 
@@ -83,9 +83,9 @@ def export(
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
             or the format cannot hold the network.
         ImportError: If a package that the format needs is missing.
-        RuntimeError: If the export cannot be written: its format lacks an operation of the network,
-            say, or the disk is full. An `ExportMismatch` if it does not compute what the Keras
-            model does.
+        RuntimeError: If the export cannot be written, for example because its format lacks an
+            operation of the network or the disk is full. An `ExportMismatch` if it does not compute
+            what the Keras model does.
 
     Example:
 
@@ -163,7 +163,7 @@ def _write(saved, path, aside, card, images):
 
 
 def _measure(saved, path, aside, card, images):
-    """Verify what is written at `aside`; return what an `Exported` says of that."""
+    """Verify what is written at `aside`; return what an `Exported` says about it."""
     # A network that Keras has quantized rounds its inputs, and half-way cases either way.
     quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
     count = None if quantize else VERIFIED_IMAGES
@@ -183,6 +183,6 @@ def _measure(saved, path, aside, card, images):
 
 
 def _size(path):
-    """Return the bytes of a file, its weights beside it (OpenVINO), or a folder."""
+    """Return the bytes of a file, its weights next to it (OpenVINO), or a folder."""
     files = path.rglob("*") if path.is_dir() else [path, path.with_suffix(".bin")]
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -11,11 +11,11 @@ from highway_keras.extras import missing
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """What a format asks of the user.
+    """What a format requires.
 
     Attributes:
         suffix: Of its file; empty for a folder.
-        beside: Suffixes of the files that lie beside it.
+        beside: Suffixes of the files next to it.
         quantizations: What `quantize` may be, besides `None`.
         packages: What must be installed.
         traced: Whether TensorFlow traces it.

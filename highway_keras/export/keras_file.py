@@ -1,4 +1,4 @@
-"""The network as a Keras file again: without the optimizer's state, and in int8 if wanted."""
+"""The network as a Keras file again: without the optimizer's state, and optionally in int8."""
 
 import warnings
 
@@ -14,7 +14,7 @@ def write_keras(file, path, card):
     copy.set_weights(model.get_weights())
     if card["quantize"]:
         with warnings.catch_warnings():
-            # Keras warns of each layer that it leaves as it is: pooling, dropout, scaling ...
+            # Keras warns about each layer that it leaves unchanged: pooling, dropout, scaling ...
             warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
             copy.quantize(card["quantize"])
     copy.save(path)

@@ -1,4 +1,4 @@
-"""Run an exported file with its own runtime: no Keras, nothing of this package.
+"""Run an exported file with its own runtime: no Keras, nothing from this package.
 
 Only a `.keras` file needs both.
 

@@ -1,4 +1,4 @@
-"""An export takes its name when it is whole and verified, and not before."""
+"""Give an export its name once it is complete and verified, and not before."""
 
 import contextlib
 import os
@@ -34,10 +34,10 @@ def _is_export(path, format):
 
 @contextlib.contextmanager
 def staged(path, format, overwrite):
-    """Yield a path to write an export to; then move it, and what is beside it, to `path`.
+    """Yield a path to write an export to; then move it, and what is next to it, to `path`.
 
-    It is in a new folder beside `path`, on the same disk, so that moving is renaming. An exception
-    removes that folder. A process that is killed leaves it, and whatever was at `path`.
+    It is in a new folder next to `path`, on the same disk, so moving is renaming. An exception
+    removes that folder. A killed process leaves it, and whatever was at `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(path), _aside(path) as folder:

@@ -1,4 +1,4 @@
-"""Does an export compute what the Keras model does? Asked in a process that has no Keras."""
+"""Check, in a process without Keras, that an export computes what the Keras model does."""
 
 import pathlib
 import subprocess
@@ -25,14 +25,14 @@ def verify(path, format, quantize, images, labels, expected, class_names):
     Args:
         path: The exported file.
         format: As in `export`.
-        quantize: The same; `"int8"` also for a network that Keras has quantized.
+        quantize: As in `export`; `"int8"` also for a network that Keras has quantized.
         images: Raw images, uint8.
         labels: Their classes.
         expected: The Keras model's probabilities for them.
         class_names: Names of the classes.
 
     Returns:
-        The largest difference of a probability from `expected`, and the accuracy.
+        The largest difference between a probability and `expected`, and the accuracy.
 
     Raises:
         ExportMismatch: If it does not run, or its results differ; the message says how.

@@ -1,4 +1,4 @@
-"""How each format that TensorFlow traces is written: by Keras's `export`, plus what that lacks.
+"""How each format that TensorFlow traces is written: by Keras's `export`, plus what it lacks.
 
 A writer takes the network as `classifier` returns it, the path, the model card, and images that
 calibrate a quantization.
@@ -27,7 +27,7 @@ def write_saved_model(model, path, card, calibration):
 
     images = tf.TensorSpec((None, *shape), tf.uint8, name="images")
     classify = archive.add_endpoint("serving_default", classify, [images])
-    if shape[-1] in (1, 3):  # grey levels or RGB
+    if shape[-1] in (1, 3):  # gray levels or RGB
         # A call of the other endpoint: both share one copy of the weights.
         encoded = tf.TensorSpec((None,), tf.string, name="encoded")
         archive.add_endpoint(

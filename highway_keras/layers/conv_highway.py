@@ -167,12 +167,12 @@ class ConvHighway2D(BaseConvHighway):
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```
 
-    H and T have one receptive field, unless `transform_kernel_size` says otherwise, and zero
-    padding, so that their maps match the input (section 2.1).
+    H and T share one receptive field, unless `transform_kernel_size` says otherwise, and use zero
+    padding, so their maps match the input (section 2.1).
 
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.
-        kernel_size: types.Size of the receptive field, an integer or one for each spatial axis.
+        kernel_size: Size of the receptive field, an integer or one for each spatial axis.
         strides: Must be 1.
         padding: Must keep the size: `"same"`.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
@@ -185,7 +185,7 @@ class ConvHighway2D(BaseConvHighway):
 
     Call arguments:
         inputs: Floating-point tensor.
-        return_gate: Whether to return `(outputs, gate)`, the gate being T(x), instead of outputs.
+        return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
 
     Input shape:
         `(batch_size, height, width, filters)`, or `(batch_size, filters, height, width)` with

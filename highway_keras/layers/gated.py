@@ -155,7 +155,7 @@ class GatedLayer(Int8Kernels):
         if not prefix or keras.backend.standardize_dtype(z.dtype) not in ("bfloat16", "float16"):
             return activation(z)
         # A gate is more exact in float32, and on a CPU a sigmoid in bfloat16 takes three times as
-        # long, so that a training step of Highway B gains 7 %.
+        # long: float32 gains 7 % in a training step of Highway B.
         return ops.cast(activation(ops.cast(z, "float32")), z.dtype)
 
     def _add_bias(self, z, bias):

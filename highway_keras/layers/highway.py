@@ -21,10 +21,10 @@ class Highway(GatedLayer):
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```
 
-    The transform gate starts nearly closed (`transform_bias_initializer`), so that a deep chain of
-    these layers starts as a near-identity and trains by plain gradient descent. The deeper the
-    chain, the lower the start has to be: -2 suits about 20 layers, `-math.log(depth)` any number.
-    `HighwayStack` does so by default.
+    The transform gate starts nearly closed (`transform_bias_initializer`), so a deep chain of these
+    layers starts as a near-identity and trains by plain gradient descent. The deeper the chain, the
+    lower the start has to be: -2 suits about 20 layers, `-math.log(depth)` any number.
+    `HighwayStack` uses about that by default.
 
     Args:
         units: Width of the layer; must equal the input's. `None` takes the input's.
@@ -35,24 +35,24 @@ class Highway(GatedLayer):
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: For the weights of
             H, as in `keras.layers.Dense`.
         activity_regularizer: Regularizer of the output.
-        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with weights of its own.
-        transform_activation: Activation of the transform gate T, into [0, 1].
+        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with its own weights.
+        transform_activation: Activation of the transform gate T, with values in [0, 1].
         transform_kernel_initializer: Start of the kernel of T. Default: uniform in half of Glorot's
-            range, so that the mean gate starts close to sigmoid(bias). (The paper's networks use
-            the same initializer for H and T; those of the zoo do too.)
+            range, so the mean gate starts close to sigmoid(bias). (The paper's networks use the
+            same initializer for H and T; those of the zoo do too.)
         transform_bias_initializer: Start of the bias of T. Negative: T starts nearly closed.
         transform_kernel_regularizer, transform_bias_regularizer, transform_kernel_constraint,
             transform_bias_constraint: For the weights of T.
-        carry_activation: Activation of the carry gate C, if it is learned; so for all of `carry_…`.
+        carry_activation: Activation of the carry gate C. All `carry_…` options need a learned C.
         carry_kernel_initializer, carry_bias_initializer: Start of the weights of C. Default: the
-            negated ones of T, so that C starts at 1 - T.
+            negated ones of T, so C starts at 1 - T.
         carry_kernel_regularizer, carry_bias_regularizer, carry_kernel_constraint,
             carry_bias_constraint: For the weights of C.
         **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
-        return_gate: Whether to return `(outputs, gate)`, the gate being T(x), instead of outputs.
+        return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
 
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
@@ -120,7 +120,7 @@ class Highway(GatedLayer):
 
     def project_all(self, inputs, kernels):
         # One product of all kernels takes less time than one of each. For convolutions it is the
-        # other way round: what it saves is less than taking its result apart costs.
+        # other way around: splitting the result costs more than the product saves.
         joint = self.project(inputs, ops.concatenate(kernels, axis=-1))
         return ops.split(joint, len(kernels), axis=-1)
 

@@ -1,4 +1,4 @@
-"""Many equal highway layers as one layer."""
+"""Many identical highway layers as one layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highway_keras.layers.options import check_floating
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayStack(GatedLayer):
-    """A chain of `depth` equal `Highway` layers, run as one loop over weights stacked over depth.
+    """A chain of `depth` identical `Highway` layers, run as one loop over stacked weights.
 
     ```
     x[l + 1] = H[l](x[l]) * T[l](x[l]) + x[l] * (1 - T[l](x[l]))        l = 0 ... depth - 1
@@ -27,22 +27,22 @@ class HighwayStack(GatedLayer):
 
     Mathematics and options are those of the chain. What differs is the cost: unrolled, every layer
     has to be traced and compiled; the loop is compiled once, in about a second at any depth, and
-    its backward pass is the exact gradient written by hand (Eq. 4 of the supplement). On a CPU,
+    its backward pass is a hand-written exact gradient (Eq. 4 of the supplement). On a CPU,
     TensorFlow runs a loop on every core, each with its share of the batch.
 
-    A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so that the
-    carry path passes on a good third of the input's amplitude, `(1 - T) ** depth`, however many
+    A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so the carry
+    path passes on more than a third of the input's amplitude, `(1 - T) ** depth`, however many
     layers there are. A stack of 1000 layers then trains like one of 10.
 
     Args:
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
-        rematerialize: Whether the backward pass computes H and T of each layer again instead of
+        rematerialize: Whether the backward pass recomputes H and T of each layer instead of
             keeping them: less memory, more time.
         transform_bias_initializer: Start of the biases of T: an initializer, a number, or a
             sequence of `depth` numbers, one for each layer. Default: `-log(depth + 1)`, a sigmoid
-            of `1 / (depth + 2)`. A gate of another activation needs a start of its own.
-        **kwargs: The arguments of `keras.Layer`. The default `name` tells the depth, so that
+            of `1 / (depth + 2)`. A gate with another activation needs its own start.
+        **kwargs: The arguments of `keras.Layer`. The default `name` contains the depth, so
             `model.summary()` shows it: `"highway_stack_x50"`.
 
     The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
@@ -50,8 +50,8 @@ class HighwayStack(GatedLayer):
 
     Call arguments:
         inputs: Floating-point tensor.
-        return_gate: Whether to return `(outputs, gates)`, the gates being T of every layer,
-            `(depth, batch_size, ..., units)`, instead of outputs.
+        return_gate: Whether to return `(outputs, gates)` instead of outputs. The gates are T of
+            every layer, `(depth, batch_size, ..., units)`.
 
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
@@ -124,7 +124,7 @@ class HighwayStack(GatedLayer):
         """Return the stack that computes what a chain of built `Highway` layers computes.
 
         Args:
-            layers: Built `Highway` layers of one width and with the same options.
+            layers: Built `Highway` layers with the same width and options.
             name: Name of the stack.
 
         Returns:

@@ -32,7 +32,7 @@ class HighwayWrapper(keras.layers.Wrapper):
     y = layer(x) * T(x) + x * C(x)           # carry="learned", Eq. 2
     ```
 
-    The paper allows H any form (section 2): dense, convolutional, recurrent, attention, or a whole
+    The paper allows any H (section 2): dense, convolutional, recurrent, attention, or a whole
     `keras.Sequential`. The gates of a convolution are convolutions with its receptive field; those
     of any other layer are dense layers on the last axis. Attention layers attend to their input.
 
@@ -42,14 +42,14 @@ class HighwayWrapper(keras.layers.Wrapper):
     Args:
         layer: The layer H.
         gate_dtype: Dtype policy of the gates. Default: that of this layer. It is part of the saved
-            configuration, so that gates quantized by `keras.Model.quantize` load as such.
+            configuration, so gates quantized by `keras.Model.quantize` load as quantized.
         **kwargs: The arguments of `keras.Layer`.
 
     The other arguments are those of `highway_keras.Highway`; the options of H are those of `layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
-        return_gate: Whether to return `(outputs, gate)`, the gate being T(x), instead of outputs.
+        return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
 
     Output shape:
         That of the input.

@@ -1,4 +1,4 @@
-"""Low-rank adapters: the kernels stay, and two small factors for each of them learn."""
+"""Low-rank adapters: the kernels are frozen, and two small factors for each of them learn."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ class LowRankKernels(keras.Layer):
         a_initializer: types.Initializer = "he_uniform",
         b_initializer: types.Initializer = "zeros",
     ) -> None:
-        """Freeze the kernels of H, T and C, and train an adapter of low rank for each.
+        """Freeze the kernels of H, T and C, and train a low-rank adapter for each.
 
         ```
         kernel + lora_alpha / rank * a @ b      a: (..., inputs, rank), b: (rank, outputs)
         ```
 
         Biases keep learning. A saved model loads with the adapters merged into the kernels, as an
-        ordinary layer. Loaded into a layer with adapters, weights keep theirs, so that training
-        resumes.
+        ordinary layer. Weights loaded into a layer with adapters keep theirs, so training resumes.
 
         Args:
             rank: Rank of the adapters, from 1 to the outputs of the layer.
             lora_alpha: A number above 0; default `rank`.
-            a_initializer, b_initializer: Start of the factors. With `b` at zero the layer computes
-                what it did until it is trained.
+            a_initializer, b_initializer: Start of the factors. With `b` at zero, the layer computes
+                the same as before until it is trained.
 
         Raises:
             ValueError: If an argument is out of its range, if the layer is not built, has adapters
@@ -94,7 +93,7 @@ class LowRankKernels(keras.Layer):
         return initializer
 
     def adapted(self, name, kernel):
-        """Return a kernel with its adapter, or as it is without one."""
+        """Return a kernel with its adapter, or unchanged if it has none."""
         if self.lora_rank is None:
             return kernel
         a, b = (ops.convert_to_tensor(getattr(self, key)) for key in _keys(name))

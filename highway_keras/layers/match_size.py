@@ -12,11 +12,11 @@ from highway_keras.layers.options import check_data_format
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class MatchSize(keras.Layer):
-    """Zero-padding or cutting of channels, and sub-sampling of space, without weights.
+    """Zero-pad or cut channels and sub-sample spatial axes, without weights.
 
-    A highway layer needs input and output of one size. Section 2.1 offers two ways to change it
-    between layers: a plain layer, or `x` sub-sampled or zero-padded, which is this layer. Its
-    gradient is the identity on whatever it keeps.
+    A highway layer needs input and output of the same size. Section 2.1 offers two ways to change
+    the size between layers: a plain layer, or sub-sampling or zero-padding of `x`, which this layer
+    does. Its gradient is the identity on whatever it keeps.
 
     Args:
         channels: Channels of the output: zeros are appended to the input's, or the last ones cut.
@@ -29,7 +29,7 @@ class MatchSize(keras.Layer):
         `(batch_size, ..., channels)` or `(batch_size, channels, ...)`.
 
     Output shape:
-        The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled likewise.
+        The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled the same way.
 
     Raises:
         ValueError: If the input has no channel axis of a known size.

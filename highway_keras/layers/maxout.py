@@ -15,7 +15,7 @@ class Maxout(keras.Layer):
 
     Put it after a linear `Dense` or `Conv2D` layer with `pieces` times as many channels, `units`
     for each piece. A piece is a block of channels, not every second or third one: maximum and
-    gradient then work on whole blocks, which takes a CPU a quarter of the time.
+    gradient then work on whole blocks, which takes a quarter of the time on a CPU.
 
     Args:
         pieces: Number of channels that compete for an output.

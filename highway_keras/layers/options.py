@@ -5,7 +5,7 @@ from keras import ops
 
 from highway_keras import initializers
 
-# One row an option, with the Keras module that reads and writes it. An option stands for the block
+# One row per option, with the Keras module that reads and writes it. An option stands for the block
 # state H under this name, and for the gates T and C under their prefix.
 OPTIONS = {
     "activation": keras.activations,
@@ -67,7 +67,7 @@ def _read(name, module, value):
 
 
 def negated(weight):
-    """Return the start of a carry gate: sigmoid(-z) = 1 - sigmoid(z), so that C = 1 - T."""
+    """Return the start of a carry gate: sigmoid(-z) = 1 - sigmoid(z), so C = 1 - T."""
 
     def initializer(shape, dtype=None):
         return -ops.cast(weight, dtype)

@@ -1,4 +1,4 @@
-"""The paper's experiments: its tables and figures, and the authors' own logs beside them."""
+"""The paper's experiments: its tables and figures, and the authors' own logs next to them."""
 
 from typing import TYPE_CHECKING
 

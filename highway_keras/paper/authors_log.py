@@ -1,7 +1,7 @@
-"""Our training beside the authors' logs, epoch by epoch, by their recipe.
+"""Our training next to the authors' logs, epoch by epoch, with their recipe.
 
 For three networks the authors published the log of one run, with loss and accuracy on the test
-images after every epoch. The comparison is a check that network, images and solver are theirs.
+images after every epoch. The comparison checks that network, images and solver match theirs.
 """
 
 import pathlib
@@ -20,13 +20,12 @@ FILE = "authors-log.csv"
 def compare_with_authors(
     model="mnist-highway-32", epochs=5, seeds=(0,), out=None, data_dir=None, verbose="auto"
 ):
-    """Train a network by its authors' recipe, and put every epoch beside that of their log.
+    """Train a network with its authors' recipe, and put every epoch next to that of their log.
 
-    Like theirs, our loss and accuracy are those on the test images. They are recorded and decide
-    nothing: no image is held out, and `best.keras` of a run is its last epoch.
+    Like theirs, our loss and accuracy are on the test images. They are recorded and decide nothing:
+    no image is held out, and a run's `best.keras` is its last epoch.
 
-    Called again, it continues: an interrupted run from its last epoch, a shorter one up to
-    `epochs`.
+    Call it again to continue: an interrupted run from its last epoch, a shorter one up to `epochs`.
 
     ```
     OUT/seed-0/            a folder of `fit`
@@ -35,11 +34,11 @@ def compare_with_authors(
 
     Args:
         model: `"mnist-highway-32"`, `"highway-gap-10"` or `"highway-gap-100"`.
-        epochs: Number of epochs, at most those of the log.
+        epochs: Number of epochs, at most as many as in the log.
         seeds: Seed of each run.
         out: Folder; default `runs/authors-log/MODEL`.
         data_dir: Where TFDS keeps its data.
-        verbose: Keras's.
+        verbose: As in Keras.
 
     Returns:
         The rows of the CSV file, dictionaries.
@@ -85,7 +84,7 @@ def _train(card, epochs, seed, folder, options):
 
 
 def _set_epochs(folder, epochs):
-    # The authors' rate falls at given epochs, so a longer run begins as a shorter one did.
+    # The authors' rate falls at given epochs, so a longer run starts the same as a shorter one.
     settings = folder.read_json()
     if "test_curve" in settings and settings["recipe"]["epochs"] != epochs:
         folder.lengthen(epochs)

@@ -12,8 +12,8 @@ def plot_biases(trials, medians, path):
     """Draw a dot per trial and the median of each step of the bias: a row per activation.
 
     Args:
-        trials: Rows of `figure1-trials.csv`, dictionaries, as they are or as a CSV file holds them.
-        medians: The same of `transform-bias.csv`.
+        trials: Rows of `figure1-trials.csv`, dictionaries of numbers or of their text.
+        medians: The same for `transform-bias.csv`.
         path: Where to put the PNG, a `pathlib.Path`.
     """
     with extra("plot"):

@@ -35,7 +35,7 @@ def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result, or none of a depth or a kind.
+        ValueError: If no search has a result, or a depth or kind has none.
     """
     which = {"depths": depths, "kinds": kinds}
     read_searches(searches, **which)  # a mistake in it leaves no folder
@@ -74,7 +74,7 @@ def _draw_panels(searches, tops, path):
     _draw_tops(right, tops, depths)
     for axes in (left, right):
         axes.grid(which="both", alpha=0.25)
-    # Up to twelve curves leave no room for their names among them: a column for each kind below.
+    # Up to twelve curves leave no room for their names: they go below, a column per kind.
     kinds = {search.kind for search in searches}
     layout = {"loc": "outside lower center", "ncols": len(kinds)}
     figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize="small", **layout)

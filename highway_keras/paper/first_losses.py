@@ -1,9 +1,9 @@
-"""The loss before the first step, of which the authors' logs hold one value for each network.
+"""The loss before the first step; the authors' logs have one value for each network.
 
     python -m highway_keras.paper.first_losses
 
-It depends on the start of the kernels and on the scale of the images, not on the solver, and so it
-is a check of both. It is measured on held-out training images.
+It depends on the start of the kernels and on the scale of the images, not on the solver, so it
+checks both. It is measured on held-out training images.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe
 
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
-# The scale of images after contrast normalization is not given for CIFAR: two are tried.
+# The scale of images after contrast normalization is not given for CIFAR, so two are tried.
 SCALES = {"mnist-highway-32": (1.0,), "highway-gap-10": (1.0, 0.5), "highway-gap-100": (1.0, 0.5)}
 COLUMNS = ("model", "kernel_initializer", "input_scale", "images", "n", "seeds", "mean", "std")
 COLUMNS += ("authors", *provenance.COLUMNS)
 
 
 def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000, data_dir=None):
-    """Measure the cross-entropy of an untrained network on held-out images, once a seed.
+    """Measure the cross-entropy of an untrained network on held-out images, once per seed.
 
     Args:
         model: Registered name.

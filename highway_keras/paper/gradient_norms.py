@@ -26,22 +26,22 @@ COLUMNS += ("first", "last", "by_layer", *provenance.COLUMNS)
 
 
 def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
-    """Measure the norm of the loss's gradient at the start, for the kernel of H in each layer.
+    """Measure the norm of the loss gradient at the start, for the kernel of H in each layer.
 
-    The networks are those of Figure 1 before training, highway networks with a transform bias of
-    `-log(depth)`. The first hidden layer is left out, since its kernel has another size.
+    The networks are those of Figure 1 before training; highway networks have a transform bias of
+    `-log(depth)`. The first hidden layer is left out because its kernel has a different size.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
         depth: Number of hidden layers, at least 2.
-        x: Images, an array `(n, ...)`, scaled as the network is to see them.
+        x: Images, an array `(n, ...)`, scaled as the network expects them.
         y: Class numbers, an array `(n,)`.
         scale: Factor on the normalized start of all kernels of H, not on those of the gates.
-        seeds: Number of networks of each activation, with the seeds from 0 on.
+        seeds: Number of networks of each activation, with the seeds starting at 0.
 
     Returns:
-        A dictionary of `"tanh"` and `"relu"` to arrays `(seeds, depth - 1)`, the layer nearest to
-        the images first.
+        A dictionary from `"tanh"` and `"relu"` to arrays `(seeds, depth - 1)`, the layer nearest
+        to the images first.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
     # Without momentum and with a rate of 1, the velocity of the first step is minus the gradient.
@@ -71,7 +71,7 @@ def reproduce_gradients(
     """Measure the norms of gradients on training images of MNIST.
 
     Args:
-        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         depths: Numbers of hidden layers.
         scales: Factors on the normalized start.
         seeds: Number of networks of each kind, depth, scale and activation.

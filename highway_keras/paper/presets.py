@@ -12,9 +12,9 @@ class Preset:
     """The size of a search.
 
     Attributes:
-        epochs: Epochs a trial.
+        epochs: Epochs per trial.
         limit: Number of training images; `None` for all.
-        trials: Trials for each depth and kind; the paper's are 100.
+        trials: Trials for each depth and kind; 100 in the paper.
     """
 
     epochs: int
@@ -29,12 +29,12 @@ PRESETS = {
 
 
 def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
-    """Run the searches of a preset on MNIST, or continue them.
+    """Run or continue the searches of a preset on MNIST.
 
     Args:
         name: `"laptop"` or `"paper"`.
         depths: Numbers of hidden layers.
-        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         out: Folder; the searches are in `OUT/searches`.
         **arguments: As for `run_searches`.
 

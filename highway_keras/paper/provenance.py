@@ -29,7 +29,7 @@ def provenance(command):
 
 
 def of_run(folder, command):
-    """Return the same columns of a run, from what was recorded while it was trained.
+    """Return the same columns for a run, from what was recorded while it trained.
 
     Args:
         folder: A `RunFolder`.
@@ -44,9 +44,9 @@ def update_rows(path, rows, keys):
     """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
 
     Args:
-        path: The file, which need not be there.
+        path: The file, which need not exist.
         rows: Dictionaries with the columns of the file; those of `COLUMNS` become the last.
-        keys: Names of the columns that tell what a row is of.
+        keys: Names of the columns that identify a row.
     """
     path, made = pathlib.Path(path), {_values(row, keys) for row in rows}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []

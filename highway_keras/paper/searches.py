@@ -1,4 +1,4 @@
-"""Searches read back from disk, and the tables of Figure 1 that are made of them."""
+"""Searches read back from disk, and the tables of Figure 1 made from them."""
 
 import dataclasses
 import itertools
@@ -72,13 +72,13 @@ def read_searches(folder, depths=None, kinds=None):
         folder: Folder of searches, as `run_searches` leaves it. Those without a result are left
             out.
         depths: Numbers of hidden layers; `None` for all that are there.
-        kinds: From `"highway"`, `"plain"`, `"residual"`; `None` for all that are there.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`; `None` for all that are there.
 
     Returns:
         A list of `Search`.
 
     Raises:
-        ValueError: If there is none, or none of a depth or a kind.
+        ValueError: If there is none, or none for a depth or kind.
     """
     searches = [read_search(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
     searches = [search for search in searches if search and search.completed]
@@ -168,7 +168,7 @@ def trial_rows(searches):
 def top_rows(searches):
     """Return the right panel: the mean of the top 10 of each search, and its settings.
 
-    Where fewer trials than 10 succeeded, mean and deviation are blank.
+    If fewer than 10 trials succeeded, mean and deviation are blank.
     """
     rows = []
     for search in searches:
@@ -185,7 +185,7 @@ def top_rows(searches):
 def bias_rows(searches):
     """Return losses by the transform bias that highway networks started from, in steps of one.
 
-    They are apart by activation; of each cell the best loss, the quartiles and the worst.
+    Activations are separate; each cell has the best loss, the quartiles and the worst.
     """
     rows = []
     for search in (search for search in searches if search.kind == "highway"):

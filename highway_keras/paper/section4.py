@@ -1,4 +1,4 @@
-"""Section 4 of the paper: Figures 2, 3 and 4, of the best of a hundred networks of 50 layers."""
+"""Section 4 of the paper: Figures 2, 3 and 4, for the best of a hundred networks of 50 layers."""
 
 import pathlib
 
@@ -27,7 +27,7 @@ def reproduce_section4(
     """Search for a tanh highway network of 50 layers, train the best, and look inside it.
 
     The paper's networks are the best of a random search by training error, with tanh throughout.
-    Called again, it continues what is in `out`.
+    Call it again to continue what is in `out`.
 
     ```
     OUT/searches/  the search, as `tuning.run_searches` leaves it
@@ -39,14 +39,14 @@ def reproduce_section4(
         dataset: `"mnist"` or `"cifar100"`.
         trials: Trials of the search.
         search_epochs: Epochs of a trial.
-        limit: Training images of the search; `None` for all. Afterwards all are used.
+        limit: Training images of the search; `None` for all. Later training uses all of them.
         candidates: Number of trials to train for `candidate_epochs`.
         candidate_epochs: Epochs of a candidate.
         epochs: Epochs of the best one.
         out: Folder. Default: `runs/section4-DATASET`.
         population: Trials to train together. Default: what memory allows.
         data_dir: Where TFDS keeps its data.
-        verbose: Keras's.
+        verbose: As in Keras.
 
     Returns:
         The `Analysis`.

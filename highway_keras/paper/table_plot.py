@@ -13,9 +13,9 @@ LEAST_ERROR = 0.01  # percent; the logarithm needs one above 0
 def plot_runs(runs, path, title):
     """Draw the accuracy of each run by epoch, and its test accuracy as a point at its best epoch.
 
-    The lines show the accuracy on held-out images where the recipe holds some out, else that in
-    training, with dropout and augmentation at work. Dotted: the authors' log of that network, where
-    they published one. Both axes are logarithmic, accuracy by its distance to 100 %.
+    The lines show the accuracy on held-out images if the recipe holds some out, otherwise that in
+    training, with dropout and augmentation active. Dotted: the authors' log of that network, if
+    they published one. Both axes are logarithmic; accuracy is shown by its distance from 100 %.
 
     Args:
         runs: (card, recipe, `RunFolder`) of runs that have ended.

@@ -39,24 +39,23 @@ def reproduce_table(
 ):
     """Train the networks of a table several times each, and write one row per run.
 
-    It continues what is in `out`: a run that has ended is not repeated, one that was interrupted
-    goes on from its last epoch. The folder can be moved to another machine in between, and several
-    processes may share it, each with runs of its own. The test images are used once a run, at its
-    end.
+    It continues what is in `out`: a finished run is not repeated, an interrupted one continues from
+    its last epoch. The folder can be moved to another machine in between, and several processes can
+    share it, each with its own runs. The test images are used once per run, at its end.
 
     ```
     OUT/MODEL-RECIPE/seed-0/   a folder of `fit`, and what it was trained on in machine.json
-    OUT/table1.csv             a row for every run that has ended, whichever call trained it
+    OUT/table1.csv             a row for every finished run, whichever call trained it
     OUT/table1.png             accuracy by epoch
     ```
 
-    `minutes` in a row counts training and the test images; it is empty if the run was killed in
-    between, so that part of the time is not known.
+    `minutes` in a row counts training and the test images; it is empty if the run was killed, since
+    part of the time is then unknown.
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
         recipe: `"authors"`, or `"modern"` with a fraction of their epochs.
-        runs: Number of runs of each network, with the seeds from `seed` on.
+        runs: Number of runs of each network, with seeds starting at `seed`.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
         dtype_policy: What training computes in; default the recipe's.
@@ -65,7 +64,7 @@ def reproduce_table(
         seed: Seed of the first run.
         out: Folder; default `runs/TABLE`.
         data_dir: Where TFDS keeps its data.
-        verbose: Keras's; 0 also leaves out the line before each run.
+        verbose: As in Keras; 0 also suppresses the line before each run.
         distribute: Whether to train on all devices, as `fit` does; several hosts need an `out`
             that they share.
 
@@ -76,7 +75,7 @@ def reproduce_table(
         ValueError: If an argument is unknown or out of its range, or a run in `out` was started
             with other settings.
         OSError: If the folder cannot be written.
-        TrainingDiverged: After all other runs, if the loss of some is no longer finite.
+        TrainingDiverged: After all other runs, if the loss of any is no longer finite.
         BusyError: After all other runs, if another process is training some of them in `out`.
 
     Example:

@@ -52,17 +52,17 @@ def draw_start(start, scale, shape, rng):
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
     """Train a thin network from every start and activation, each with every learning rate.
 
-    The starts are those of all kernels of H, at three scales around the normalized one; the kernels
-    of the gates start as in Figure 1. SGD with a momentum of 0.9; the rate falls by a tenth after
-    each epoch.
+    The starts are those of all kernels of H, at three scales around the normalized one; the gate
+    kernels start as in Figure 1. Training uses SGD with a momentum of 0.9, and the rate falls by a
+    tenth after each epoch.
 
     Args:
         kind: `"highway"`, `"plain"` or `"residual"`.
         depth: Number of hidden layers.
-        x: Images, an array `(n, ...)`, scaled as the network is to see them.
+        x: Images, an array `(n, ...)`, scaled as the network expects them.
         y: Class numbers, an array `(n,)`.
         epochs: Epochs of each training.
-        batch_size: Images a step.
+        batch_size: Images per step.
         seed: Decides weights and order of images.
         rates: Learning rates to try.
 
@@ -115,7 +115,7 @@ def reproduce_starts(
     """Train from all starts on images of MNIST, and write a row for each to `OUT/starts.csv`.
 
     Args:
-        kinds: From `"highway"`, `"plain"`, `"residual"`.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         depth: Number of hidden layers.
         epochs: Epochs of each training.
         limit: Number of training images.

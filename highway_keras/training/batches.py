@@ -1,4 +1,4 @@
-"""Batches in an order that depends on the seed and the epoch alone, so that training can resume."""
+"""Batches in an order that depends on the seed and the epoch alone, so training can resume."""
 
 import itertools
 
@@ -11,10 +11,10 @@ def plan_steps(images, batch_size):
     """Cut an epoch into equal pieces of steps that run as one call each.
 
     Keras's own work between steps costs as much as a step of a thin network. An epoch gives up
-    at most 1 % of its steps so that pieces of many steps fit; what is left out differs by epoch.
+    at most 1 % of its steps so that pieces of many steps fit; what it leaves out differs by epoch.
 
     Returns:
-        Steps an epoch, steps a call (a divisor of the former), images a step.
+        Steps per epoch, steps per call (a divisor of the former), images per step.
     """
     batch_size = min(batch_size, images)
     steps = images // batch_size
@@ -28,14 +28,14 @@ def _largest_divisor(steps):
 
 
 def orders(images, steps, batch_size, seed, first_epoch=0):
-    """Yield indices of images `(steps, batch_size)` without end, those of `first_epoch` first."""
+    """Yield indices of images `(steps, batch_size)` endlessly, starting with `first_epoch`."""
     for epoch in itertools.count(first_epoch):
         order = np.random.default_rng([seed, epoch]).permutation(images)
         yield order[: steps * batch_size].reshape(steps, batch_size)
 
 
 def array_batches(x, y, steps, batch_size, seed, first_epoch=0):
-    """Yield NumPy batches `(images, labels)` without end, in the order of `orders`."""
+    """Yield NumPy batches `(images, labels)` endlessly, in the order of `orders`."""
     for order in orders(len(x), steps, batch_size, seed, first_epoch):
         for chosen in order:
             yield x[chosen], y[chosen]

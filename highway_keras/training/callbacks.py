@@ -10,9 +10,9 @@ _DRAWS_AN_EPOCH = 2**20
 
 
 class EpochSeeds(keras.callbacks.Callback):
-    """The state of dropout and augmentation, set by the seed and the epoch alone.
+    """Set the state of dropout and augmentation from the seed and the epoch alone.
 
-    Keras's checkpoints leave it out. With this an epoch draws the same numbers whether or not the
+    Keras's checkpoints leave it out. With this, an epoch draws the same numbers whether or not the
     run was interrupted before it.
 
     Args:
@@ -31,7 +31,7 @@ class EpochSeeds(keras.callbacks.Callback):
 
 
 class Measured(keras.callbacks.Callback):
-    """Loss and accuracy on other images, added to every epoch's logs.
+    """Add loss and accuracy on other images to every epoch's logs.
 
     Args:
         prefix: Of their names in the logs: `"test"` makes `test_loss` and `test_accuracy`.
@@ -49,12 +49,12 @@ class Measured(keras.callbacks.Callback):
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """The state to resume from and the best network so far, saved after every epoch.
+    """Save the state to resume from and the best network so far after every epoch.
 
     Args:
         folder: A `RunFolder`.
         save: Function that saves the network with its preprocessing to a path.
-        monitor: Name of the metric whose highest value makes the best network; `None` for the last
+        monitor: Name of the metric whose highest value marks the best network; `None` for the last
             network.
         best: The best value of earlier epochs.
     """
@@ -64,7 +64,7 @@ class Checkpoint(keras.callbacks.Callback):
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
 
     def on_epoch_end(self, epoch, logs=None):
-        # The loss is that of before the epoch's last step, which may have spoilt the weights.
+        # The loss was measured before the epoch's last step, which may have spoiled the weights.
         if not np.isfinite(logs["loss"]) or not all_finite(self.model):
             return
         value = logs[self.monitor] if self.monitor else epoch

@@ -1,4 +1,4 @@
-"""Picture files in, classes out: any number of them, in batches, past those that are damaged."""
+"""Picture files in, classes out: any number of them, in batches, skipping damaged ones."""
 
 import dataclasses
 
@@ -51,7 +51,7 @@ def classify(model, class_names, paths, top=1):
 
 
 def _read(path, shape):
-    """Return a path with its pixels, or with what is wrong with it in their place."""
+    """Return a path with its pixels, or with what is wrong with it instead."""
     try:
         return str(path), read_image(path, shape), None
     except (OSError, DataError) as error:

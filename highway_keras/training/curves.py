@@ -4,7 +4,7 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.text import in_picture
 
-# Okabe and Ito's colours, which colour-blind eyes tell apart, too.
+# Okabe and Ito's colors, which color-blind eyes tell apart, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 

@@ -1,4 +1,4 @@
-"""Measuring a classifier, and stating what several runs reached."""
+"""Measure a classifier, and state what several runs reached."""
 
 import keras
 import numpy as np
@@ -10,7 +10,7 @@ _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half preci
 
 
 class NotProbabilities(ValueError):
-    """A model returned something else than class probabilities."""
+    """A model returned something other than class probabilities."""
 
 
 def compile_classifier(model, optimizer="sgd", steps_per_execution=1):

@@ -1,4 +1,4 @@
-"""The folder of a training run: what lies in it, and what makes it safe to continue."""
+"""The folder of a training run: what is in it, and what makes it safe to continue."""
 
 import contextlib
 import csv
@@ -31,8 +31,8 @@ class RunFolder:
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
     ```
 
-    Files are written under another name and renamed, so that a run killed at any moment leaves
-    none half-written.
+    Files are written under another name and renamed, so a run killed at any moment leaves no
+    half-written file.
 
     Args:
         path: Path of the folder, which need not exist yet.
@@ -63,13 +63,13 @@ class RunFolder:
         """Start a run or, with `resume`, check that it is the one that was started.
 
         Args:
-            settings: What `run.json` is to hold, a dictionary. A run is the same if what decides
-                its training is: model, data, seed and the numbers of the recipe. The saved state
-                must have been made with them, too.
-            resume: Whether to continue a run that is there.
+            settings: What `run.json` will hold, a dictionary. A run is the same if what decides its
+                training is: model, data, seed and the numbers of the recipe. The saved state must
+                have been made with them, too.
+            resume: Whether to continue an existing run.
 
         Raises:
-            ValueError: If there is a run already and `resume` is off, or its settings differ, or
+            ValueError: If there is already a run and `resume` is off, or its settings differ or
                 are gone.
             OSError: If the folder cannot be written.
         """
@@ -118,7 +118,7 @@ class RunFolder:
         write_json(self.settings, content)
 
     def lengthen(self, epochs):
-        """Let the run go on to `epochs`; its schedule must not depend on their number."""
+        """Let the run continue to `epochs`; its schedule must not depend on their number."""
         settings = self.read_json()
         settings["recipe"]["epochs"] = epochs
         settings.pop("results", None)
@@ -166,9 +166,9 @@ class RunFolder:
             raise self._unreadable_history() from error
 
     def restore_history(self, epochs):
-        """Bring the history to what the saved state has seen: its first `epochs`.
+        """Reset the history to what the saved state has seen: its first `epochs`.
 
-        The state holds them itself. Beside one of version 0.1.0, `history.csv` is cut back to them.
+        The state holds them itself. With one of version 0.1.0, `history.csv` is cut back to them.
         """
         belongings = read_belongings(self.state) if epochs else {}
         rows = belongings.get("history") or self.read_rows()[:epochs]
@@ -187,7 +187,7 @@ class RunFolder:
 
 
 def data_settings(dataset, images):
-    """Return what `run.json` says of the images: a user's own may change under the same name.
+    """Return what `run.json` says about the images: a user's own may change under the same name.
 
     Args:
         dataset: What `data.load` took.
@@ -199,7 +199,7 @@ def data_settings(dataset, images):
 
 
 def check_same(before, now, what):
-    """Raise a `ValueError` that lists the settings that differ, if some do."""
+    """Raise a `ValueError` that lists the settings that differ, if any do."""
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         listed = "; ".join(f"{k}: {before.get(k)!r} -> {now.get(k)!r}" for k in differing)
@@ -215,13 +215,13 @@ def _without_later(settings, before):
 
 
 def _deciding(settings):
-    """Return the settings that decide the training, those of the recipe beside the others."""
+    """Return the settings that decide the training, those of the recipe alongside the others."""
     kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
     return kept | deciding(kept.pop("recipe", {}))
 
 
 def _check_settings(settings):
-    """Raise a `ValueError` unless `settings` are built as those of a run or a search are."""
+    """Raise a `ValueError` unless `settings` have the structure of a run's or a search's."""
     parts = {"the settings": settings}
     if isinstance(settings, dict):
         parts |= {"recipe": settings.get("recipe", {}), "results": settings.get("results", {})}

@@ -1,6 +1,6 @@
 """Several runs at once, each in a process with its share of the threads.
 
-A network that leaves cores idle gains by it. One that keeps them busy does not: two runs of
+A network that leaves cores idle gains from this. One that keeps them busy does not: two runs of
 `mnist-highway-16` on two cores take as long side by side as one after the other (`python -m
 benchmarks.jobs`).
 """
@@ -32,15 +32,15 @@ SECONDS = 1.0  # between two looks at the runs' histories
 def train_all(tasks, jobs=1):
     """Train runs, `jobs` of them side by side, and yield (task, outcome) as they end.
 
-    With several jobs each run has a process. It does not outlive this one, and a run that ended
-    with it resumes from its last epoch.
+    With several jobs, each run has its own process. It does not outlive this one, and a run that
+    ended with it resumes from its last epoch.
 
     Args:
         tasks: Arguments of `fit`, a dictionary for each run, with its own `out`.
         jobs: Number of runs at once.
 
     Yields:
-        A task, and the `Result` of its run or what ended it: one of `FAILURES`.
+        A task, and the `Result` of its run or the error that ended it: one of `FAILURES`.
 
     Raises:
         ValueError: If `jobs` is not a positive integer.
@@ -62,10 +62,10 @@ def train_all(tasks, jobs=1):
 
 
 def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
-    """Train a network `runs` times, with the seeds from `seed` on.
+    """Train a network `runs` times, with seeds starting at `seed`.
 
     Args:
-        model: Registered name; for a single run also a `keras.Model`.
+        model: Registered name; for a single run, also a `keras.Model`.
         runs: Number of runs, a positive integer.
         out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
         seed: Seed of the first run.
@@ -131,7 +131,7 @@ def _processes(jobs):
 
 
 def _end_with(parent):
-    """End this process when `parent` ends: a run that nobody waits for must not go on writing."""
+    """End this process when `parent` ends: a run that nobody waits for must not keep writing."""
 
     def watch():
         while os.getppid() == parent:

@@ -22,8 +22,8 @@ FILE = "machine.json"
 def recorded(folder, distribute=False):
     """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder): ...`.
 
-    A session is the time from starting or resuming a run to its end or interruption. One that was
-    killed leaves none, which shows as a gap between the epochs of its neighbours.
+    A session is the time from starting or resuming a run to its end or interruption. A killed one
+    leaves none, which shows as a gap between the epochs of its neighbors.
     """
     first, started = _epochs(folder), time.perf_counter()
     try:
@@ -77,12 +77,12 @@ def minutes(sessions):
 
 
 def hardware_and_versions(sessions):
-    """Return `hardware` and `versions` of the sessions, every one of them if they differ."""
+    """Return `hardware` and `versions` of the sessions; all of them if they differ."""
     return {key: joined(sessions, key) for key in ("hardware", "versions")}
 
 
 def joined(sessions, key):
-    """Return what the sessions say of `key`, every one of them if they differ, as text."""
+    """Return what the sessions say about `key` as text; all of it if they differ."""
     return "; ".join(dict.fromkeys(session.get(key, "") for session in sessions))
 
 

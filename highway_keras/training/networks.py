@@ -1,4 +1,4 @@
-"""What is trained: a registered network, with trained weights if wanted, or a user's own model."""
+"""What is trained: a registered network, optionally with trained weights, or a user's model."""
 
 import contextlib
 import hashlib
@@ -36,7 +36,7 @@ class Registered:
 
     Attributes:
         name, dataset, input_shape: As on its card.
-        settings: What `run.json` says of it.
+        settings: What `run.json` says about it.
     """
 
     def __init__(self, model, model_options, weights, freeze):
@@ -81,7 +81,7 @@ class Registered:
 
 
 class Own:
-    """A `keras.Model` of a user's own, which is trained in place.
+    """A user's own `keras.Model`, which is trained in place.
 
     The arguments are those of `fit`; the attributes are those of a `Registered` network.
     """
@@ -131,7 +131,7 @@ class Own:
 
 
 def freeze_below_top(network):
-    """Keep all layers of a network as they are but the last one that has weights."""
+    """Freeze all layers of a network but the last one that has weights."""
     trained = [layer for layer in network.layers if layer.weights]
     if not trained:
         raise ValueError(
@@ -144,7 +144,7 @@ def freeze_below_top(network):
 
 
 def architecture(model):
-    """Return 16 digits that tell how a model is built, whatever numbers Keras gave its layers."""
+    """Return 16 digits that identify how a model is built, whatever numbers its layers have."""
     config = model.get_config()
     text = json.dumps(config, sort_keys=True, default=repr)
     for number, name in enumerate(dict.fromkeys(_names(config))):
@@ -184,7 +184,7 @@ def _checked_options(model_options, weights):
 
 
 def _check_preprocessing(weights, recipe):
-    """Say so if weights were trained on images that were preprocessed in another way."""
+    """Say so if weights were trained on images that were preprocessed differently."""
     if weights is None:
         return
     folder = RunFolder(weights.parent)

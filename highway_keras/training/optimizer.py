@@ -6,7 +6,7 @@ from highway_keras.optimizers import CaffeSGD
 
 
 def from_recipe(recipe, steps):
-    """Return the optimizer of a `Recipe`, with `steps` steps an epoch."""
+    """Return the optimizer of a `Recipe`, with `steps` steps per epoch."""
     if recipe.optimizer != "sgd":
         return _adaptive(recipe, steps)
     return CaffeSGD(
@@ -41,7 +41,7 @@ def _schedule(recipe, steps):
         return schedules.CosineDecay(0.0, falling, 0.0, "warmup", rate, rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
-    # The step that Keras calls a boundary still has the rate before it.
+    # The step that Keras calls a boundary still has the previous rate.
     boundaries = [epoch * steps - 1 for epoch in recipe.decay_epochs]
     values = [rate * recipe.decay**n for n in range(len(boundaries) + 1)]
     return schedules.PiecewiseConstantDecay(boundaries, values)

@@ -20,28 +20,28 @@ class Recipe:
         name: Its name in `RECIPES`.
         source: Where the numbers come from.
         epochs: Passes over the training slice.
-        batch_size: Images a step.
-        optimizer: `"sgd"`: `CaffeSGD`, for which `momentum`, `nesterov`, `l2`, `classifier_l2` and
-            `bias_rate` are; `"adamw"`, `"muon"`: Keras's, with `weight_decay`.
+        batch_size: Images per step.
+        optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2` and
+            `bias_rate`; `"adamw"`, `"muon"`: Keras's, with `weight_decay`.
         learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
-        nesterov: Whether momentum is Nesterov's.
+        nesterov: Whether to use Nesterov momentum.
         warmup: Epochs, or a part of one, over which the rate rises from 0; only before `"cosine"`.
         schedule: `"steps"`: times `decay` at each epoch of `decay_epochs`; `"exponential"`: times
             `decay` after every epoch; `"cosine"`: down to 0 at the end of the last epoch.
-        decay: Factor of the first two schedules.
+        decay: Factor for the first two schedules.
         decay_epochs: Epochs at which `"steps"` decays.
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_rate: Factor on the learning rate of biases.
-        weight_decay: Share of a kernel that a step at a rate of 1 takes off, beside the gradient.
+        weight_decay: Share of a kernel that a step at rate 1 removes, besides the gradient step.
         clip_norm: Largest norm of all gradients together; `None` for no limit.
         dropout: Factor on the network's dropout rates, at most 1.
-        kernel_initializer: Name of the Keras initializer that the network's factory starts its
-            kernels by; `None` for the network's own: the authors', where they built it.
+        kernel_initializer: Name of the Keras initializer for the kernels in the network's factory;
+            `None` for the network's own: the authors', if they built it.
         preprocessing: Steps of `highway_keras.data.preprocessor`, in order.
         augmentation: Steps of `highway_keras.data.augmenter`, in order.
-        validation: Share of the training images that is held out to choose by.
+        validation: Share of the training images held out to choose the best epoch.
         dtype_policy: What training computes in: `"float32"`, or `"mixed_bfloat16"` with weights in
             float32. Saved networks compute in float32 either way.
         reasons: Why a number differs from its source, by attribute.
@@ -165,8 +165,8 @@ def deciding(stored):
     """Return the attributes of a recipe that decide the training, as they read in `run.json`.
 
     Args:
-        stored: A recipe from `run.json`. What it lacks, since recipes did not have it yet, takes
-            its default; an empty dictionary is no recipe.
+        stored: A recipe from `run.json`. Attributes that recipes did not have yet take their
+            defaults; an empty dictionary is no recipe.
     """
     if not stored:
         return {}

@@ -176,12 +176,12 @@ def get_recipe(name):
 
 
 def choose_recipe(recipe, model, dataset=None):
-    """Return the recipe to train a network by.
+    """Return the recipe to train a network with.
 
     Args:
-        recipe: A `Recipe`, the name of one, or `None`: on the embedded digits, too few for any
-            other, `digits`, else the one on the network's card; for a network without a card
-            `quick`, with the dropout that the network has.
+        recipe: A `Recipe`, the name of one, or `None`: `digits` on the embedded digits, which are
+            too few for any other, otherwise the one on the network's card; for a network without a
+            card, `quick` with the dropout that the network has.
         model: Registered name, or a network without a card.
         dataset: What is trained on.
     """

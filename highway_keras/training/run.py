@@ -1,4 +1,4 @@
-"""One training run: builds what is trained, restores what was saved, leaves its models."""
+"""One training run: build what is trained, restore what was saved, leave the models."""
 
 import contextlib
 import dataclasses
@@ -63,8 +63,8 @@ class Run:
         images: A `data.Dataset`.
         recipe: A `Recipe`.
         folder: A `RunFolder`.
-        seed: Decides order of images, dropout and augmentation.
-        verbose: Keras's.
+        seed: Decides the order of images, dropout and augmentation.
+        verbose: As in Keras.
         engine: The `Engine` in whose scope the network was built.
         test_curve: Whether to record loss and accuracy on the test images after every epoch.
         callbacks: A user's own.
@@ -153,8 +153,8 @@ class Run:
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
-        # Not compiled as it was saved: the run may have begun with another backend, which takes
-        # more steps a call than this one can.
+        # Not compiled as it was saved: the run may have started with another backend, which takes
+        # more steps per call than this one can.
         return load_network(best, remedy)
 
     def _fit(self, first):
@@ -177,13 +177,13 @@ class Run:
             )
 
     def _inputs(self, images):
-        """Return preprocessed images: an array, or what reads and preprocesses them in batches."""
+        """Return preprocessed images: an array, or an object that preprocesses them in batches."""
         if self.streamed:
             return PreprocessedImages(images, self.preprocess)
         return self.preprocess.predict(images, EVALUATION_BATCH, verbose=0)
 
     def _held_out(self):
-        """Return the preprocessed images that are held out, and their labels; or `None`."""
+        """Return the preprocessed held-out images and their labels, or `None`."""
         if not len(self.images.x_val) or self.streamed:  # then a callback measures them
             return None
         return self.engine.equal_shares(self._inputs(self.images.x_val), self.images.y_val)
@@ -198,7 +198,7 @@ class Run:
             keras.callbacks.CSVLogger(self.folder.history, append=True),
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self._save, monitor, best),
-            *self.callbacks,  # last, so that one that raises loses nothing
+            *self.callbacks,  # last, so one that raises loses nothing
         ]
 
     def _measurements(self):

@@ -12,9 +12,9 @@ from highway_keras.training.folder import RunFolder
 
 
 class SavedNetwork:
-    """A `.keras` file and, where its training is known, its data set and classes.
+    """A `.keras` file and, if its training is known, its data set and classes.
 
-    They are known if the run's settings lie beside the file, and for weights of the zoo.
+    They are known if the run's settings are next to the file, and for the zoo's weights.
 
     Args:
         path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
@@ -46,10 +46,10 @@ class SavedNetwork:
         return self.settings["dataset"]
 
     def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
-        """Return the `data.Dataset` to use it on, pictures of a folder in the size it takes.
+        """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
 
         Args:
-            dataset: What `data.load` takes; default: that of its training.
+            dataset: What `data.load` takes; default: the one it was trained on.
             data_dir, validation, limit: As for `data.load`.
 
         Raises:
@@ -119,7 +119,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}")
     try:
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
-        # several steps a call, which others save.
+        # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
         said = "" if isinstance(error, OSError) else str(error).strip()

@@ -32,7 +32,7 @@ def save_state(model, path, settings, history):
 
 
 def replace_settings(path, settings):
-    """Say in a saved state that it belongs to other settings, of a run that goes on for longer."""
+    """Record in a saved state that it belongs to the settings of a longer run."""
     belongings = read_belongings(path)
     if belongings:
         content = io.BytesIO(pathlib.Path(path).read_bytes())
@@ -65,7 +65,7 @@ def read_belongings(path):
 
 
 def _digest(file):
-    """Return the SHA-256 of everything in a HDF5 file: HDF5 does not notice a changed number."""
+    """Return the SHA-256 of everything in an HDF5 file: HDF5 does not notice a changed number."""
     digest = hashlib.sha256()
 
     def add(name, item):
@@ -85,8 +85,8 @@ def unreadable(path):
 def weights_file(model):
     """Return what `model.save_weights` writes, as an `io.BytesIO`.
 
-    HDF5 ends the whole process with a segmentation fault if the disk is full. Within a `.keras`
-    archive Keras writes it in memory, so it is taken from there.
+    If the disk is full, HDF5 ends the whole process with a segmentation fault. For a `.keras`
+    archive, Keras writes it in memory, so it is taken from there.
     """
     with tempfile.TemporaryDirectory() as folder:
         archive = pathlib.Path(folder) / "model.keras"

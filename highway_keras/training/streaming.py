@@ -11,7 +11,7 @@ def is_streamed(images):
 
 
 class PreprocessedImages:
-    """Images as a network takes them: indexed, they are read and preprocessed.
+    """Images as a network takes them, read and preprocessed on indexing.
 
     Args:
         images: An array or a `data.PictureArray`, uint8 `(n, height, width, channels)`.

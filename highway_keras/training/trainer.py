@@ -1,4 +1,4 @@
-"""The one trainer: what to train on which images by which recipe, and where to leave it."""
+"""The one trainer: what to train, on which images, with which recipe, and where to put it."""
 
 import dataclasses
 import sys
@@ -36,16 +36,16 @@ def fit(
 ):
     """Train a network and leave a folder with its models, history and settings.
 
-    Same seed, same machine: same result, also if the run was killed and resumed in between.
-    The test images are used once, at the end; with `test_curve` after every epoch, for the record.
+    Same seed, same machine: same result, even if the run was killed and resumed in between.
+    The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
         model: Registered name, such as `"thin-highway-50"`, or a functional or Sequential
-            `keras.Model` from images to class probabilities, which is trained in place, from the
-            weights it has. It takes images as the recipe's `preprocessing` leaves them.
+            `keras.Model` that maps images to class probabilities and is trained in place, from the
+            weights it has. It takes images as preprocessed by the recipe's `preprocessing`.
         dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
-            arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that of the network's card.
-        recipe: A `Recipe`, or the name of one; default: that of the network's card, `"quick"` for
+            arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card.
+        recipe: A `Recipe`, or the name of one; default: that on the network's card, `"quick"` for
             a `keras.Model`.
         out: Folder of the run; default `runs/MODEL-DATASET`.
         resume: Whether to continue the run in `out`, if there is one.
@@ -53,20 +53,21 @@ def fit(
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
         model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`. They
-            come before the recipe's `kernel_initializer`.
-        verbose: Keras's; `"auto"` is a progress bar on a terminal and a line per epoch elsewhere.
-        distribute: Whether to share each batch among all devices: those of this machine and, where
+            take precedence over the recipe's `kernel_initializer`.
+        verbose: As in Keras; `"auto"`: a progress bar on a terminal, elsewhere a line per epoch.
+        distribute: Whether to split each batch across all devices: those of this machine and, if
             `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them, of
             other processes. The recipe's `batch_size` is the whole batch. One process writes `out`.
         test_curve: Whether to add loss and accuracy on the test images to the history, as
             `test_loss` and `test_accuracy`. They decide nothing, not even which network is best.
         weights: Start of a registered network, as for `models.create`: a name of its card's
-            `weights`, or a file. With other classes its classifier starts anew, and a line says so.
-        freeze: Whether all layers but the classifier, the last one with weights, stay as they are.
-        input_shape: (height, width, channels) to which the pictures of a folder are scaled.
-            Default: the network's. A line says how many were of another size.
-        callbacks: List of `keras.callbacks.Callback`, called after the epoch was saved: if one
-            raises, the run resumes after that epoch. Their `model` takes preprocessed images.
+            `weights`, or a file. If the number of classes differs, the classifier starts from
+            scratch, and a message says so.
+        freeze: Whether to freeze all layers but the classifier, the last one with weights.
+        input_shape: (height, width, channels) to scale the pictures of a folder to. Default: the
+            network's. A message says how many had another size.
+        callbacks: List of `keras.callbacks.Callback`, called after the epoch is saved: if one
+            raises, the run can resume after that epoch. Their `model` takes preprocessed images.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
     Returns:
@@ -99,7 +100,7 @@ def fit(
     with engine.writable(folder) as written:
         options = {"test_curve": test_curve, "callbacks": _check_callbacks(callbacks)}
         run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
-        with written.locked():  # last, so that a mistake leaves no folder
+        with written.locked():  # last, so a mistake leaves no folder
             written.open(settings, resume)
             with recorded(written, distribute):
                 return dataclasses.replace(run.train(), folder=folder)

@@ -1,6 +1,6 @@
-"""The documentation site, for `mkdocs build`: what of it is made and not written, and its checks.
+"""The documentation site, for `mkdocs build`: its generated parts, and its checks.
 
 `hook.py` is the hook that `mkdocs.yml` names. `zoo.py`, `api.py`, `live.py` and `notebooks.py`
-make pages, `docstrings.py` and `google_style.py` prepare docstrings for mkdocstrings, and
+generate pages, `docstrings.py` and `google_style.py` prepare docstrings for mkdocstrings, and
 `links.py` checks a built site.
 """

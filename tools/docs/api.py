@@ -23,7 +23,7 @@ ROOMS = (
     "results",
     "depth_loop",
 )
-BESIDE = ("models", "results", "tuning")  # rooms in folders beside the package
+BESIDE = ("models", "results", "tuning")  # rooms in folders next to the package
 
 
 def pages():
@@ -39,7 +39,7 @@ def navigation():
 
 
 def link_source(root, folder):
-    """Lay the package out in `folder` as it installs, for readers of source: by links."""
+    """Link the package into `folder` as it installs, for tools that read the source."""
     package = folder / "highway_keras"
     package.mkdir()
     inside = [path for path in (root / "highway_keras").iterdir() if path.name != "__pycache__"]

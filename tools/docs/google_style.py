@@ -1,6 +1,6 @@
 """Docstrings as Keras writes them, for a parser that knows Google's style.
 
-`Example:` stands above doctests that are not indented, and a list of arguments may go on in a
+`Example:` comes before doctests that are not indented, and a list of arguments may continue on a
 second line.
 """
 

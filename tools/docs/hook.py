@@ -1,7 +1,7 @@
-"""The hook of `mkdocs.yml`: adds the pages that are made, and leads links into the site.
+"""The hook of `mkdocs.yml`: add the generated pages, and point links into the site.
 
 Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
-root to `docs/`. In the site all of them lie in one folder. Links to notebooks lead to their pages.
+root to `docs/`. In the site all of them are in one folder. Links to notebooks lead to their pages.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-# mkdocs is a script, and does not look into the working directory.
+# mkdocs is a script, and does not look in the working directory.
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 from tools.docs import api, live, notebooks, zoo
 from tools.render import MARK, ROOT
@@ -29,7 +29,7 @@ _source = tempfile.TemporaryDirectory(prefix="highway-keras-docs-")
 
 @event_priority(100)  # before mkdocstrings reads its paths
 def on_config(config):
-    """Add the made pages to the navigation, and tell mkdocstrings where the source is."""
+    """Add the generated pages to the navigation, and tell mkdocstrings where the source is."""
     api.link_source(ROOT, pathlib.Path(_source.name))
     config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [_source.name]
     sections = {title: pages for item in config.nav for title, pages in item.items()}
@@ -39,7 +39,7 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Add the made pages, those of the repository's root, and the measurements."""
+    """Add the generated pages, those of the repository's root, and the measurements."""
     made = {**zoo.pages(), **api.pages(), **live.pages(), **notebooks.pages(config.repo_url)}
     copied = [ROOT / name for name in FROM_ROOT] + sorted((ROOT / "results").glob("*.csv"))
     made |= {p.relative_to(ROOT).as_posix(): p.read_text(encoding="utf-8") for p in copied}
@@ -49,7 +49,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    """Take the marks of rendered numbers away, and lead links of written pages into the site."""
+    """Remove the marks of rendered numbers, and point links of written pages into the site."""
     markdown = MARK.sub(lambda mark: mark["text"], markdown)
     name = page.file.src_uri
     if name == "zoo/index.md":

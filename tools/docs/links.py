@@ -12,7 +12,7 @@ import urllib.parse
 
 
 class Page(html.parser.HTMLParser):
-    """What a page links to and where one can link to on it.
+    """What a page links to, and what can be linked to on it.
 
     Attributes:
         links: Values of `href` and `src`.

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 NETWORKS = ("mnist-highway-16", "thin-highway-50")
-BOX = 20  # MNIST's digits lie in a box of 20 pixels, centred in 28
+BOX = 20  # MNIST's digits lie in a box of 20 pixels, centered in 28
 
 
 def pages():
@@ -27,7 +27,7 @@ def pages():
 
 
 def examples():
-    """Return the embedded test digits as MNIST has its own, and their classes.
+    """Return the embedded test digits in MNIST's format, and their classes.
 
     The site must build without a download, and the embedded digits are 8 x 8 pixels.
     """

@@ -46,7 +46,7 @@ def _text(output):
 
 
 def page(text, name, repository=""):
-    """Return the Markdown of a notebook with its links led into the site and a line of its own."""
+    """Return the Markdown of a notebook with links into the site and a line of its own."""
     title, _, rest = text.partition("\n")
     return f"{title}\n\n{_how_to_open(name, repository)}\n{links_to_pages(rest)}\n"
 

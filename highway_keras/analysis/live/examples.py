@@ -1,4 +1,4 @@
-"""The example images of a page, and the drawing area and colour scales that follow from them."""
+"""The example images of a page, and the drawing area and color scales that follow from them."""
 
 import base64
 
@@ -17,15 +17,15 @@ def choose(labels, most=MOST):
 
 
 def encode(images, labels):
-    """Return images, grey levels 0 to 255, and class numbers in a form that JSON can hold."""
+    """Return images, gray levels 0 to 255, and class numbers in a form that JSON can hold."""
     pixels = np.clip(np.rint(images), 0, 255).astype("uint8")
     return {"labels": labels.tolist(), "images": base64.b64encode(pixels.tobytes()).decode()}
 
 
 def drawn_box(images):
-    """Return the box `[top, left, bottom, right]`, in pixels, that grey images are drawn in.
+    """Return the box `[top, left, bottom, right]`, in pixels, that gray images are drawn in.
 
-    Return `None` if it is most of the image, or if the images have colour.
+    Return `None` if it is most of the image, or if the images have color.
     """
     if images.shape[-1] != 1:
         return None
@@ -41,9 +41,9 @@ def drawn_box(images):
 
 
 def scale(blocks, reach=None):
-    """Return the colour scale for numbers such as these: its end, and a power.
+    """Return the color scale for numbers such as these: its end, and a power.
 
-    The end is a round number that hardly any of them exceeds. The power puts their median, without
+    The end is a round number that few of them exceed. The power puts their median, without
     zeros, at a quarter of the scale: without it, most gates of a deep network would be too close to
     0 to tell apart.
     """

@@ -16,7 +16,7 @@ MOST_BYTES = 4 * 2**20
 
 
 def live_page(model, x, y, path, class_names=None, title=None):
-    """Write a page to draw on, which shows gates, block outputs and probabilities as one draws.
+    """Write a page to draw on, which shows gates, block outputs and probabilities live.
 
     The network runs in the page itself, in single precision whatever the model's dtype policy. A
     click closes a layer (T = 0). The file works offline.
@@ -25,7 +25,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
         model: A built functional or Sequential Keras model, a chain of layers from images to a
             softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
             pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
-            `highway_keras.data`. Its images have grey levels 0 to 255.
+            `highway_keras.data`. Its images have gray levels 0 to 255.
         x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
             holds the first few of each class, 20 in all.
         y: Their class numbers, integers `(n,)`.
@@ -69,7 +69,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
 
 
 def _of_examples(graph, images, labels):
-    """Return the examples, and the drawing area and colour scales that follow from them."""
+    """Return the examples, and the drawing area and color scales that follow from them."""
     return {
         "guide": examples.drawn_box(images),
         "scales": {

@@ -45,7 +45,7 @@ def _is_fed_by(call, tensor):
 
 
 def _steps_of(layer, weights):
-    # By exact type: what a subclass computes is not known here.
+    # By exact type: what a subclass computes is unknown here.
     make = _MAKERS.get(type(layer))
     if make is None:
         raise _unsupported(layer, "a layer of that type")

@@ -52,6 +52,6 @@ def fill(said, description, numbers):
 
 
 def _json(content):
-    """Return JSON that may stand inside a `<script>`."""
+    """Return JSON that is safe inside a `<script>`."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

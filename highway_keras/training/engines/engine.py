@@ -34,7 +34,7 @@ class Engine:
 
     @property
     def stepping(self):
-        """The module of this package that steps a run on the backend in use."""
+        """The module of this package that runs the steps on the backend in use."""
         return _module()
 
     def check_batch(self, batch_size):
@@ -47,7 +47,7 @@ class Engine:
             )
 
     def check_streaming(self, streamed):
-        """Raise a `ValueError` if images that memory does not hold are to train on devices."""
+        """Raise a `ValueError` if images too large for memory would train on several devices."""
         if streamed and self.replicas > 1:
             raise ValueError(
                 "`distribute` needs images that fit into memory, preprocessed. Received: "
@@ -55,14 +55,14 @@ class Engine:
             )
 
     def equal_shares(self, *arrays):
-        """Return the arrays without the last rows, so that the devices get equal shares of them."""
+        """Return the arrays without the last rows so that the devices get equal shares of them."""
         return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)
 
     @contextlib.contextmanager
     def writable(self, folder):
         """Yield the folder to write to: that of the run, or for all but the chief a temporary copy.
 
-        Every process saves, since saving may read weights that lie on several of them.
+        Every process saves, because saving may read weights that are spread over several of them.
         """
         if self.is_chief:
             yield folder
@@ -75,7 +75,7 @@ class Engine:
             yield RunFolder(temporary)
 
 
-@functools.cache  # an engine is started once a process
+@functools.cache  # an engine is started once per process
 def data_parallel():
     """Return the `Engine` over all devices that this process and its peers see.
 

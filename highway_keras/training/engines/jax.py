@@ -1,7 +1,7 @@
 """JAX: several devices, and a whole epoch as one compiled loop with the data set on the device.
 
-TensorFlow needs no such loop: its `tf.data` set is on the device already, and
-`steps_per_execution` puts many steps into a call.
+TensorFlow does not need this loop: its `tf.data` set is already on the device, and
+`steps_per_execution` puts many steps into one call.
 """
 
 import os
@@ -24,12 +24,12 @@ __all__ = [
 
 
 def steps_per_execution(steps, planned):
-    """Return how many steps a call of the train function takes: an epoch, see `compiled_epoch`."""
+    """Return how many steps one call of the train function takes: see `compiled_epoch`."""
     return steps
 
 
 def take_over(model, x, y, plan, replicas):
-    """Give `model` a train function that runs an epoch a call, if the images are in memory."""
+    """Give `model` a train function that runs an epoch per call, if the images are in memory."""
     if isinstance(x, np.ndarray):
         model.train_function = compiled_epoch(model, x, y, orders(len(x), *plan))
 
@@ -51,7 +51,7 @@ def data_parallel():
 def compiled_epoch(model, images, labels, orders):
     """Return a `train_function` for `model.fit` that runs an epoch, not a step, at every call.
 
-    The step is the model's `train_step`, so that loss, optimizer, dropout and augmentation are
+    The step is the model's `train_step`, so loss, optimizer, dropout and augmentation are
     those of `fit` without it. Assign it after `compile`, which resets it, and compile with
     `steps_per_execution` equal to the steps of an epoch. It is compiled once; weights, optimizer
     and metrics are updated in place. Under a `keras.distribution.DataParallel` every device holds
@@ -68,7 +68,7 @@ def compiled_epoch(model, images, labels, orders):
             `batches.orders`.
 
     Returns:
-        A function of the state and of the batches that `fit` would read, which it does not touch.
+        A function of the state and of the batches that `fit` would read, which it ignores.
     """
     distribution = keras.distribution.distribution()
 

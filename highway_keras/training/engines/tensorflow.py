@@ -50,7 +50,7 @@ def _picker(x):
 
 
 def steps_per_execution(steps, planned):
-    """Return how many steps a call of the train function takes."""
+    """Return how many steps one call of the train function takes."""
     return planned
 
 
@@ -62,7 +62,7 @@ def take_over(model, x, y, plan, replicas):
 
 def callbacks(folder, seed):
     """Return the callbacks that this backend needs besides those of every run."""
-    # Keras writes TensorBoard's files through TensorFlow, which needs this for it.
+    # Keras writes TensorBoard's files through TensorFlow, which needs this.
     with extra("train"):
         import tensorboard  # noqa: F401
     return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
@@ -105,7 +105,7 @@ def _is_chief(strategy):
 def replica_steps(model):
     """Return a `train_function` and a `test_function` for `fit` under the current strategy.
 
-    Each runs `steps_per_execution` steps a call, a share of the batch on every replica. Loss,
+    Each runs `steps_per_execution` steps per call, a share of the batch on every replica. Loss,
     metrics and optimizer are those of the model's `train_step` and `test_step`. Assign them after
     `compile`, which resets them.
 

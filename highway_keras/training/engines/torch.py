@@ -1,4 +1,4 @@
-"""PyTorch: Keras's own steps, one a call, and a generator that resuming has to set."""
+"""PyTorch: Keras's own steps, one per call, and a generator that resuming has to set."""
 
 import keras
 import numpy as np
@@ -10,12 +10,12 @@ __all__ = ["batches", "callbacks", "steps_per_execution", "take_over"]
 
 
 def steps_per_execution(steps, planned):
-    """Return how many steps a call of the train function takes: Keras allows one."""
+    """Return how many steps one call of the train function takes: Keras allows one."""
     return 1
 
 
 def take_over(model, x, y, plan, replicas):
-    """Leave the model's train function as it is."""
+    """Leave the model's train function unchanged."""
 
 
 def callbacks(folder, seed):
@@ -24,9 +24,9 @@ def callbacks(folder, seed):
 
 
 class GeneratorSeeds(keras.callbacks.Callback):
-    """The state of PyTorch's generator, set by the seed and the epoch alone.
+    """Set the state of PyTorch's generator from the seed and the epoch alone.
 
-    Keras's dropout draws from it, not from a state of its own as with other backends.
+    Keras's dropout draws from it, not from its own state as with other backends.
     """
 
     def __init__(self, seed):
