@@ -4,7 +4,7 @@ from tools.numbers.rows import NONE, columns, middle, number, row, rows, table
 
 PEERS = {
     "ours": "**`HighwayStack`, through the trainer**",
-    "dense_chain": "two Dense layers a block, Keras `fit`",
+    "dense_chain": "two Dense layers per block, Keras `fit`",
     "dense_chain_xla": "the same under XLA",
     "plain": "plain network of equal parameters, Keras `fit`",
     "torch_eager": "PyTorch eager",
@@ -45,7 +45,7 @@ def search(depth, column, form=".0f"):
 
 def step_of_100_layers():
     """Return the table of a training step of 100 layers beside its peers."""
-    header = columns(("100 layers", "ms a step", "ours / theirs", "first step, s"))
+    header = columns(("100 layers", "ms per step", "ours / theirs", "first step, s"))
     lines = []
     for peer, label in PEERS.items():
         found = row("speed-thin", case="thin-highway-100 train", peer=peer)
@@ -60,7 +60,7 @@ def step_of_100_layers():
 
 def steps():
     """Return the table of the training steps of our networks, and what they reach."""
-    names = ("training step", "batch", "ms", "processor ms", "images a second", "of the machine")
+    names = ("training step", "batch", "ms", "processor ms", "images per second", "of the machine")
     lines = []
     for file in ("speed-thin", "speed-convolutional"):
         for found in rows(file):
@@ -79,7 +79,7 @@ def steps():
 
 def epochs():
     """Return the table of an epoch of the networks of CIFAR."""
-    names = ("network", "images a second", "an epoch", "`fit` / ours", "ours / products")
+    names = ("network", "images per second", "an epoch", "`fit` / ours", "ours / products")
     lines = []
     for found in rows("speed-epoch", dtype="float32"):
         rate = float(found["images_a_second"])
@@ -111,7 +111,7 @@ def jobs(model):
 
 def server():
     """Return the table of a server under load."""
-    names = ("protocol", "clients", "requests a second", "p50, ms", "p99, ms", "answers", "errors")
+    names = ("protocol", "clients", "requests per second", "p50, ms", "p99, ms", "answers", "errors")
     lines = []
     for r in rows("server"):
         middles = [middle(r, "requests_a_second", ",.0f")]
