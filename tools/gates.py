@@ -22,7 +22,6 @@ CLASSES = (0, 1, 7)  # those of the paper's Figure 3, of MNIST 0 and 7, of CIFAR
 COLUMNS = ("start", "mean_bias", "moved", "below_start", "mean_gate", "gate_moved", "open")
 COLUMNS += ("ever_open", "change", *(f"routing_{number}" for number in CLASSES))
 COLUMNS += ("lesion_loss", "lesion_error", "matters")
-COMMAND = "highway-keras reproduce figure2 --dataset"
 
 
 def layer_rows(model, x, y):
@@ -63,6 +62,14 @@ def closed(bias):
     return 1 / (1 + np.exp(-bias))
 
 
+def command(folder):
+    """Return the command that left its work in `folder`."""
+    (path,) = (folder / "searches").glob("thin-*")
+    search = training.RunFolder(path).read_json()
+    size = f"--search-epochs {search['epochs']} --limit {search['limit']}"
+    return f"highway-keras reproduce figure2 --dataset {search['dataset']} {size}"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.gates", description=__doc__)
     parser.add_argument("folder", help="where `highway-keras reproduce figure2` left its work")
@@ -76,7 +83,7 @@ def main():
     made["trial"] = folder.path.name.removeprefix("final-")
     made |= {"epochs": settings["recipe"]["epochs"], "samples": len(images.x_train)}
     made["test_accuracy"] = settings["results"]["test_accuracy"]
-    made |= provenance.of_run(folder, f"{COMMAND} {settings['dataset']}")
+    made |= provenance.of_run(folder, command(pathlib.Path(options.folder)))
     rows = [{**row, **made} for row in layer_rows(model, images.x_train, images.y_train)]
     provenance.update_rows(FILE, rows, ("dataset", "layer"))
     print(f"{len(rows)} rows of {settings['model']} on {settings['dataset']}")

@@ -87,6 +87,10 @@ def _add_section4(experiments, name, summary):
         "--dataset", default="mnist", choices=["mnist", "cifar100"], help="(default: mnist)"
     )
     command.add_argument("--trials", type=int, default=100, help="of the search (default: 100)")
+    command.add_argument("--search-epochs", type=int, default=10, help="of a trial (default: 10)")
+    command.add_argument(
+        "--limit", type=int, default=10_000, help="training images of the search (default: 10000)"
+    )
     command.add_argument("--epochs", type=int, default=100, help="of its best (default: 100)")
     add_population(command)
     add_data_dir(command)
@@ -101,6 +105,8 @@ def _section4(options):
     found = paper.reproduce_section4(
         options.dataset,
         options.trials,
+        options.search_epochs,
+        options.limit,
         epochs=options.epochs,
         out=options.out,
         population=options.population,

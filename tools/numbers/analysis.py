@@ -48,7 +48,7 @@ def matter(dataset):
             ranges[-1][1] = layer
         else:
             ranges.append([layer, layer])
-    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ranges) or NONE
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ranges) or "none"
 
 
 def idle(dataset):
@@ -56,6 +56,18 @@ def idle(dataset):
     layers = _layers(dataset)
     still = sum(r["matters"] == "0" for r in layers)
     return f"{still} of {len(layers)}, {100 * still / len(layers):.0f} %" if layers else NONE
+
+
+def rises(dataset):
+    """Return the largest rise of the error that one closed layer causes, and the last rise."""
+    intact = rows("analysis", dataset=dataset, layer=0)
+    if not intact:
+        return NONE
+    error = float(intact[0]["lesion_error"])
+    rise = {int(r["layer"]): float(r["lesion_error"]) - error for r in _layers(dataset)}
+    most = max(rise, key=rise.get)
+    last = max((layer for layer in rise if rise[layer] > 0), default="none")
+    return f"{100 * rise[most]:.2f} points, layer {most}; {last}"
 
 
 def statements(dataset, classes):
@@ -88,6 +100,7 @@ def statements(dataset, classes):
             )
             for order, number in zip(("first", "second"), classes, strict=True)
         },
+        "largest rise of the error by one closed layer; last layer with a rise": rises(dataset),
         "layers that matter": matter(dataset),
         "layers that can be closed, one at a time": idle(dataset),
     }
