@@ -18,6 +18,7 @@ import pytest
 from processes import COMMAND
 
 from highway_keras import files, training
+from highway_keras.training import machine
 
 RECORDED = pathlib.Path(__file__).with_name("recorded")
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
@@ -109,6 +110,8 @@ def test_stopped_and_killed(folder):
     assert stop(f"{command} --resume", folder, 5, signal.SIGKILL)[0] == -signal.SIGKILL
     assert ends(start(f"{command} --resume", folder)) == ends(whole) == (0, "")
     assert_same_end(folder / "whole", folder / "stopped")
+    sessions = machine.sessions(training.RunFolder(folder / "stopped"))
+    assert len(sessions) == 3 and machine.minutes(sessions) > 0  # what was killed counts, too
 
 
 @pytest.mark.slow

@@ -120,7 +120,7 @@ def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, mo
     assert f"Without a row in table1.csv: {NAME} with seed 0 (The loss" in printed.err
 
 
-def test_a_killed_part_leaves_the_minutes_open():
+def test_a_missing_part_leaves_the_minutes_open():
     def part(first, last):
         return {"first_epoch": first, "last_epoch": last, "seconds": 30.0}
 

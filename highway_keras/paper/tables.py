@@ -49,8 +49,8 @@ def reproduce_table(
     OUT/table1.png             accuracy by epoch
     ```
 
-    `minutes` in a row counts training and the test images; it is empty if the run was killed, since
-    part of the time is then unknown.
+    `minutes` in a row counts training and the test images, and of a killed part the epochs that it
+    finished.
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.

@@ -20,25 +20,48 @@ FILE = "machine.json"
 
 @contextlib.contextmanager
 def recorded(folder, distribute=False):
-    """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder): ...`.
+    """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder) as session:`.
 
-    A session is the time from starting or resuming a run to its end or interruption. A killed one
-    leaves none, which shows as a gap between the epochs of its neighbors.
+    A session is the time from starting or resuming a run to its end or interruption. As a callback
+    of the training, it is also written after every epoch: a killed one keeps what it got done.
     """
-    first, started = _epochs(folder), time.perf_counter()
+    session = Session(folder, distribute)
     try:
-        yield
+        yield session
     finally:
-        session = {
+        session.write()
+
+
+class Session(keras.callbacks.Callback):
+    """What `machine.json` says about this process, written after every epoch.
+
+    Args:
+        folder: A `RunFolder`.
+        distribute: Whether the run is trained on all devices.
+    """
+
+    def __init__(self, folder, distribute=False):
+        super().__init__()
+        self.folder, self.before = folder, sessions(folder)
+        self.first, self.started = _epochs(folder), time.perf_counter()
+        self.where = {
             "hardware": hardware(distribute),
             "versions": versions(),
             "commit": commit(),
             "date": datetime.date.today().isoformat(),
-            "first_epoch": first,
-            "last_epoch": _epochs(folder),
-            "seconds": round(time.perf_counter() - started, 1),
         }
-        write_json(folder.path / FILE, [*sessions(folder), session])
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.write()
+
+    def write(self):
+        """Write the sessions before this one, and this one as far as it has come."""
+        took = {
+            "first_epoch": self.first,
+            "last_epoch": _epochs(self.folder),
+            "seconds": round(time.perf_counter() - self.started, 1),
+        }
+        write_json(self.folder.path / FILE, [*self.before, self.where | took])
 
 
 def _epochs(folder):

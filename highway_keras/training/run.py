@@ -112,19 +112,23 @@ class Run:
             optimizer = from_recipe(self.recipe, self.steps)
             return compile_classifier(trainee, optimizer, steps_per_execution)
 
-    def train(self):
-        """Train from the first or the last saved epoch to the last; return a `Result`."""
-        with _scaled_dropout({self.network, self.saved}, self.recipe.dropout):
-            return self._train()
+    def train(self, session):
+        """Train from the first or the last saved epoch to the last; return a `Result`.
 
-    def _train(self):
+        Args:
+            session: The callback that records what it is trained on.
+        """
+        with _scaled_dropout({self.network, self.saved}, self.recipe.dropout):
+            return self._train(session)
+
+    def _train(self, session):
         with self.engine.scope():
             first = self._restore()
         if first:
             self._load_best()  # which the end needs: now, not after hours
         started = time.perf_counter()
         if first < self.recipe.epochs and not self.folder.has_ended:
-            self._fit(first)
+            self._fit(first, session)
         seconds = time.perf_counter() - started
         rows = self.folder.read_history()
         if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
@@ -157,7 +161,7 @@ class Run:
         # more steps per call than this one can.
         return load_network(best, remedy)
 
-    def _fit(self, first):
+    def _fit(self, first, session):
         engine, labels = self.engine, self.images.y_train
         x = self._inputs(self.images.x_train)
         held_out = self._held_out()
@@ -173,7 +177,7 @@ class Run:
                 validation_data=held_out,
                 validation_batch_size=EVALUATION_BATCH - EVALUATION_BATCH % engine.replicas,
                 verbose=self.verbose,
-                callbacks=self._callbacks(),
+                callbacks=self._callbacks(session),
             )
 
     def _inputs(self, images):
@@ -188,7 +192,7 @@ class Run:
             return None
         return self.engine.equal_shares(self._inputs(self.images.x_val), self.images.y_val)
 
-    def _callbacks(self):
+    def _callbacks(self, session):
         monitor = "val_accuracy" if len(self.images.x_val) else None
         best = max((row[monitor] for row in self.folder.read_history() if monitor), default=-np.inf)
         return [
@@ -196,6 +200,7 @@ class Run:
             EpochSeeds(self.seed),
             *self._measurements(),
             keras.callbacks.CSVLogger(self.folder.history, append=True),
+            session,  # before the state is saved: an epoch that was not is trained again
             *self.engine.stepping.callbacks(self.folder, self.seed),
             Checkpoint(self.folder, self._save, monitor, best),
             *self.callbacks,  # last, so one that raises loses nothing

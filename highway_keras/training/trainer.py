@@ -102,8 +102,8 @@ def fit(
         run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
         with written.locked():  # last, so a mistake leaves no folder
             written.open(settings, resume)
-            with recorded(written, distribute):
-                return dataclasses.replace(run.train(), folder=folder)
+            with recorded(written, distribute) as session:
+                return dataclasses.replace(run.train(session), folder=folder)
 
 
 def _engine(distribute, test_curve):
