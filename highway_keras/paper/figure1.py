@@ -6,7 +6,6 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper.bias_plot import plot_biases
-from highway_keras.paper.finals_plot import LINES
 from highway_keras.paper.provenance import COLUMNS, of_run
 from highway_keras.paper.searches import (
     bias_rows,
@@ -19,6 +18,7 @@ from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 
 COMMAND = "highway-keras reproduce figure1"
+LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
 def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
@@ -70,7 +70,9 @@ def _draw_panels(searches, tops, path):
     figure = Figure(figsize=(9.6, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     depths = sorted({search.depth for search in searches})
-    _draw_curves(left, searches, depths)
+    draw_curves(left, {(s.kind, s.depth): s.trials[0].losses for s in searches})
+    left.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
+    left.xaxis.get_major_locator().set_params(integer=True)
     _draw_tops(right, tops, depths)
     for axes in (left, right):
         axes.grid(which="both", alpha=0.25)
@@ -81,18 +83,17 @@ def _draw_panels(searches, tops, path):
     write_figure(path, figure)
 
 
-def _draw_curves(axes, searches, depths):
-    for search in searches:
-        losses = search.trials[0].losses
+def draw_curves(axes, curves):
+    """Draw losses by epoch: `curves` has them by kind and depth, a line style and a color."""
+    depths = sorted({depth for _, depth in curves})
+    for (kind, depth), losses in sorted(curves.items()):
         axes.semilogy(
             range(1, len(losses) + 1),
             losses,
-            LINES[search.kind],
-            color=COLOURS[depths.index(search.depth) % len(COLOURS)],
-            label=f"{search.kind} {search.depth}",
+            LINES[kind],
+            color=COLOURS[depths.index(depth) % len(COLOURS)],
+            label=f"{kind} {depth}",
         )
-    axes.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
-    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _draw_tops(axes, tops, depths):

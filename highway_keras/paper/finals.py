@@ -68,21 +68,18 @@ def run_finals(
     )
     out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
     options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
-    candidate = (candidate_epochs, options)
     for search in found:
         folder = out / search.name
-        trials = {trial.number: trial for trial in search.completed}
-        losses = {
-            number: _train(search, trials[number], folder / f"trial-{number}", *candidate)
-            for number in list(trials)[:candidates]
-        }
-        chosen = min(losses, key=losses.get)
-        if not math.isfinite(losses[chosen]):
+        losses = [
+            _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, options)
+            for trial in search.completed[:candidates]
+        ]
+        if not any(map(math.isfinite, losses)):
             raise TrainingDiverged(f"All candidates of {search.name} diverged.")
-        lasting = [n for n, t in trials.items() if t.values["decay"] ** epochs >= LASTING]
+        chosen = search.completed[losses.index(min(losses))]
+        lasting = [t for t in search.completed if t.values["decay"] ** epochs >= LASTING]
         ends = [
-            _first_to_end(search, finalists, folder, epochs, options)
-            for finalists in ([chosen], lasting)
+            _first_to_end(search, trials, folder, epochs, options) for trials in ([chosen], lasting)
         ]
         if not any(map(math.isfinite, ends)):
             raise TrainingDiverged(f"The finals of {search.name} diverged.")
@@ -90,11 +87,10 @@ def run_finals(
     return final_rows(out)
 
 
-def _first_to_end(search, numbers, folder, epochs, options):
+def _first_to_end(search, trials, folder, epochs, options):
     """Train trials to the end until one does not diverge; return its lowest loss."""
-    trials = {trial.number: trial for trial in search.completed}
-    for number in numbers:
-        loss = _train(search, trials[number], folder / f"final-{number}", epochs, options)
+    for trial in trials:
+        loss = _train(search, trial, folder / f"final-{trial.number}", epochs, options)
         if math.isfinite(loss):
             return loss
     return math.inf

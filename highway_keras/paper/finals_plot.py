@@ -1,12 +1,8 @@
 """The left panel of Figure 1 at the paper's length: training loss by epoch."""
 
-import numpy as np
-
 from highway_keras.extras import extra
 from highway_keras.files import write_figure
-from highway_keras.training.curves import COLOURS
-
-LINES = {"highway": "-", "plain": "--", "residual": ":"}
+from highway_keras.paper.figure1 import draw_curves
 
 
 def plot_finals(rows, path):
@@ -21,12 +17,7 @@ def plot_finals(rows, path):
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
-    curves = better_curves(rows)
-    depths = sorted({depth for _, depth in curves})
-    for (kind, depth), losses in sorted(curves.items()):
-        colour = COLOURS[depths.index(depth) % len(COLOURS)]
-        epochs = np.arange(1, len(losses) + 1)
-        axes.semilogy(epochs, losses, LINES[kind], color=colour, label=f"{kind} {depth}")
+    draw_curves(axes, better_curves(rows))
     axes.axhline(1e-4, color="#999999", lw=0.8)
     axes.set(xlabel="epoch", ylabel="training loss (nats)")
     axes.grid(which="both", alpha=0.25)

@@ -99,23 +99,29 @@ def _final(epochs):
 
 
 def lowest(kind, depth):
-    """Return the lowest training loss of the finals of a search, in nats, as text."""
-    losses = [float(r["loss"]) for r in rows("figure1-finals", kind=kind, depth=depth)]
-    return f"{min(losses):.1e}" if losses else NONE
+    """Return the lowest training loss of the finals of a search, in nats; `None` without one."""
+    found = rows("figure1-finals", kind=kind, depth=depth)
+    return min((float(r["loss"]) for r in found), default=None)
 
 
-def gap_of_finals():
+def end(kind, depth):
+    """Return the same as text."""
+    loss = lowest(kind, depth)
+    return NONE if loss is None else f"{loss:.1e}"
+
+
+def gap_of_ends():
     """Return by how many orders of magnitude plain is above highway at 100 layers, at the end."""
     highway, plain = lowest("highway", 100), lowest("plain", 100)
-    return NONE if NONE in (highway, plain) else f"{math.log10(float(plain) / float(highway)):.1f}"
+    return NONE if None in (highway, plain) else f"{math.log10(plain / highway):.1f}"
 
 
 NUMBERS = {
     "figure1": losses,
     "finals": finals,
-    "finals.gap": gap_of_finals,
+    "finals.gap": gap_of_ends,
     **{
-        f"finals.{kind}.{depth}": functools.partial(lowest, kind, depth)
+        f"finals.{kind}.{depth}": functools.partial(end, kind, depth)
         for kind, depth in itertools.product(KINDS[:2], DEPTHS)
     },
     "depth50.highway": functools.partial(shown, "highway", 50),

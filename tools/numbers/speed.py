@@ -111,14 +111,15 @@ def jobs(model):
 
 def server():
     """Return the table of a server under load."""
-    names = ("protocol", "clients", "requests per second", "p50, ms", "p99, ms", "answers")
+    names = ("protocol", "clients", "requests per second", "p50, ms", "p99, ms")
+    names += ("answers", "errors")
     lines = []
     for r in rows("server"):
         middles = [middle(r, "requests_a_second", ",.0f")]
         middles += [middle(r, f"p{percent}_ms", ".1f") for percent in (50, 99)]
         protocol = {"grpc": "gRPC", "http": "HTTP"}[r["protocol"]]
         lines.append((protocol, r["clients"], *middles, f"{int(r['answers']):,}", r["errors"]))
-    return table(columns((*names, "errors")), lines) if lines else NONE
+    return table(columns(names), lines) if lines else NONE
 
 
 def lesions(size):
