@@ -89,6 +89,12 @@ def assert_same_losses(history, other):
             np.testing.assert_allclose(one, two, rtol=0, atol=1e-5)
 
 
+def on_two_devices(backend, folder, arguments):
+    named = [{"out": name, **SMALL, **options} for name, options in arguments.items()]
+    found = ends(start(backend, folder, *named, virtual=True))
+    return dict(zip(arguments, found, strict=True))
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def runs(request, tmp_path_factory):
     """On two virtual devices: the backend, the folder, and what each of several runs came to."""
@@ -97,17 +103,11 @@ def runs(request, tmp_path_factory):
     arguments = {
         "one": {},
         "two": {"distribute": True},
-        "stopped": {"distribute": True, "stop": 0},
-        "resumed": {"distribute": True, "out": "stopped", "resume": True},
-        "random one": RANDOM,
-        "random two": {**RANDOM, "distribute": True},
         "clipped one": CLIPPED,
         "clipped two": {**CLIPPED, "distribute": True},
         "odd batch": {"distribute": True, "batch_size": 33},
     }
-    named = [{"out": name, **SMALL, **options} for name, options in arguments.items()]
-    found = ends(start(request.param, folder, *named, virtual=True))
-    return request.param, folder, dict(zip(arguments, found, strict=True))
+    return request.param, folder, on_two_devices(request.param, folder, arguments)
 
 
 def test_two_devices_train_as_one(runs):
@@ -116,15 +116,25 @@ def test_two_devices_train_as_one(runs):
     assert found["two"]["loss"] == pytest.approx(found["one"]["loss"], abs=1e-5)
 
 
-def test_a_stopped_run_resumes(runs):
-    _, _, found = runs
-    assert found["stopped"] == {"error": ""}
-    assert found["resumed"]["history"] == found["two"]["history"]
-
-
-def test_augmentation_is_shared_out(runs):
-    """JAX draws for the whole batch; TensorFlow's replicas draw each for themselves."""
+@pytest.mark.slow
+def test_a_stopped_run_resumes(runs, tmp_path):
     backend, _, found = runs
+    arguments = {
+        "stopped": {"distribute": True, "stop": 0},
+        "resumed": {"distribute": True, "out": "stopped", "resume": True},
+    }
+    again = on_two_devices(backend, tmp_path, arguments)
+    assert again["stopped"] == {"error": ""}
+    assert again["resumed"]["history"] == found["two"]["history"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_augmentation_is_shared_out(backend, tmp_path):
+    """JAX draws for the whole batch; TensorFlow's replicas draw each for themselves."""
+    pytest.importorskip(backend)
+    arguments = {"random one": RANDOM, "random two": {**RANDOM, "distribute": True}}
+    found = on_two_devices(backend, tmp_path, arguments)
     if backend == "jax":
         assert_same_losses(found["random two"]["history"], found["random one"]["history"])
     assert np.isfinite(found["random two"]["history"][0]["loss"])

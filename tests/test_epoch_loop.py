@@ -31,7 +31,7 @@ SMALL = {"limit": 100, "epochs": 4, "model_options": {"depth": 3}, "verbose": 0}
 def test_this_file_on_jax():
     pytest.importorskip("jax")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", __file__],
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "slow or not slow", __file__],
         env={**os.environ, "KERAS_BACKEND": "jax"},
         capture_output=True,
         text=True,
@@ -93,7 +93,12 @@ def assert_same(model, history, other, other_history):
 
 @on_jax
 @pytest.mark.parametrize(
-    ("build", "in_a_loop"), [(thin, True), (convolutional, True), (convolutional, False)]
+    ("build", "in_a_loop"),
+    [
+        (thin, True),
+        (convolutional, False),
+        pytest.param(convolutional, True, marks=pytest.mark.slow),
+    ],
 )
 def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
     monkeypatch.setattr(engine, "_slow_in_a_loop", lambda model: not in_a_loop)
