@@ -4,7 +4,7 @@ import functools
 
 from highway_keras import models, results
 from highway_keras.models import shipped
-from tools.numbers.rows import NONE, rows, spread, table
+from tools.numbers.rows import NONE, columns, rows, spread, table
 
 RECIPES = ("authors", "modern")
 
@@ -67,6 +67,22 @@ def minutes(model, epochs):
     return low if low == high else f"{low} to {high}"
 
 
+def runs(*tables):
+    """Return the table of the single runs of some tables: what each took, and on what."""
+    names = ("network", "recipe", "arithmetic", "hardware", "seed", "epochs", "minutes", "test, %")
+    lines = [
+        (
+            *(f"`{r[key]}`" for key in ("model", "recipe", "dtype_policy")),
+            *(r[key] for key in ("hardware", "seed", "epochs")),
+            f"{float(r['minutes']):.0f}" if r["minutes"] else "",
+            f"{100 * float(r['test_accuracy']):.2f}",
+        )
+        for name in tables
+        for r in rows(name, images="all")
+    ]
+    return table(columns(names, left=4), lines) if lines else NONE
+
+
 def logged(model, choose):
     """Return an accuracy of an authors' log, in percent: `choose` picks from those by epoch."""
     return f"{100 * choose([float(r['test_accuracy']) for r in results.authors_logs()[model]]):.2f}"
@@ -93,6 +109,7 @@ NUMBERS = {
     "zoo.trained": trained,
     "minutes.16": functools.partial(minutes, "mnist-highway-16", 30),
     "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
+    "runs.cifar": functools.partial(runs, "table2", "table3"),
     "logs": beside_the_logs,
 }
 for _card in map(models.get, models.list_models()):
