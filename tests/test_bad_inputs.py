@@ -231,7 +231,7 @@ COMMANDS = {
     "evaluate {w}/text.keras": "text.keras must take one image of a fixed size",
     "evaluate {w}/maps.keras": "maps.keras must take one image .* a probability for each class",
     "evaluate {w}/unbuilt.keras": "unbuilt.keras must take one image",
-    "evaluate {w}/lonely.keras": "no run.json beside .* its data set: pass --dataset",
+    "evaluate {w}/lonely.keras": "no run.json next to .* its data set: pass --dataset",
     "evaluate {w}/bad-settings/best.keras": "run.json cannot be read",
     "evaluate {w}/run/best.keras --dataset {w}/good.npz": r"\(8, 8, 1\) in 10 classes. .* in 4",
     "evaluate {w}/run/best.keras --dataset {w}/rgb.npz": r"Received: .*'rgb' .*\(8, 8, 3\)",

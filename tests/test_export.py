@@ -501,7 +501,7 @@ def test_a_folder_that_cannot_be_replaced_stays(run, tmp_path, monkeypatch):
 def test_files_of_others_are_not_replaced(run, tmp_path):
     """A card beside `run.keras` would be the `run.json` of the training."""
     (tmp_path / "run.json").write_text("settings")
-    with pytest.raises(ValueError, match=r"must not exist yet.*, and run\.json beside it exists"):
+    with pytest.raises(ValueError, match=r"must not exist yet.*, and run\.json next to it exists"):
         export.export(run / "best.keras", tmp_path / "run.keras", "keras")
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(ValueError, match=r"overwrite=True replaces a file only.*folder\.json"):

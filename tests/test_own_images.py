@@ -120,7 +120,7 @@ FAULTS = {
     ),
     "broken": (broken, r"001\.png is not a PNG or JPEG picture that can be read"),
     "cut": (cut, r"001\.png is not a PNG or JPEG picture that can be read"),
-    "sizes": (odd_size, "`input_shape` must say to which size .* with 5 x 5 and 8 x 8"),
+    "sizes": (odd_size, "`input_shape` must give the size .* with 5 x 5 and 8 x 8"),
     "missing in test": (
         lambda f: shutil.rmtree(f / "test" / "bee"),
         "the same classes in train/ and test/.* Only in train/: bee",

@@ -156,7 +156,7 @@ def _print_table(options):
 
 
 def _add_authors_log(experiments):
-    summary = "The authors' logs: our training beside theirs, epoch by epoch."
+    summary = "The authors' logs: our training next to theirs, epoch by epoch."
     command = add_command(experiments, "authors-log", _authors_log, summary)
     command.add_argument(
         "--model",

@@ -27,7 +27,7 @@ def add_commands(commands):
     add_network(command)
     add_dataset(command, "that of its training")
     add_limit(command)
-    command.add_argument("--out", help="folder of the page (default: analysis, beside FILE)")
+    command.add_argument("--out", help="folder of the page (default: analysis, next to FILE)")
 
     summary = "Write a network for another runtime, and verify it."
     command = add_command(commands, "export", _export, summary)

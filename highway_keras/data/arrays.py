@@ -65,7 +65,7 @@ def _check_names(names, y_train, y_test, source):
 def _check_images(key, images, source):
     if images.dtype != np.uint8:
         raise DataError(
-            f"`{key}` in {source} must be uint8, grey levels 0 to 255; for floats in [0, 1] save "
+            f"`{key}` in {source} must be uint8, pixel values 0 to 255; for floats in [0, 1] save "
             f"(255 * {key}).round().astype('uint8'). Received: dtype={images.dtype}."
         )
     if images.ndim == 3:

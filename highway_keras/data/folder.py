@@ -129,8 +129,8 @@ def _common(shapes, source):
     if len(height_width) > 1:
         listed = " and ".join(f"{h} x {w}" for h, w in sorted(height_width)[:2])
         raise DataError(
-            "`input_shape` must say to which size pictures are scaled, (height, width, channels), "
-            f"where they differ. Received: input_shape=None for {source} with {listed}."
+            "`input_shape` must give the size that pictures are scaled to, (height, width, "
+            f"channels), where they differ. Received: input_shape=None for {source} with {listed}."
         )
     return (*height_width.pop(), max(shape[2] for shape in shapes))
 

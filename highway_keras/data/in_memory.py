@@ -99,7 +99,7 @@ def _grey_levels(x):
         return x
     if not (0 <= x.min() and 1 < x.max() <= 255):
         raise DataError(
-            "`dataset` must hold images with grey levels from 0 to 255; leave out a Rescaling. "
+            "`dataset` must hold images with pixel values from 0 to 255; leave out a Rescaling. "
             f"Received: {x.min():.3g} to {x.max():.3g}."
         )
     return x.round().astype("uint8")

@@ -129,7 +129,7 @@ def _images(saved, dataset, data_dir):
         if dataset is None and "dataset" not in saved.settings:
             raise ValueError(
                 "`dataset` must name the data set whose images verify the export or calibrate it: "
-                "no run.json beside the model tells it. Received: dataset=None."
+                "no run.json next to the model names it. Received: dataset=None."
             )
         return saved.load(dataset, data_dir)
     saved.check(dataset)

@@ -16,7 +16,7 @@ def check_place(path, format, overwrite):
         if not os.path.lexists(file):
             continue
         if not overwrite:
-            also = "" if file == path else f", and {file.name} beside it exists"
+            also = "" if file == path else f", and {file.name} next to it exists"
             raise ValueError(
                 f"`path` must not exist yet. Received: path={path}{also}. Name another, or pass "
                 "overwrite=True."

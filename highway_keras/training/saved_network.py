@@ -36,11 +36,11 @@ class SavedNetwork:
     def dataset(self):
         """Name of the data set it was trained on, or path of its folder or `.npz`."""
         if self.settings.get("dataset") is None:
-            where = "no run.json beside" if "dataset" not in self.settings else "no path for"
+            where = "no run.json next to" if "dataset" not in self.settings else "no path for"
             raise ValueError(f"There is {where} {self.path} to tell its data set: pass `dataset`.")
         if not isinstance(self.settings["dataset"], str):
             raise ValueError(
-                f"`dataset` in the run.json beside {self.path} must be a name. Received: "
+                f"`dataset` in the run.json next to {self.path} must be a name. Received: "
                 f"dataset={checks.shown(self.settings['dataset'])}. Pass --dataset."
             )
         return self.settings["dataset"]
@@ -86,7 +86,7 @@ class SavedNetwork:
         names = self.settings.get("class_names", list(range(count)))
         if not isinstance(names, list) or len(names) != count:
             raise ValueError(
-                f"`class_names` in the run.json beside {self.path} must be a list of the names of "
+                f"`class_names` in the run.json next to {self.path} must be a list of the names of "
                 f"the {count} classes. Received: class_names={checks.shown(names)}. Correct it, or "
                 "move the network away from that file."
             )
