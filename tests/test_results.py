@@ -96,7 +96,9 @@ def test_runs_as_one_row(run):
     measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
     assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
     assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
-    assert row["command"] == f"{curves.command(training.RunFolder(run).read_json())} --runs 1"
+    words = row["command"].split()
+    assert words[:5] == ["highway-keras", "fit", "thin-highway-10", "--dataset", "digits"]
+    assert words[words.index("--epochs") + 1] == "2" and words[-2:] == ["--runs", "1"]
 
 
 def test_runs_of_one_row_are_alike(run, tmp_path):
