@@ -40,7 +40,7 @@ def main(arguments=None):
         row = _compare(saved.model, images.x_train, images.y_train, options.turns)
         if options.out:
             name = pathlib.Path(file).name
-            command = f"python -m benchmarks.lesions {name} --turns {options.turns}"
+            command = f"python -m benchmarks.lesions {file} --turns {options.turns}"
             report.save(options.out, [{"file": name, **row}], ("file",), command)
 
 

@@ -50,7 +50,7 @@ def main(arguments=None):
     rows = [_row(options, protocol, turns[protocol]) for protocol in PROTOCOLS]
     _print(rows)
     if options.out:
-        command = f"python -m benchmarks.server {rows[0]['file']} --clients {options.clients}"
+        command = f"python -m benchmarks.server {options.file} --clients {options.clients}"
         command += f" --seconds {options.seconds} --turns {options.turns}"
         report.save(options.out, rows, ("file", "protocol", "clients"), command)
 

@@ -7,8 +7,8 @@ import shutil
 import keras
 import pytest
 
-from highway_keras import paper, training, tuning
-from highway_keras.cli.command import main
+from highway_keras import paper, tuning
+from highway_keras.cli.command import main, parser
 from highway_keras.paper import finals, finals_plot
 from highway_keras.paper.searches import read_searches
 
@@ -76,13 +76,26 @@ def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, mo
 
     def fails(name, dataset, recipe, out, **options):
         if recipe.learning_rate == diverging and "final" in out.name:
-            raise training.TrainingDiverged("no longer finite")
+            recipe = recipe.override(learning_rate=1e38)
         return fit(name, dataset, recipe, out, **options)
 
     monkeypatch.setattr(finals, "fit", fails)
     rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
-    assert search.completed[1].number in {row["trial"] for row in rows}
+    one, other = (
+        [row["loss"] for row in rows if row["trial"] == trial.number]
+        for trial in search.completed[:2]
+    )
+    assert one[-1] == "diverged" and len(other) == SMALL["epochs"]
+    assert finals_plot.better_curves(rows) == {("plain", 10): [float(loss) for loss in other]}
     assert finals.best_final(tmp_path / "thin-plain-10").has_ended
+
+
+def test_a_row_has_the_command_that_makes_it(searches, tmp_path):
+    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
+    (command,) = {row["command"] for row in rows}
+    options = parser().parse_args(command.split()[1:])
+    assert (options.preset, options.searches) == ("finals", str(searches))
+    assert (options.depths, options.kinds) == ([10], ["plain"])
 
 
 def test_finals_need_searches(tmp_path, capsys):

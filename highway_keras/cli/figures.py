@@ -70,13 +70,16 @@ def _finals(options, paper, given):
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
+    from highway_keras.paper.finals_plot import DIVERGED
+
     last = {}
     where = {"out": options.out, "data_dir": options.data_dir}
     for row in paper.run_finals(options.searches, **where, **given):
         last[row["kind"], row["depth"], row["trial"]] = row
     rows = [("kind", "depth", "trial", "epochs", "training loss")]
     for (kind, depth, trial), row in last.items():
-        rows.append((kind, str(depth), trial, str(row["epoch"]), f"{float(row['loss']):.3g}"))
+        loss = row["loss"] if row["loss"] == DIVERGED else f"{float(row['loss']):.3g}"
+        rows.append((kind, str(depth), trial, str(row["epoch"]), loss))
     print_table(rows, right=(1, 3, 4))
     print_saved(options.out)
 

@@ -7,7 +7,7 @@ from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
-from highway_keras.paper.finals_plot import plot_finals
+from highway_keras.paper.finals_plot import DIVERGED, plot_finals
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
@@ -67,24 +67,40 @@ def run_finals(
         candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
     )
     out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
-    options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
+    sizes = {"candidates": candidates, "candidate_epochs": candidate_epochs, "epochs": epochs}
     for search in found:
-        folder = out / search.name
-        losses = [
-            _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, options)
-            for trial in search.completed[:candidates]
-        ]
-        if not any(map(math.isfinite, losses)):
-            raise TrainingDiverged(f"All candidates of {search.name} diverged.")
-        chosen = search.completed[losses.index(min(losses))]
-        lasting = [t for t in search.completed if t.values["decay"] ** epochs >= LASTING]
-        ends = [
-            _first_to_end(search, trials, folder, epochs, options) for trials in ([chosen], lasting)
-        ]
-        if not any(map(math.isfinite, ends)):
-            raise TrainingDiverged(f"The finals of {search.name} diverged.")
-        draw_finals(out)
-    return final_rows(out)
+        train_finals(
+            search, out / search.name, **sizes, limit=limit, data_dir=data_dir, verbose=verbose
+        )
+        draw_finals(out, searches)
+    return final_rows(out, searches)
+
+
+def train_finals(search, folder, candidates, candidate_epochs, epochs, **options):
+    """Train the best trials of a `Search`, and the best of them and the lasting one to the end.
+
+    Args:
+        search: One of `read_searches`.
+        folder: Where `trial-NUMBER` and `final-NUMBER` are written.
+        candidates, candidate_epochs, epochs: As for `run_finals`.
+        **options: Of `fit`.
+
+    Raises:
+        TrainingDiverged: If all candidates or all finals diverge.
+    """
+    losses = [
+        _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, options)
+        for trial in search.completed[:candidates]
+    ]
+    if not any(map(math.isfinite, losses)):
+        raise TrainingDiverged(f"All candidates of {search.name} diverged.")
+    chosen = search.completed[losses.index(min(losses))]
+    lasting = [t for t in search.completed if t.values["decay"] ** epochs >= LASTING]
+    ends = [
+        _first_to_end(search, trials, folder, epochs, options) for trials in ([chosen], lasting)
+    ]
+    if not any(map(math.isfinite, ends)):
+        raise TrainingDiverged(f"The finals of {search.name} diverged.")
 
 
 def _first_to_end(search, trials, folder, epochs, options):
@@ -138,8 +154,15 @@ def _train(search, trial, folder, epochs, options):
     return _lowest_loss(run)
 
 
-def final_rows(out):
-    """Return the training loss of each final by epoch, as far as it has come."""
+def final_rows(out, searches):
+    """Return the training loss of each final by epoch, as far as it has come.
+
+    The last loss of a final that diverged is "diverged".
+
+    Args:
+        out: Folder of the finals.
+        searches: Folder of the searches, for the command that makes a row.
+    """
     rows = []
     for folder in pathlib.Path(out).glob("thin-*/final-*"):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
@@ -150,17 +173,19 @@ def final_rows(out):
         network |= {key: settings["recipe"][key] for key in ("learning_rate", "momentum", "decay")}
         for key in ("activation", "transform_bias"):
             network[key] = settings["model_options"].get(key, "")  # plain networks have no gates
-        made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, COMMAND)}
+        command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
+        made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         for epoch, row in enumerate(run.read_history(), start=1):
-            rows.append({**network, "epoch": epoch, "loss": f"{row['loss']:.6g}", **made})
+            loss = f"{row['loss']:.6g}" if math.isfinite(row["loss"]) else DIVERGED
+            rows.append({**network, "epoch": epoch, "loss": loss, **made})
     return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])
 
 
-def draw_finals(out):
+def draw_finals(out, searches):
     """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
     out = pathlib.Path(out)
     with folder_lock(out, seconds=60):  # another process may be training another search
-        rows = final_rows(out)
+        rows = final_rows(out, searches)
         write_rows(out / "figure1-finals.csv", rows)
         with optional_picture(out / "figure1-finals.png"):
             plot_finals(rows, out / "figure1-finals.png")

@@ -4,6 +4,8 @@ from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.paper.figure1 import draw_curves
 
+DIVERGED = "diverged"  # in place of the loss of an epoch that is not finite
+
 
 def plot_finals(rows, path):
     """Draw the training loss by epoch of the better final of each search.
@@ -26,9 +28,16 @@ def plot_finals(rows, path):
 
 
 def better_curves(rows):
-    """Return the losses by epoch of the final that reaches the lowest, by kind and depth."""
-    curves = {}
+    """Return the losses by epoch of the final that reaches the lowest, by kind and depth.
+
+    Finals that diverged are left out.
+    """
+    finals = {}
     for row in rows:
-        trials = curves.setdefault((row["kind"], int(row["depth"])), {})
-        trials.setdefault(row["trial"], []).append(float(row["loss"]))
-    return {search: min(trials.values(), key=min) for search, trials in curves.items()}
+        final = row["kind"], int(row["depth"]), row["trial"]
+        finals.setdefault(final, []).append(row["loss"])
+    curves = {}
+    for (kind, depth, _), losses in finals.items():
+        if DIVERGED not in losses:
+            curves.setdefault((kind, depth), []).append([float(loss) for loss in losses])
+    return {search: min(found, key=min) for search, found in curves.items()}

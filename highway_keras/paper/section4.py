@@ -3,7 +3,8 @@
 import pathlib
 
 from highway_keras import analysis, checks, data
-from highway_keras.paper.finals import best_final, run_finals
+from highway_keras.paper.finals import best_final, train_finals
+from highway_keras.paper.searches import read_searches
 from highway_keras.training import SavedNetwork
 from highway_keras.tuning.searches import run_searches
 
@@ -31,7 +32,7 @@ def reproduce_section4(
 
     ```
     OUT/searches/  the search, as `tuning.run_searches` leaves it
-    OUT/finals/    its best trials, two of them to the end, as `run_finals` leaves them
+    OUT/finals/    its best trials, two of them to the end, as `train_finals` leaves them
     OUT/look/      figure2.png, figure3.png, figure4.png and a page, as `analysis.analyze` does
     ```
 
@@ -73,8 +74,10 @@ def reproduce_section4(
     (searched,) = run_searches(
         **space, **size, dataset=dataset, out=out / "searches", resume=True, **shared
     )
-    run_finals(searched.parent, out / "finals", candidates, candidate_epochs, epochs, **shared)
-    model = SavedNetwork(best_final(out / "finals" / searched.name).best).model
+    (search,) = read_searches(searched.parent)
+    finals = out / "finals" / search.name
+    train_finals(search, finals, candidates, candidate_epochs, epochs, **shared)
+    model = SavedNetwork(best_final(finals).best).model
     images = data.load(dataset, data_dir=data_dir, validation=0.0)
     return analysis.analyze(
         model,

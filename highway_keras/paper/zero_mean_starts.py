@@ -1,4 +1,4 @@
-"""Section 2.2: with closed gates a deep network trains from any zero-mean start of H."""
+"""Section 2.2: with closed gates a deep network trains from various zero-mean starts of H."""
 
 import itertools
 import math

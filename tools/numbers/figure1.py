@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 
+from highway_keras.paper.finals_plot import DIVERGED, better_curves
 from tools.numbers.rows import NONE, columns, row, rows, table
 
 KINDS = ("highway", "plain", "residual")
@@ -78,8 +79,8 @@ def winner():
 
 def finals():
     """Return the table of the finals, all that were trained: their losses, and their settings."""
-    names = ["kind", "hidden layers", "lowest loss", "after 40 epochs", "rate", "momentum"]
-    names += ["decay", "activation", "transform bias"]
+    names = ["kind", "hidden layers", "lowest loss", "after 40 epochs", "below 10^-4 after"]
+    names += ["rate", "momentum", "decay", "activation", "transform bias"]
     lines = []
     for kind, depth in itertools.product(KINDS[:2], DEPTHS):
         found = rows("figure1-finals", kind=kind, depth=depth)
@@ -92,16 +93,20 @@ def finals():
 
 
 def _final(epochs):
-    first, losses = epochs[0], [float(r["loss"]) for r in epochs]
+    first, losses = epochs[0], [float(r["loss"]) for r in epochs if r["loss"] != DIVERGED]
     values = (f"{float(first[k]):.3f}" for k in ("learning_rate", "momentum", "decay"))
     bias = first["transform_bias"] and f"{float(first['transform_bias']):.1f}"
-    return f"{min(losses):.1e}", f"{min(losses[:40]):.1e}", *values, first["activation"], bias
+    below = next((str(epoch) for epoch, loss in enumerate(losses, 1) if loss < 1e-4), "")
+    ends = f"{min(losses):.1e}", f"{min(losses[:40]):.1e}", below
+    if len(losses) < len(epochs):
+        ends = f"diverged in epoch {len(epochs)}", "", ""
+    return *ends, *values, first["activation"], bias
 
 
 def lowest(kind, depth):
     """Return the lowest training loss of the finals of a search, in nats; `None` without one."""
-    found = rows("figure1-finals", kind=kind, depth=depth)
-    return min((float(r["loss"]) for r in found), default=None)
+    curves = better_curves(rows("figure1-finals", kind=kind, depth=depth))
+    return min(curves[kind, depth]) if curves else None
 
 
 def end(kind, depth):
@@ -110,16 +115,31 @@ def end(kind, depth):
     return NONE if loss is None else f"{loss:.1e}"
 
 
-def gap_of_ends():
-    """Return by how many orders of magnitude plain is above highway at 100 layers, at the end."""
-    highway, plain = lowest("highway", 100), lowest("plain", 100)
-    return NONE if None in (highway, plain) else f"{math.log10(plain / highway):.1f}"
+def gap_of_ends(one, other):
+    """Return by how many orders of magnitude the loss of one network ends above the other's."""
+    losses = lowest(*one), lowest(*other)
+    return NONE if None in losses else f"{math.log10(losses[0] / losses[1]):.1f}"
+
+
+def started_open(column, form, factor=1):
+    """Return a function for a figure of the tanh network of 50 layers that started at -2."""
+
+    def text():
+        runs = rows("training-curves", model="thin-highway-50")
+        found = [r for r in runs if "transform_bias=-2.0" in r["command"]]
+        return format(factor * float(found[-1][column]), form) if found else NONE
+
+    return text
 
 
 NUMBERS = {
     "figure1": losses,
     "finals": finals,
-    "finals.gap": gap_of_ends,
+    "finals.gap": functools.partial(gap_of_ends, ("plain", 100), ("highway", 100)),
+    "finals.rise": functools.partial(gap_of_ends, ("highway", 100), ("highway", 10)),
+    "open.epochs": started_open("epoch", ".0f"),
+    "open.loss": started_open("loss", ".3f"),
+    "open.accuracy": started_open("val_accuracy", ".1f", 100),
     **{
         f"finals.{kind}.{depth}": functools.partial(end, kind, depth)
         for kind, depth in itertools.product(KINDS[:2], DEPTHS)
