@@ -34,6 +34,16 @@ def policy(name):
     return f"{spread(values, '.1f', ' %')}, n={len(values)}" if values else NONE
 
 
+def authors_fitnet(clip_norm):
+    """Return what a short run of Fitnet A by the authors' solver comes to with such a limit."""
+    wanted = {"schedule": "steps", "clip_norm": str(clip_norm)}
+    found = [run for run in _runs("fitnet-a") if wanted.items() <= run.values.items() and run.limit]
+    if not found:
+        return NONE
+    (run,) = found
+    return "diverges" if run.accuracy is None else f"reaches {run.accuracy:.1f} %"
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A run with held-out images: its recipe as text by attribute, and how it ended, in percent."""
@@ -63,5 +73,6 @@ def _changed(run):
 NUMBERS = {
     "held-out.highway-a": functools.partial(tries, "highway-a", 8),
     "held-out.fitnet-a": functools.partial(tries, "fitnet-a", 8),
+    **{f"fitnet.clip.{norm}": functools.partial(authors_fitnet, norm) for norm in (None, 1.0)},
     **{f"policy.{name}": functools.partial(policy, name) for name in POLICIES},
 }
