@@ -37,7 +37,7 @@ class PictureArray:
         paths = self.paths[chosen]
         if isinstance(paths, str):
             return read_image(paths, self.shape[1:])
-        self._check_fits(len(paths))
+        self._check_batch_fits(len(paths))
         images = np.empty((len(paths), *self.shape[1:]), self.dtype)
         for index, image in enumerate(_readers().map(self._read, paths)):
             images[index] = image
@@ -57,7 +57,7 @@ class PictureArray:
         """Bytes in memory if all were read."""
         return self.size * self.dtype.itemsize
 
-    def _check_fits(self, pictures):
+    def _check_batch_fits(self, pictures):
         size = pictures * math.prod(self.shape[1:])
         if size > free():
             raise DataError(
