@@ -96,7 +96,16 @@ def files(tmp_path_factory):
     return {"model": folder / "model.keras", "data": folder / "data.npz"}
 
 
-@pytest.mark.parametrize("command", LINES)
+QUICK = ("fit", "search", "analyze")  # one of each extra
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        line if line.startswith(QUICK) else pytest.param(line, marks=pytest.mark.slow)
+        for line in LINES
+    ],
+)
 def test_the_command_names_the_extra(command, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     package, name = LINES[command]

@@ -49,6 +49,9 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatc
         assert final["recipe"]["learning_rate"] == values["learning_rate"]
         assert final["recipe"]["validation"] == 0.0
         assert final["model_options"]["activation"] == values["activation"]
+    options = parser().parse_args(rows[0]["command"].split()[1:])  # the command that makes it
+    assert (options.preset, options.searches) == ("finals", str(searches))
+    assert (options.depths, options.kinds) == ([10], ["highway"])
     again = paper.run_finals(searches, tmp_path, **SMALL)
     assert again == rows
     assert (tmp_path / "figure1-finals.png").stat().st_size > 0
@@ -88,14 +91,6 @@ def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, mo
     assert one[-1] == "diverged" and len(other) == SMALL["epochs"]
     assert finals_plot.better_curves(rows) == {("plain", 10): [float(loss) for loss in other]}
     assert finals.best_final(tmp_path / "thin-plain-10").has_ended
-
-
-def test_a_row_has_the_command_that_makes_it(searches, tmp_path):
-    rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
-    (command,) = {row["command"] for row in rows}
-    options = parser().parse_args(command.split()[1:])
-    assert (options.preset, options.searches) == ("finals", str(searches))
-    assert (options.depths, options.kinds) == ([10], ["plain"])
 
 
 def test_finals_need_searches(tmp_path, capsys):

@@ -100,7 +100,7 @@ def test_biases_by_layer():
 # The start: a stack knows its depth.
 
 
-@pytest.mark.parametrize("depth", [100, 1000])
+@pytest.mark.parametrize("depth", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_stack_of_any_depth_learns_by_default(depth):
     digits = data.load("digits")
     x = digits.x_train.reshape(len(digits.x_train), -1).astype("float32") / 255

@@ -4,14 +4,24 @@ import keras
 import numpy as np
 import pytest
 from harness import MaskProbe, array, check_layer, standard_normal
-from layer_cases import CASES, named
+from layer_cases import CASES
 
 import highway_keras
 from highway_keras import ConvHighway, ConvHighway2D, Highway, HighwayWrapper, layers
 from highway_keras.layers import MatchSize
 
+# Each compiles for seconds, and other cases have its options.
+SLOW = ("stack-one", "stack-rank3", "stack-no-bias", "stack-learned", "3d-groups-dilation")
+SLOW += ("1d-causal-first-groups", "wrapped-bidirectional", "wrapped-gru-learned")
 
-@pytest.mark.parametrize(**named(CASES))
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in SLOW else [])
+        for case in CASES
+    ],
+)
 def test_layer(case, tmp_path):
     check_layer(case, tmp_path)
 

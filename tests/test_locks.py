@@ -56,7 +56,9 @@ def test_the_second_process_says_who_has_it(holder, tmp_path):
         pass
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "end", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_a_dead_process_keeps_no_lock(end, holder, tmp_path):
     process = holder(tmp_path)
     process.send_signal(end)

@@ -29,7 +29,14 @@ LAYERS = {
 }
 
 
-@pytest.fixture(params=LAYERS)
+QUICK = ("dense", "stack", "conv2d")
+
+
+@pytest.fixture(
+    params=[
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in LAYERS
+    ]
+)
 def case(request):
     make, shape, summed = LAYERS[request.param]
     layer = make()

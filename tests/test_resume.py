@@ -146,6 +146,7 @@ def whole(tmp_path_factory):
         return fit(tmp_path_factory.mktemp("fit") / "whole"), written
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
 def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
     """Crash before `os.replace` at the even calls, after it at the odd ones."""

@@ -82,7 +82,10 @@ def interrupt(monkeypatch, after):
 
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in")  # files left open, as by a real one
-@pytest.mark.parametrize("after", [2, 3], ids=["after a run", "amid a run"])
+@pytest.mark.parametrize(
+    "after",
+    [pytest.param(2, marks=pytest.mark.slow, id="after a run"), pytest.param(3, id="amid a run")],
+)
 def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):

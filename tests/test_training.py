@@ -594,11 +594,19 @@ def test_summary():
     assert training.summary([0.99, 0.98, 0.97]) == "99.00 (98.00 ± 1.00)"
 
 
-def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
+def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path, monkeypatch):
+    computed, fit = [], keras.Model.fit
+
+    def watch(model, *arguments, **options):
+        computed.append({layer.compute_dtype for layer in model.layers})
+        return fit(model, *arguments, **options)
+
+    monkeypatch.setattr(keras.Model, "fit", watch)
     sizes = {"epochs": 2, "limit": 200, "verbose": 0}
     result = training.fit(
         "thin-highway-10", "digits", out=tmp_path / "run", dtype_policy="mixed_bfloat16", **sizes
     )
+    assert "bfloat16" in computed[0]
     settings = result.folder.read_json()
     assert settings["recipe"]["dtype_policy"] == "mixed_bfloat16"
     saved = keras.models.load_model(result.folder.best)
@@ -624,17 +632,3 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
     assert again.test_accuracy == result.test_accuracy
     with pytest.raises(ValueError, match=r"dtype_policy.*mixed_bfloat16"):
         training.fit("thin-highway-10", "digits", out=tmp_path / "run", resume=True, **sizes)
-
-
-def test_half_the_bits_train_in_bfloat16(tmp_path, monkeypatch):
-    seen = []
-    fit = keras.Model.fit
-
-    def watch(model, *arguments, **options):
-        seen.append({layer.compute_dtype for layer in model.layers})
-        return fit(model, *arguments, **options)
-
-    monkeypatch.setattr(keras.Model, "fit", watch)
-    sizes = {"epochs": 1, "limit": 100, "verbose": 0, "out": tmp_path / "run"}
-    training.fit("thin-highway-10", "digits", dtype_policy="mixed_bfloat16", **sizes)
-    assert "bfloat16" in seen[0]

@@ -328,8 +328,18 @@ def test_a_card_says_how_many_images_the_recipe_trains_on(name, dataset):
     assert (f"{held_out:,} others held out" in text) == (held_out > 0)
 
 
+QUICK = ("thin-highway-10", "mnist-highway-16")
+
+
 @needs_mnist
-@pytest.mark.parametrize("name", [name for name, dataset in SHIPPED if dataset == "mnist"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name, dataset in SHIPPED
+        if dataset == "mnist"
+    ],
+)
 def test_shipped_weights_reach_the_accuracy_of_their_card(name, capsys):
     assert run("evaluate", name, "--weights", "mnist") == 0
     measured, card = capsys.readouterr().out.splitlines()

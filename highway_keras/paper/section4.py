@@ -70,17 +70,14 @@ def reproduce_section4(
     out = pathlib.Path(out or f"runs/section4-{dataset}")
     size = {"trials": trials, "epochs": search_epochs, "limit": limit, "population": population}
     shared = {"data_dir": data_dir, "verbose": verbose}
-    space = {"depths": [DEPTH], "kinds": ["highway"], "activations": ["tanh"]}
-    (searched,) = run_searches(
-        **space, **size, dataset=dataset, out=out / "searches", resume=True, **shared
-    )
-    (search,) = read_searches(searched.parent)
+    space = {"depths": [DEPTH], "kinds": ["highway"], "activations": ["tanh"], "dataset": dataset}
+    run_searches(**space, **size, out=out / "searches", resume=True, **shared)
+    (search,) = read_searches(out / "searches")
     finals = out / "finals" / search.name
     train_finals(search, finals, candidates, candidate_epochs, epochs, **shared)
-    model = SavedNetwork(best_final(finals).best).model
     images = data.load(dataset, data_dir=data_dir, validation=0.0)
     return analysis.analyze(
-        model,
+        SavedNetwork(best_final(finals).best).model,
         images.x_train,
         images.y_train,
         out / "look",

@@ -97,11 +97,18 @@ def serving(model):
         lines = []
         for r in found:
             one, rate = f"{float(r['ms_1']):.2f}", 256_000 / float(r["ms_256"])
-            faster = [middle(r, f"times_faster_{size}", ".3g") for size in (1, 256)]
+            faster = [_times(r, f"times_faster_{size}") for size in (1, 256)]
             lines.append((RUNTIMES[r["format"]], one, faster[0], f"{rate:,.0f}", faster[1]))
         return table(columns((*header, "times faster")), lines) if lines else NONE
 
     return text
+
+
+def _times(found, name):
+    """Return how many times faster a runtime is than the peer, which is as fast as itself."""
+    if found["format"] == "keras predict":
+        return "1"
+    return middle(found, name, ",.0f" if float(found[name]) >= 10 else ".2f")
 
 
 def jobs(model):
