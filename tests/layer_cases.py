@@ -326,3 +326,8 @@ CASES = [
     Case("maxout-axis", Maxout, {"pieces": 4, "axis": 1}, (4, 8, 3, 5), 0, (4, 2, 3, 5)),
 ]
 GATED = [case for case in CASES if case.layer not in (MatchSize, Maxout)]
+
+
+def named(cases):
+    """The arguments of `pytest.mark.parametrize` that run a test over `cases`."""
+    return {"argnames": "case", "argvalues": cases, "ids": [case.name for case in cases]}
