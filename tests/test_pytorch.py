@@ -19,6 +19,7 @@ TENSORFLOWS = pathlib.Path(__file__).with_name("recorded") / "run-0.1.0" / "best
 MEASURED = (2.1333182, 0.3481894)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="runs here already")
 def test_this_file_on_torch():
     pytest.importorskip("torch")

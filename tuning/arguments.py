@@ -8,14 +8,19 @@ from highway_keras.backends.current import shim
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 
 
-def check_hypermodel(hypermodel):
-    """Raise unless the backend can train populations, and `hypermodel` is one of ours."""
+def check_backend():
+    """Raise an `ImportError` unless the backend can train populations."""
     if not shim.HAS_LOOPS:
         raise ImportError(
             "The population search needs the TensorFlow or the JAX backend; with any backend "
             "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )
+
+
+def check_hypermodel(hypermodel):
+    """Raise unless the backend can train populations, and `hypermodel` is one of ours."""
+    check_backend()
     if not isinstance(hypermodel, HighwayHyperModel):
         raise TypeError(
             "`hypermodel` must be a `HighwayHyperModel`; for others there is "

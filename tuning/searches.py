@@ -14,6 +14,7 @@ from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder, data_settings
 from highway_keras.training.machine import recorded
+from highway_keras.tuning.arguments import check_backend
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations
 from highway_keras.tuning.settings import check_recorded, search_settings, space
 from highway_keras.tuning.tuner import PopulationRandomSearch
@@ -69,19 +70,20 @@ def run_searches(
     Raises:
         ValueError: If an argument is out of its range, or a folder holds another search.
         BusyError: If another process is searching there.
+        ImportError: If the backend is PyTorch.
 
     Example:
 
     >>> from highway_keras import tuning
     >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
     """
+    check_backend()  # before a folder is made
     if "KERASTUNER_ORACLE_PORT" in os.environ and len(depths) * len(kinds) > 1:
         raise ValueError(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    checks.positive_integer("trials", trials)
-    checks.positive_integer("epochs", epochs)
+    checks.positive_integers(trials=trials, epochs=epochs)
     checks.positive_integer("population", population, none="what memory allows")
     activations = check_activations(activations)
     images = data.load(dataset, data_dir, 0.0, limit, input_shape=MNIST)
