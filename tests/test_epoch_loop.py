@@ -159,6 +159,7 @@ def test_it_follows_the_precision_policy():
     assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
 
 
+@pytest.mark.slow
 @on_jax
 def test_tensorflow_trains_alike(tmp_path):
     model = compiled(thin)
