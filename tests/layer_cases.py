@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import keras
 from keras import layers as kl
+from selection import all_but
 
 from highway_keras.layers import (
     ConvHighway1D,
@@ -328,6 +329,8 @@ CASES = [
 GATED = [case for case in CASES if case.layer not in (MatchSize, Maxout)]
 
 
-def named(cases):
-    """The arguments of `pytest.mark.parametrize` that run a test over `cases`."""
-    return {"argnames": "case", "argvalues": cases, "ids": [case.name for case in cases]}
+def named(cases, slow=()):
+    """The arguments of `pytest.mark.parametrize` that run a test over cases; `slow` names some."""
+    names = [case.name for case in cases]
+    quick = [case for case in cases if case.name not in slow]
+    return {"argnames": "case", "argvalues": all_but(quick, cases), "ids": names}

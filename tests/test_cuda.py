@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops, tree
+from selection import all_but
 
 from highway_keras import data, models, training
 from highway_keras.analysis.lesion_layers import LesionedChain
@@ -29,11 +30,7 @@ ON_JAX = keras.backend.backend() == "jax"
 on_jax = pytest.mark.skipif(not ON_JAX, reason="only JAX lowers for a device that is not there")
 DEPTH, ROWS, WIDTH, TRIALS, STEPS, BATCH = 3, 4, 5, 2, 2, 2
 QUICK = ("mnist-highway-16", "highway-a")
-CONVOLUTIONAL = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in models.list_models()
-    if not name.startswith("thin-")
-]
+CONVOLUTIONAL = all_but(QUICK, [n for n in models.list_models() if not n.startswith("thin-")])
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from processes import SCRIPT
+from selection import all_but
 
 from highway_keras import models
 from highway_keras.extras import extra
@@ -96,16 +97,11 @@ def files(tmp_path_factory):
     return {"model": folder / "model.keras", "data": folder / "data.npz"}
 
 
-QUICK = ("fit", "search", "analyze")  # one of each extra
+# One of each extra
+QUICK = [line for line in LINES if line.startswith(("fit", "search", "analyze"))]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        line if line.startswith(QUICK) else pytest.param(line, marks=pytest.mark.slow)
-        for line in LINES
-    ],
-)
+@pytest.mark.parametrize("command", all_but(QUICK, LINES))
 def test_the_command_names_the_extra(command, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     package, name = LINES[command]

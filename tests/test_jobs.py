@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
 def test_runs_side_by_side_give_what_one_after_the_other_gives(tmp_path):
     threads = os.environ.get("TF_NUM_INTRAOP_THREADS")
     apart = training.fit_runs("thin-highway-10", 2, tmp_path / "apart", jobs=2, **SMALL)

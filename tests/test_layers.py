@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from harness import MaskProbe, array, check_layer, standard_normal
-from layer_cases import CASES
+from layer_cases import CASES, named
 
 import highway_keras
 from highway_keras import ConvHighway, ConvHighway2D, Highway, HighwayWrapper, layers
@@ -15,13 +15,7 @@ SLOW = ("stack-one", "stack-rank3", "stack-no-bias", "stack-learned", "3d-groups
 SLOW += ("1d-causal-first-groups", "wrapped-bidirectional", "wrapped-gru-learned")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in SLOW else [])
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize(**named(CASES, SLOW))
 def test_layer(case, tmp_path):
     check_layer(case, tmp_path)
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 from harness import array, standard_normal
+from selection import all_but
 
 from highway_keras import data, export, layers
 from highway_keras.export import exporting
@@ -29,14 +30,7 @@ LAYERS = {
 }
 
 
-QUICK = ("dense", "stack", "conv2d")
-
-
-@pytest.fixture(
-    params=[
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in LAYERS
-    ]
-)
+@pytest.fixture(params=all_but(("dense", "stack", "conv2d"), LAYERS))
 def case(request):
     make, shape, summed = LAYERS[request.param]
     layer = make()

@@ -44,7 +44,7 @@ def test_a_file_is_described(name):
 
 
 NETWORKS_OF_TABLES = [
-    name for name in models.list_models() if (models.get(name).table or "").startswith("Table")
+    name for name in models.list_models() if models.get(name).table in results.TABLES.values()
 ]
 
 
@@ -137,6 +137,7 @@ def test_runs_as_one_row(run):
     measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
     assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
     assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
+    assert row["command"] == f"{curves.command(training.RunFolder(run).read_json())} --runs 1"
     words = row["command"].split()
     assert words[:5] == ["highway-keras", "fit", "thin-highway-10", "--dataset", "digits"]
     assert words[words.index("--epochs") + 1] == "2" and words[-2:] == ["--runs", "1"]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from harness import array, standard_normal
 from keras import ops
+from selection import all_but
 from test_depth_loop import KINDS, WIDTH, assert_equal, value_and_gradients, weighted, weights
 
 from highway_keras import HighwayStack
@@ -66,7 +67,7 @@ TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 BATCHES = {"even": (9,), "two": (5,), "one": (3,), "sequences": (5, 3), "no axis": ()}
 
 
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", all_but(["float32"], TOLERANCE))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_that_does_not_divide(kind, dtype, monkeypatch):
     def loss(*a):

@@ -13,6 +13,7 @@ import time
 import keras
 import numpy as np
 import pytest
+from selection import all_but
 
 from highway_keras import data, files
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
@@ -80,10 +81,7 @@ class KillAt:
 
 # The files that are replaced: 2 before the first trial, 2 for each trial that begins (4, then 2),
 # at most 2 for weights, 2 for each trial that ends.
-@pytest.mark.parametrize(
-    "moment",
-    [0, 9, 27, *(pytest.param(m, marks=pytest.mark.slow) for m in (1, 3, 13, 19, 21, 23, 25))],
-)
+@pytest.mark.parametrize("moment", all_but((0, 9, 27), [0, 1, 3, 9, 13, 19, 21, 23, 25, 27]))
 def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     moment, tmp_path, digits, uninterrupted, monkeypatch
 ):

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import pytest
 from PIL import Image
+from selection import all_but
 
 from highway_keras import data, models, training
 from highway_keras.cli import command as cli
@@ -329,17 +330,11 @@ def test_a_card_says_how_many_images_the_recipe_trains_on(name, dataset):
 
 
 QUICK = ("thin-highway-10", "mnist-highway-16")
+ON_MNIST = [name for name, dataset in SHIPPED if dataset == "mnist"]
 
 
 @needs_mnist
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-        for name, dataset in SHIPPED
-        if dataset == "mnist"
-    ],
-)
+@pytest.mark.parametrize("name", all_but(QUICK, ON_MNIST))
 def test_shipped_weights_reach_the_accuracy_of_their_card(name, capsys):
     assert run("evaluate", name, "--weights", "mnist") == 0
     measured, card = capsys.readouterr().out.splitlines()
