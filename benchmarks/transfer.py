@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks import report
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
+from highway_keras.paper.provenance import DIVERGED
 
 FILE = pathlib.Path(__file__).parents[1] / "results" / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
@@ -105,7 +106,7 @@ def row(way, rate, runs, seeds, chosen):
         "way": way,
         "learning_rate": rate,
         "chosen": "1" if chosen else "",
-        "held_out": round(statistics.mean(percent["held_out"]), 2) if finite else "diverged",
+        "held_out": round(statistics.mean(percent["held_out"]), 2) if finite else DIVERGED,
         "mean": round(statistics.mean(percent["test"]), 2) if chosen else "",
         "std": round(statistics.stdev(percent["test"]), 2) if chosen and several else "",
         "parameters": runs[0]["parameters"] if finite else "",

@@ -36,7 +36,7 @@ def curve_rows(path):
         row["test_accuracy"] = results["test_accuracy"] if tested else ""
         rows.append({**row, **made})
     if not results:
-        rows[-1] |= dict.fromkeys(MEASURED, "diverged")
+        rows[-1] |= dict.fromkeys(MEASURED, provenance.DIVERGED)
     return rows
 
 

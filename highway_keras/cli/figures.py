@@ -70,7 +70,7 @@ def _finals(options, paper, given):
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
-    from highway_keras.paper.finals_plot import DIVERGED
+    from highway_keras.paper.provenance import DIVERGED
 
     last = {}
     where = {"out": options.out, "data_dir": options.data_dir}

@@ -7,7 +7,7 @@ from highway_keras import checks
 from highway_keras.files import write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
-from highway_keras.paper.finals_plot import DIVERGED, plot_finals
+from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.searches import read_searches
 from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
@@ -176,7 +176,7 @@ def final_rows(out, searches):
         command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         for epoch, row in enumerate(run.read_history(), start=1):
-            loss = f"{row['loss']:.6g}" if math.isfinite(row["loss"]) else DIVERGED
+            loss = f"{row['loss']:.6g}" if math.isfinite(row["loss"]) else provenance.DIVERGED
             rows.append({**network, "epoch": epoch, "loss": loss, **made})
     return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])
 

@@ -3,8 +3,7 @@
 from highway_keras.extras import extra
 from highway_keras.files import write_figure
 from highway_keras.paper.figure1 import draw_curves
-
-DIVERGED = "diverged"  # in place of the loss of an epoch that is not finite
+from highway_keras.paper.provenance import DIVERGED
 
 
 def plot_finals(rows, path):

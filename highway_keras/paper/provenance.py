@@ -7,6 +7,7 @@ import pathlib
 from highway_keras.files import write_rows
 from highway_keras.training.machine import commit, hardware, joined, sessions, versions
 
+DIVERGED = "diverged"  # in a row, in place of what is not finite
 COLUMNS = ("hardware", "versions", "commit", "date", "command")
 
 

@@ -4,7 +4,8 @@ import functools
 import itertools
 import math
 
-from highway_keras.paper.finals_plot import DIVERGED, better_curves
+from highway_keras.paper.finals_plot import better_curves
+from highway_keras.paper.provenance import DIVERGED
 from tools.numbers.rows import NONE, columns, row, rows, table
 
 KINDS = ("highway", "plain", "residual")

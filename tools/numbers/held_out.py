@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from highway_keras.paper.provenance import DIVERGED
 from highway_keras.training.recipes import get_recipe
 from tools import recipe_options
 from tools.numbers.rows import NONE, columns, rows, spread, table
@@ -20,7 +21,7 @@ def tries(model, epochs):
         return NONE
     ranked = sorted(runs, key=lambda run: (run.accuracy is not None, run.accuracy or 0))
     lines = [
-        (_changed(run), "diverged" if run.accuracy is None else f"{run.accuracy:.1f}")
+        (_changed(run), DIVERGED if run.accuracy is None else f"{run.accuracy:.1f}")
         for run in reversed(ranked)
     ]
     return table(columns(("changed", "held out, %")), lines)
@@ -28,16 +29,14 @@ def tries(model, epochs):
 
 def policy(name):
     """Return mean and deviation of the accuracy that a dtype policy reaches in a short run."""
-    wanted = {**SHORT, "dtype_policy": name}
-    runs = [run for run in _runs("highway-a") if wanted.items() <= run.values.items() and run.limit]
+    runs = _limited_runs("highway-a", {**SHORT, "dtype_policy": name})
     values = [run.accuracy for run in runs]
     return f"{spread(values, '.1f', ' %')}, n={len(values)}" if values else NONE
 
 
 def authors_fitnet(clip_norm):
     """Return what a short run of Fitnet A by the authors' solver comes to with such a limit."""
-    wanted = {"schedule": "steps", "clip_norm": str(clip_norm)}
-    found = [run for run in _runs("fitnet-a") if wanted.items() <= run.values.items() and run.limit]
+    found = _limited_runs("fitnet-a", {"schedule": "steps", "clip_norm": str(clip_norm)})
     if not found:
         return NONE
     (run,) = found
@@ -58,9 +57,14 @@ def _runs(model):
     runs = []
     for command, end in last.items():
         accuracy = end["val_accuracy"]
-        accuracy = None if accuracy == "diverged" else 100 * float(accuracy)
+        accuracy = None if accuracy == DIVERGED else 100 * float(accuracy)
         runs.append(Run(recipe_options.values(command), "--limit " in command, accuracy))
     return [run for run in runs if float(run.values["validation"])]
+
+
+def _limited_runs(model, wanted):
+    """Return a network's runs on some of the images whose recipes have the `wanted` values."""
+    return [run for run in _runs(model) if wanted.items() <= run.values.items() and run.limit]
 
 
 def _changed(run):
