@@ -112,12 +112,27 @@ def test_list_shows_what_was_measured_most_often(capsys, monkeypatch):
     assert lines["fitnet-b"].endswith("91.60, n=1")
 
 
-def test_a_reader_may_leave_early():
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen([*COMMAND, "list"], **pipes)
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    assert process.wait(60) == 0
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_may_leave_early(unbuffered):
+    assert _listing(unbuffered, None) == (0, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_on_a_full_disk(unbuffered):
+    with open("/dev/full", "w") as full:
+        code, message = _listing(unbuffered, full)
+    assert (code, message) == (2, b"highway-keras: No space left on device.\n")
+
+
+def _listing(unbuffered, file):
+    """The exit code and stderr of `list` to a file, or to a reader that has left."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    pipes = {"stdout": file or subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*COMMAND, "list"], **pipes, env=environment)
+    if file is None:
+        process.stdout.close()
+    message = process.stderr.read()
+    return process.wait(60), message
 
 
 def test_help_names_every_command(capsys):

@@ -25,16 +25,27 @@ def main(arguments=None):
         sys.stdout.reconfigure(errors="backslashreplace")  # "±" must not end a run where it lacks
     options = parser().parse_args(arguments)
     try:
-        return options.handler(options) or 0
+        return _run(options)
     except KeyboardInterrupt:
         return _end(INTERRUPTED, _how_to_resume(options, arguments))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except USER_ERRORS as error:
         return _end(MISUSED, _with_flags(_text(error), options) or type(error).__name__)
     except RuntimeError as error:
         return _end(FAILED, _with_flags(str(error), options))
+
+
+def _run(options):
+    """Run a command, and write all it prints: a failure at Python's exit could not be caught."""
+    try:
+        return options.handler(options) or 0
+    finally:
+        try:
+            print(end="", flush=True)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
 
 
 class _Parser(argparse.ArgumentParser):
