@@ -501,7 +501,8 @@ def test_everything_at_once_without_held_out_images(tmp_path):
     assert steps == ["preprocessor", "mnist-highway-16"]
 
 
-def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
+@pytest.mark.parametrize("test_curve", [False, True])
+def test_divergence_is_an_error_and_leaves_no_result(test_curve, tmp_path):
     for resume in (False, True):
         with pytest.raises(
             training.TrainingDiverged, match=r"A lower `learning_rate` helps.* Received: .*=1e\+30"
@@ -511,6 +512,7 @@ def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
                 learning_rate=1e30,
                 model_options={"depth": 3, "activation": "relu"},
                 resume=resume,
+                test_curve=test_curve,
             )
         names = {path.name for path in (tmp_path / "run").iterdir()}
         assert names <= {"run.json", "machine.json", "history.csv", "tensorboard"}

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from highway_keras.training.evaluation import measure
+from highway_keras.training.evaluation import NotProbabilities, measure
 from highway_keras.training.state import save_state
 
 _DRAWS_AN_EPOCH = 2**20
@@ -44,7 +44,10 @@ class Measured(keras.callbacks.Callback):
         self.prefix, self.network, self.x, self.y = prefix, network, x, y
 
     def on_epoch_end(self, epoch, logs=None):
-        loss, accuracy = measure(self.network(), self.x, self.y)
+        try:
+            loss, accuracy = measure(self.network(), self.x, self.y)
+        except NotProbabilities:  # NaN: the run says that it diverged, once its row is written
+            loss = accuracy = np.nan
         logs |= {f"{self.prefix}_loss": loss, f"{self.prefix}_accuracy": accuracy}
 
 
