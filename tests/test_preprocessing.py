@@ -210,10 +210,10 @@ def test_scale_is_one_256th(digits):
 
 
 def test_preprocessor_adapts_to_training_images_only(digits):
-    model = preprocessor(("scale", "gcn", "mean"), digits.x_train)
+    model = preprocessor(("scale", "gcn", "mean", "half"), digits.x_train)
     mean = gcn(digits.x_train).mean(axis=0)
     result = to_numpy(model(digits.x_test))
-    np.testing.assert_allclose(result, gcn(digits.x_test) - mean, atol=1e-5)
+    np.testing.assert_allclose(result, (gcn(digits.x_test) - mean) / 2, atol=1e-5)
 
 
 def test_preprocessor_adapts_in_batches(monkeypatch):
@@ -233,7 +233,7 @@ def test_preprocessor_outputs_float32_under_a_mixed_policy(digits):
 
 
 def test_preprocessor_survives_saving(digits, tmp_path):
-    model = preprocessor(("scale", "gcn", "mean"), digits.x_train)
+    model = preprocessor(("scale", "gcn", "mean", "half"), digits.x_train)
     again = reload(model, tmp_path / "preprocessor.keras")
     np.testing.assert_array_equal(to_numpy(again(digits.x_test)), to_numpy(model(digits.x_test)))
 
@@ -265,7 +265,7 @@ def test_augmenter_without_steps_is_none():
 @pytest.mark.parametrize("steps", [("scale", "whiten"), "scale", ("scale", "scale"), 5])
 def test_preprocessor_with_bad_steps(digits, steps):
     with pytest.raises(
-        ValueError, match=r"`steps` must be .* 'scale', 'gcn', 'mean', each at most"
+        ValueError, match=r"`steps` must be .* 'scale', 'gcn', 'mean', 'half', each at most"
     ):
         preprocessor(steps, digits.x_train)
 

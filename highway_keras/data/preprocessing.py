@@ -15,6 +15,7 @@ PREPROCESSING = {
     "scale": lambda: keras.layers.Rescaling(1 / 256, name="scale", dtype="float32"),
     "gcn": lambda: GlobalContrastNormalization(name="gcn", dtype="float32"),
     "mean": lambda: MeanImage(name="mean", dtype="float32"),
+    "half": lambda: keras.layers.Rescaling(1 / 2, name="half", dtype="float32"),
 }
 AUGMENTATION = {
     "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4"),
@@ -28,8 +29,8 @@ def preprocessor(steps, x_train):
 
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
-            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`). None for a network
-            that takes raw gray levels.
+            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`), `"half"` (times 1/2).
+            None for a network that takes raw gray levels.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             computed from them, after the steps before it.
 

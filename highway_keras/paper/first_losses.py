@@ -22,6 +22,7 @@ from highway_keras.training.recipes import get_recipe
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
 # The scale of images after contrast normalization is not given for CIFAR, so two are tried.
 SCALES = {"mnist-highway-32": (1.0,), "highway-gap-10": (1.0, 0.5), "highway-gap-100": (1.0, 0.5)}
+HALF = "half"  # the step of their recipe that stands for the scale
 COLUMNS = ("model", "kernel_initializer", "input_scale", "images", "n", "seeds", "mean", "std")
 COLUMNS += ("authors", *provenance.COLUMNS)
 
@@ -32,7 +33,7 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
     Args:
         model: Registered name.
         kernel_initializer: Start of the kernels; default: the network's own.
-        scale: Factor on the images after the preprocessing of the network's recipe.
+        scale: Factor on the images after the preprocessing of the network's recipe, but for `half`.
         seeds: Number of seeds, from 0 on.
         limit: Number of held-out images, at most a tenth of the training images.
         data_dir: Where TFDS keeps its data.
@@ -56,7 +57,8 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
 def _held_out(model, limit, data_dir):
     card = models.get(model)
     images = data.load(card.dataset, data_dir=data_dir, validation=0.1)
-    preprocess = data.preprocessor(get_recipe(card.recipe).preprocessing, images.x_train)
+    steps = [step for step in get_recipe(card.recipe).preprocessing if step != HALF]
+    preprocess = data.preprocessor(steps, images.x_train)
     return preprocess.predict(images.x_val[:limit], verbose=0), images.y_val[:limit]
 
 
