@@ -9,9 +9,13 @@ from tools import recipe_options
 from tools.numbers.rows import NONE, columns, rows, spread, table
 
 RECIPE = "modern-cifar"
-ALIKE = ("epochs", "dtype_policy", "validation")  # what all runs of a table share
+# What all runs of a table share, and what has a column of its own.
+APART = ("epochs", "dtype_policy", "validation", "preprocessing")
 SHORT = {"epochs": "6", "dropout": "0.25"}  # of the runs that compare policies
 POLICIES = ("float32", "mixed_bfloat16")
+# The standard deviation of contrast-normalized images.
+WHOLE, HALF = "('gcn','mean')", "('gcn','mean','half')"
+SIZES = {WHOLE: "1", HALF: "0.5"}
 
 
 def tries(model, epochs):
@@ -21,10 +25,10 @@ def tries(model, epochs):
         return NONE
     ranked = sorted(runs, key=lambda run: (run.accuracy is not None, run.accuracy or 0))
     lines = [
-        (_changed(run), DIVERGED if run.accuracy is None else f"{run.accuracy:.1f}")
+        (_changed(run), SIZES[run.values["preprocessing"]], _percent(run))
         for run in reversed(ranked)
     ]
-    return table(columns(("changed", "held out, %")), lines)
+    return table(columns(("changed", "image size", "held out, %")), lines)
 
 
 def policy(name):
@@ -34,13 +38,14 @@ def policy(name):
     return f"{spread(values, '.1f', ' %')}, n={len(values)}" if values else NONE
 
 
-def authors_fitnet(clip_norm):
-    """Return what a short run of Fitnet A by the authors' solver comes to with such a limit."""
-    found = _limited_runs("fitnet-a", {"schedule": "steps", "clip_norm": str(clip_norm)})
-    if not found:
-        return NONE
-    (run,) = found
-    return "diverges" if run.accuracy is None else f"reaches {run.accuracy:.1f} %"
+def authors_solver(model, preprocessing, clip_norm=None):
+    """Return what the runs of a network by the authors' solver on some of the images come to."""
+    wanted = {"schedule": "steps", "preprocessing": preprocessing, "clip_norm": str(clip_norm)}
+    runs = _limited_runs(model, wanted)
+    if len(runs) > 1:
+        diverged = sum(run.accuracy is None for run in runs)
+        return f"{diverged} of {len(runs)} seeds diverge"
+    return _outcome(runs[0]) if runs else NONE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +55,14 @@ class Run:
     values: dict
     limit: bool
     accuracy: float | None  # none if it diverged
+
+
+def _outcome(run):
+    return "diverges" if run.accuracy is None else f"reaches {_percent(run)} %"
+
+
+def _percent(run):
+    return DIVERGED if run.accuracy is None else f"{run.accuracy:.1f}"
 
 
 def _runs(model):
@@ -68,15 +81,19 @@ def _limited_runs(model, wanted):
 
 
 def _changed(run):
-    """Return what a run changed in the recipe as it is now, without what all of them did."""
+    """Return what else a run changed in the recipe as it is now."""
     now = {key: recipe_options.text(value) for key, value in vars(get_recipe(RECIPE)).items()}
-    changed = {k: v for k, v in run.values.items() if k not in ALIKE and v != now[k]}
+    changed = {k: v for k, v in run.values.items() if k not in APART and v != now[k]}
     return f"`{' '.join(f'{k}={v}' for k, v in changed.items())}`" if changed else "nothing"
 
 
 NUMBERS = {
     "held-out.highway-a": functools.partial(tries, "highway-a", 8),
     "held-out.fitnet-a": functools.partial(tries, "fitnet-a", 8),
-    **{f"fitnet.clip.{norm}": functools.partial(authors_fitnet, norm) for norm in (None, 1.0)},
+    "highway-gap-10.whole": functools.partial(authors_solver, "highway-gap-10", WHOLE),
+    "fitnet-a.whole": functools.partial(authors_solver, "fitnet-a", WHOLE),
+    "fitnet-a.half": functools.partial(authors_solver, "fitnet-a", HALF),
+    "fitnet-a.half.limit": functools.partial(authors_solver, "fitnet-a", HALF, 1.0),
+    "fitnet-b.half": functools.partial(authors_solver, "fitnet-b", HALF),
     **{f"policy.{name}": functools.partial(policy, name) for name in POLICIES},
 }
