@@ -13,7 +13,7 @@ ACTIVATIONS = ("tanh", "relu")
 
 def first_losses():
     """Return the table of the losses before the first step, beside the authors' logs."""
-    names = ("network", "size of the inputs", "authors' log", "N(0, 2 / fan-in), theirs")
+    names = ("network", "factor on the inputs", "authors' log", "N(0, 2 / fan-in), theirs")
     lines = []
     for ours in rows("first-losses", kernel_initializer="authors"):
         case = {key: ours[key] for key in ("model", "input_scale")}

@@ -28,7 +28,7 @@ def tries(model, epochs):
         (_changed(run), SIZES[run.values["preprocessing"]], _percent(run))
         for run in reversed(ranked)
     ]
-    return table(columns(("changed", "image size", "held out, %")), lines)
+    return table(columns(("changed", "deviation", "held out, %")), lines)
 
 
 def policy(name):
