@@ -402,7 +402,7 @@ def test_divergence_ends_with_1(tmp_path, capsys):
     command += " --model-set depth=3 activation=relu"
     assert run(*command.split(), "--out", tmp_path / "run") == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("highway-keras: The training loss is no longer finite after epoch 1. A")
+    assert line.startswith("highway-keras: The loss or a weight is no longer finite after epoch 1.")
 
 
 def test_importing_the_backend_gives_stderr_back(capfd):

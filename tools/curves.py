@@ -24,7 +24,9 @@ def curve_rows(path):
     folder = training.RunFolder(path)
     settings, history = folder.read_json(), folder.read_history()
     results = settings.get("results")
-    if not results and (not history or math.isfinite(history[-1]["loss"])):
+    # An epoch that leaves infinite weights saves no state, though its loss may be finite.
+    diverged = history and (not math.isfinite(history[-1]["loss"]) or not folder.state.exists())
+    if not results and not diverged:
         raise SystemExit(f"{folder.path} has not ended: continue it with `fit --resume`.")
     what = {key: settings[key] for key in ("model", "dataset", "seed")}
     what["n"] = 1

@@ -133,7 +133,7 @@ class Run:
         rows = self.folder.read_history()
         if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
             raise TrainingDiverged(
-                f"The training loss is no longer finite after epoch {len(rows)}. A lower "
+                f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "
                 f"`learning_rate` helps, or a lower `l2`. Received: "
                 f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}."
             )

@@ -42,10 +42,11 @@ def authors_solver(model, preprocessing, clip_norm=None):
     """Return what the runs of a network by the authors' solver on some of the images come to."""
     wanted = {"schedule": "steps", "preprocessing": preprocessing, "clip_norm": str(clip_norm)}
     runs = _limited_runs(model, wanted)
-    if len(runs) > 1:
-        diverged = sum(run.accuracy is None for run in runs)
-        return f"{diverged} of {len(runs)} seeds diverge"
-    return _outcome(runs[0]) if runs else NONE
+    if len(runs) < 2:
+        return _outcome(runs[0]) if runs else NONE
+    diverged = sum(run.accuracy is None for run in runs)
+    others = [f"one {_outcome(run)}" for run in runs if run.accuracy is not None]
+    return ", ".join([f"{diverged} of {len(runs)} seeds diverge", *others])
 
 
 @dataclasses.dataclass(frozen=True)
