@@ -161,7 +161,7 @@ RECIPES["fitnet"] = RECIPES["cifar"].override(
     name="fitnet",
     source="`cifar`, made fit for maxout networks without gates.",
     clip_norm=1.0,
-    reasons={**RECIPES["cifar"].reasons, "clip_norm": "without it they diverge"},
+    reasons={**RECIPES["cifar"].reasons, "clip_norm": "without it Fitnet B diverges"},
 )
 RECIPES["modern-fitnet"] = RECIPES["modern-cifar"].override(
     name="modern-fitnet",
