@@ -150,18 +150,31 @@ def test_runs_of_one_row_are_alike(run, tmp_path):
         accuracy.accuracy_row([run, tmp_path])
 
 
-def test_a_run_that_diverged_ends_so(run, tmp_path):
+@pytest.fixture
+def unfinished(run, tmp_path):
+    """The folder of a run after its first epoch."""
     folder = training.RunFolder(tmp_path)
     settings = training.RunFolder(run).read_json()
     del settings["results"]
     folder.write_json(settings)
     folder.history.write_text("epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,2.0,0.4,2.1\n")
+    folder.state.touch()
+    return folder
+
+
+def test_a_run_that_diverged_ends_so(unfinished):
     with pytest.raises(SystemExit, match="has not ended"):
-        curves.curve_rows(tmp_path)
-    with folder.history.open("a") as history:
+        curves.curve_rows(unfinished.path)
+    with unfinished.history.open("a") as history:
         history.write("1,0.1,nan,0.1,nan\n")
-    _, row = curves.curve_rows(tmp_path)
+    _, row = curves.curve_rows(unfinished.path)
     assert (row["epoch"], row["loss"], row["val_accuracy"]) == (2, "diverged", "diverged")
+
+
+def test_so_does_one_that_left_infinite_weights(unfinished):
+    unfinished.state.unlink()
+    (row,) = curves.curve_rows(unfinished.path)
+    assert (row["epoch"], row["loss"]) == (1, "diverged")
 
 
 def test_layers_as_rows():
