@@ -96,5 +96,7 @@ NUMBERS = {
     "fitnet-a.half": functools.partial(authors_solver, "fitnet-a", HALF),
     "fitnet-a.half.limit": functools.partial(authors_solver, "fitnet-a", HALF, 1.0),
     "fitnet-b.half": functools.partial(authors_solver, "fitnet-b", HALF),
+    "fitnet-b.half.limit": functools.partial(authors_solver, "fitnet-b", HALF, 1.0),
+    "highway-b.half": functools.partial(authors_solver, "highway-b", HALF),
     **{f"policy.{name}": functools.partial(policy, name) for name in POLICIES},
 }
