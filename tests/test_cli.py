@@ -124,6 +124,27 @@ def test_output_on_a_full_disk(unbuffered):
     assert (code, message) == (2, b"highway-keras: No space left on device.\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        ('RuntimeError("The run diverged.")', 1, b"highway-keras: The run diverged.\n"),
+        ("KeyboardInterrupt", 130, b"highway-keras: Interrupted.\n"),
+    ],
+)
+def test_without_a_reader_a_failure_is_still_one(error, code, words):
+    script = (
+        "import sys; from highway_keras.cli import command, zoo\n"
+        f"def fail(options): print('so far'); raise {error}\n"
+        "zoo._list = fail; sys.exit(command.main(['list']))"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    process = subprocess.Popen([sys.executable, "-c", script], **pipes, env=environment)
+    process.stdout.close()
+    message = process.stderr.read()
+    assert (process.wait(60), message[-len(words) :]) == (code, words)
+
+
 def _listing(unbuffered, file):
     """The exit code and stderr of `list` to a file, or to a reader that has left."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}

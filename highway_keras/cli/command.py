@@ -22,13 +22,16 @@ def main(arguments=None):
     """Run the command; return its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # "±" must not end a run where it lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack "±"
     options = parser().parse_args(arguments)
     try:
-        return _run(options)
+        code = options.handler(options) or 0
+        print(end="", flush=True)  # here, since a failure at Python's exit cannot be caught
+        return code
     except KeyboardInterrupt:
         return _end(INTERRUPTED, _how_to_resume(options, arguments))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
+        _drop_unwritable()
         return 0
     except USER_ERRORS as error:
         return _end(MISUSED, _with_flags(_text(error), options) or type(error).__name__)
@@ -36,16 +39,12 @@ def main(arguments=None):
         return _end(FAILED, _with_flags(str(error), options))
 
 
-def _run(options):
-    """Run a command, and write all it prints: a failure at Python's exit could not be caught."""
+def _drop_unwritable():
+    """Drop what stdout cannot take, which Python would try again at its exit and complain."""
     try:
-        return options.handler(options) or 0
-    finally:
-        try:
-            print(end="", flush=True)
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise
+        print(end="", flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,6 +70,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _end(code, message):
     print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
+    _drop_unwritable()
     return code
 
 

@@ -14,6 +14,7 @@ from highway_keras.training.folder import RunFolder
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.trainer import fit
 
+COMMAND = "highway-keras reproduce authors-log"
 FILE = "authors-log.csv"
 
 
@@ -64,7 +65,7 @@ def compare_with_authors(
         folder = RunFolder(out / f"seed-{seed}")
         _train(get(model), epochs, seed, folder, {"data_dir": data_dir, "verbose": verbose})
         ours = folder.read_history()[:epochs]
-        command = f"highway-keras reproduce authors-log --model {model} --seed {seed}"
+        command = f"{COMMAND} --model {model} --epochs {epochs} --seed {seed}"
         made = {"n": 1, **provenance.of_run(folder, command)}
         pairs = zip(logs[model], ours, strict=False)
         rows += [{"model": model, **_row(seed, *pair), **made} for pair in pairs]

@@ -71,7 +71,8 @@ def main():
     parser.add_argument("--out", default="runs/first-losses.csv", help="default: %(default)s")
     options = parser.parse_args()
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
-    command = f"python -m highway_keras.paper.first_losses --limit {options.limit}"
+    sizes = f"--seeds {options.seeds} --limit {options.limit}"
+    command = f"python -m highway_keras.paper.first_losses {sizes}"
     made = provenance.provenance(command)
     out, rows = pathlib.Path(options.out), []
     out.parent.mkdir(parents=True, exist_ok=True)
