@@ -137,19 +137,19 @@ def test_without_a_reader_a_failure_is_still_one(error, code, words):
         f"def fail(options): print('so far'); raise {error}\n"
         "zoo._list = fail; sys.exit(command.main(['list']))"
     )
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
-    process = subprocess.Popen([sys.executable, "-c", script], **pipes, env=environment)
-    process.stdout.close()
-    message = process.stderr.read()
-    assert (process.wait(60), message[-len(words) :]) == (code, words)
+    found, message = _piped([sys.executable, "-c", script], "", None)
+    assert (found, message[-len(words) :]) == (code, words)
 
 
 def _listing(unbuffered, file):
     """The exit code and stderr of `list` to a file, or to a reader that has left."""
+    return _piped([*COMMAND, "list"], unbuffered, file)
+
+
+def _piped(command, unbuffered, file):
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     pipes = {"stdout": file or subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen([*COMMAND, "list"], **pipes, env=environment)
+    process = subprocess.Popen(command, **pipes, env=environment)
     if file is None:
         process.stdout.close()
     message = process.stderr.read()

@@ -11,7 +11,7 @@ from tools import notebooks
 
 LOGS = {"stderr"}
 # A page's code, which is tested, does what the notebook on fine-tuning does.
-OTHERS = [path for path in notebooks.notebooks() if path.stem != "fine-tune"]
+QUICK = [path for path in notebooks.notebooks() if path.stem != "fine-tune"]
 NOTEBOOKS = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
 
 
@@ -26,7 +26,7 @@ def test_there_are_four():
     assert names == ["figure1", "fine-tune", "first-layer", "look-inside"]
 
 
-@pytest.mark.parametrize("path", all_but(OTHERS, notebooks.notebooks()), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", all_but(QUICK, notebooks.notebooks()), ids=lambda path: path.stem)
 def test_a_notebook_runs(path):
     assert shown(notebooks.execute(path)) == shown(nbformat.read(path, as_version=4))
 

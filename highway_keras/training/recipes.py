@@ -8,7 +8,7 @@ from highway_keras import checks
 from highway_keras.models.registry import get
 from highway_keras.training.recipe import Recipe
 
-HALF = (
+WHY_HALVED = (
     "the authors do not give the scale of their images: with 1 four of five seeds of Table 3's "
     "network diverge within 10,000 images; 1/2 was the other scale tried: docs/tables.md"
 )
@@ -79,7 +79,7 @@ RECIPES = {
             preprocessing=("gcn", "mean", "half"),
             augmentation=("crop8", "mirror"),
             validation=0.0,
-            reasons={"preprocessing": HALF},
+            reasons={"preprocessing": WHY_HALVED},
         ),
         Recipe(
             name="quick",
@@ -150,7 +150,7 @@ RECIPES = {
                 "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
                 "clip_norm": "as `warmup`",
                 "dropout": "none: the best of 0, 0.25 and 0.5, as `learning_rate` was chosen",
-                "preprocessing": HALF,
+                "preprocessing": WHY_HALVED,
                 "augmentation": "up to 4 pixels to each side, as is usual today, instead of 8",
             },
         ),
