@@ -20,8 +20,8 @@ DATA = {
     "cifar100": (
         "CIFAR-100 (Krizhevsky, 2009): 50,000 training and 10,000 test images in 100 classes. Its "
         "authors ask to be cited and name no licence.",
-        "Pictures of 32x32 pixels with one of a hundred kinds of things in the middle; about a "
-        "third of the test images are classified wrongly.",
+        "Pictures of 32x32 pixels with one of a hundred kinds of things in the middle. Any other "
+        "picture is given one of these classes too, often with a high probability.",
     ),
 }
 
@@ -50,7 +50,7 @@ def card_text(name, dataset):
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Data": f"{source} None of the images are in this package.",
         "Trained on": _images(entry),
-        "Recipe": f"`{entry['recipe']}`, {entry['epochs']} epochs",
+        "Recipe": _recipe(entry),
         "Test accuracy": _accuracy(entry),
         "The paper's": f"{card.paper} %" if card.paper else "not given",
         "Runs": f"{_runs(entry)}. These weights are of seed {entry['seeds'][0]}",
@@ -72,6 +72,11 @@ def _images(entry):
     if entry["held_out"]:
         text += f"; {entry['held_out']:,} others held out to choose the epoch by"
     return text
+
+
+def _recipe(entry):
+    text, policy = f"`{entry['recipe']}`, {entry['epochs']} epochs", entry["dtype_policy"]
+    return text if policy == "float32" else f"{text}, in `{policy}`"
 
 
 def _accuracy(entry):

@@ -12,11 +12,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import data, models, results, training
+from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.paper import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
-from tools import accuracy, conversions, curves, exports, gates, pictures, render
+from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
 from tools.numbers import rows as numbers
 from tools.numbers import zoo
 
@@ -190,6 +190,18 @@ def test_layers_as_rows():
     for row in layers:
         assert (row["start"], row["mean_bias"], row["below_start"]) == (-2, -2, 0)
         assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
+
+
+def test_layers_of_a_convolutional_network_as_rows(tmp_path):
+    network = models.mnist_highway(2, input_shape=(12, 12, 1), transform_bias=-2.0)
+    x = np.random.default_rng(0).standard_normal((30, 12, 12, 1)).astype("float32")
+    found = analysis.analyze(network, x, np.arange(30) % 10, tmp_path, verbose=0)
+    whole, *rows = layers.layer_rows(found, [-2.0] * 8)
+    assert (whole["layer"], whole["lesion_error"]) == (0, found.lesions.intact_error)
+    assert [row["name"] for row in rows] == list(found.lesions.layers)
+    assert [row["lesion_error"] for row in rows] == found.lesions.error.tolist()
+    for row in rows:
+        assert (row["start"], row["mean_bias"]) == (-2, -2) and 0 < row["mean_gate"] < 1
 
 
 @pytest.mark.slow

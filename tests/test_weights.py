@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from selection import all_but
 
-from highway_keras import data, models, training
+from highway_keras import data, files, models, training
 from highway_keras.cli import command as cli
 from highway_keras.models import shipped
 from tools.pack import pack
@@ -132,6 +132,24 @@ def test_the_index_says_what_was_trained(packed, runs):
     assert "CPU" in entry["hardware"] and f"keras {keras.__version__}" in entry["versions"]
     assert (entry["loss"], entry["accuracy"]) == packed.after
     assert models.get(NAME).weights == ("mnist",) and models.get("fitnet-a").weights == ()
+
+
+def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
+    shutil.copytree(runs / "1", tmp_path / "later")
+    folder = training.RunFolder(tmp_path / "later")
+    settings = folder.read_json()
+    settings["recipe"] |= {"source": "a book", "reasons": {"momentum": "in other words"}}
+    files.write_json(folder.path / "run.json", settings)
+    assert pack([runs / "0", folder.path]).entry["seeds"] == packed.entry["seeds"] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [("float32", ""), ("mixed_bfloat16", ", in `mixed_bfloat16`")]
+)
+def test_the_card_says_what_a_network_was_trained_in(policy, words, packed, zoo):
+    entry = {**packed.entry, "dtype_policy": policy}
+    files.write_json(zoo / shipped.INDEX, [entry])
+    assert f"| `thin`, 1 epochs{words} |" in models.card_text(NAME, "mnist")
 
 
 def test_the_model_card(packed, zoo):

@@ -17,6 +17,7 @@ from highway_keras.models import shipped
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import hardware_and_versions, sessions
+from highway_keras.training.recipe import deciding
 
 DTYPES = ("float16", "float32")
 
@@ -85,8 +86,9 @@ def _common_settings(runs):
         if not run.has_ended:
             raise ValueError(f"`folders` must hold runs that have ended. Received: {run.path}.")
     settings = [run.read_json() for run in runs]
+    alike = [{**each, "recipe": deciding(each["recipe"])} for each in settings]
     for key in ("model", "model_options", "dataset", "limit", "recipe"):
-        if any(others[key] != settings[0][key] for others in settings):
+        if any(others[key] != alike[0][key] for others in alike):
             raise ValueError(f"Runs to pack together must be alike. They differ in: {key}.")
     if settings[0]["model_options"]:
         raise ValueError(
@@ -135,6 +137,7 @@ def _training(runs, settings, images):
         "seeds": [run["seed"] for run in ended],
         "recipe": recipe["name"],
         "epochs": recipe["epochs"],
+        "dtype_policy": deciding(recipe)["dtype_policy"],
         "images": len(images.x_train),
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],

@@ -5,7 +5,7 @@ import statistics
 
 import numpy as np
 
-from tools.numbers.rows import NONE, rows, table
+from tools.numbers.rows import NONE, columns, rows, table
 
 
 def _layers(dataset):
@@ -117,4 +117,25 @@ def networks():
     return table((("", *titles), ("---",) * (1 + len(titles))), lines)
 
 
-NUMBERS = {"look": networks}
+def layers(model):
+    """Return a network of the zoo layer by layer, with the error once its gates are closed."""
+    found = rows("layers", model=model)
+    if not found:
+        return NONE
+    names = ("layer", "bias at the start", "mean bias", "mean gate", "error, closed", "matters")
+    lines = []
+    for r in found:
+        error = f"{100 * float(r['lesion_error']):.2f} %"
+        if r["layer"] == "0":
+            lines.append(("none: intact", "", "", "", error, ""))
+            continue
+        name, means = r["name"].replace("_", ", "), (r["mean_bias"], r["mean_gate"])
+        numbers = (f"{float(r['start']):.2f}", *(f"{float(mean):.2f}" for mean in means))
+        lines.append((name, *numbers, error, "yes" if r["matters"] == "1" else "no"))
+    return table(columns(names), lines)
+
+
+LOOKED_INTO = ("highway-a", "highway-b")
+NUMBERS = {"look": networks} | {
+    f"layers.{name}": functools.partial(layers, name) for name in LOOKED_INTO
+}

@@ -26,19 +26,19 @@ def zoo():
 
 def trained():
     """Return the table of the networks that come with weights, for a first look."""
-    names = ("network", "layers", "parameters", "paper %", "ours %", "weights %")
-    header = names, ("---", "---:", "---:", "---", "---", "---:")
+    names = ("network", "data", "layers", "parameters", "paper %", "ours %", "weights %")
+    header = names, ("---", "---", "---:", "---:", "---", "---", "---:")
     measured = results.accuracies()
     lines = []
     for card in map(models.get, models.list_models()):
         for dataset in card.weights:
-            size = (str(card.layers), f"{card.parameters:,}")
+            what = (f"`{dataset}`", str(card.layers), f"{card.parameters:,}")
             accuracies = (
                 card.paper or "",
                 measured.get(card.name, ""),
                 _accuracy(card.name, dataset),
             )
-            lines.append((f"`{card.name}`", *size, *accuracies))
+            lines.append((f"`{card.name}`", *what, *accuracies))
     return table(header, lines)
 
 

@@ -1,0 +1,66 @@
+"""What the layers of a network do, with its weights of the zoo: `python -m tools.layers NAME`.
+
+`highway-keras analyze` looks into the network, with training images. Its rows go into
+`results/layers.csv`, a row per layer, where layer 0 is the intact network; its Figure 4 becomes
+`docs/figure4-NAME.png`.
+"""
+
+import argparse
+import pathlib
+import shutil
+import tempfile
+
+import numpy as np
+
+from highway_keras import analysis, models, training
+from highway_keras.analysis.blocks import block_starts
+from highway_keras.analysis.graph import Graph
+from highway_keras.paper import provenance
+from tools.render import ROOT
+
+FILE = ROOT / "results" / "layers.csv"
+COLUMNS = ("name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error", "matters")
+
+
+def layer_rows(found, starts):
+    """Return a row per layer, dictionaries, of what `analyze` found; `starts` are its biases."""
+    lesions, mean = found.lesions, found.mean.overall.values
+    whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
+    rows = [{"layer": 0, **dict.fromkeys(COLUMNS, ""), **whole}]
+    for index, name in enumerate(lesions.layers):
+        measured = {
+            "name": name,
+            "start": starts[index],
+            "mean_bias": np.nanmean(found.biases.values[index]),
+            "mean_gate": np.nanmean(mean[index]),
+            "lesion_loss": lesions.loss[index],
+            "lesion_error": lesions.error[index],
+            "matters": int(name in found.needed.layers),
+        }
+        rows.append({"layer": index + 1, **measured})
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tools.layers", description=__doc__)
+    parser.add_argument("name", help="a network with weights for its own data set")
+    parser.add_argument("--limit", type=int, default=10_000, help="images (default: 10000)")
+    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    options = parser.parse_args()
+    card = models.get(options.name)
+    saved = training.SavedNetwork(card.weights_file(card.dataset))
+    images = saved.load(card.dataset, options.data_dir, validation=0, limit=options.limit)
+    with tempfile.TemporaryDirectory() as folder:
+        found = analysis.analyze(saved.model, images.x_train, images.y_train, folder)
+        picture = ROOT / "docs" / f"figure4-{card.name}.png"
+        shutil.copyfile(pathlib.Path(folder, "figure4.png"), picture)
+    made = {"model": card.name, "dataset": card.dataset, "samples": len(images.x_train), "n": 1}
+    command = f"highway-keras analyze {card.name} --weights {card.dataset} --limit {options.limit}"
+    made |= provenance.provenance(command)
+    rows = [{**row, **made} for row in layer_rows(found, block_starts(Graph(saved.model)))]
+    provenance.update_rows(FILE, rows, ("model", "dataset", "layer"))
+    print(found.needed)
+
+
+if __name__ == "__main__":
+    main()
