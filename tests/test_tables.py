@@ -10,7 +10,7 @@ import pytest
 from highway_keras import data, models, paper, results, training
 from highway_keras.cli import command as cli
 from highway_keras.paper.table_plot import plot_runs
-from highway_keras.paper.tables import COLUMNS
+from highway_keras.paper.tables import COLUMNS, read_table
 from highway_keras.training import machine
 from highway_keras.training.callbacks import Checkpoint
 
@@ -53,7 +53,8 @@ def rows(out, *without):
 def test_a_row_a_run(whole):
     first, second = rows(whole)
     assert tuple(first) == COLUMNS and first["commit"] and first["date"]
-    assert first["command"].startswith("highway-keras reproduce table1 --recipe modern --model")
+    again = f"highway-keras reproduce table1 --recipe modern --model {NAME} --runs 1"
+    assert first["command"] == f"{again} --seed 0 --epochs 2 --limit 20"
     expected = {"table": "table1", "model": NAME, "dataset": "mnist", "recipe": "modern"}
     expected |= {"seed": "0", "epochs": "2", "images": "20", "best_epoch": "2"}
     assert {key: first[key] for key in expected} == expected and second["seed"] == "1"
@@ -67,6 +68,16 @@ def test_a_row_a_run(whole):
     assert first["test_loss"] != second["test_loss"]
     assert (whole / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert not list(whole.rglob(".*"))
+
+
+def test_the_command_of_a_row_names_what_is_not_the_recipes(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "half")
+    folder = training.RunFolder(tmp_path / "half" / f"{NAME}-modern" / "seed-1")
+    settings = folder.read_json()
+    settings["recipe"] |= {"epochs": 30, "dtype_policy": "mixed_bfloat16"}
+    folder.write_json({**settings, "limit": None})
+    command = read_table("table1", tmp_path / "half")[1]["command"]
+    assert command.endswith("--runs 1 --seed 1 --dtype-policy mixed_bfloat16")
 
 
 def interrupt(monkeypatch, after):

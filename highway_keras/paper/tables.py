@@ -149,9 +149,13 @@ def _cards(table, names=None):
 
 def _settings(card, recipe, changes, limit, seed):
     changes = {name: value for name, value in changes.items() if value is not None}
-    recipe = get_recipe(VARIANTS[recipe].format(card.recipe)).override(**changes)
+    recipe = _recipe(card, recipe).override(**changes)
     data = {"dataset": card.dataset, "limit": limit, "seed": seed}
     return {"model": card.name, "model_options": {}, **data, "recipe": recipe}
+
+
+def _recipe(card, variant):
+    return get_recipe(VARIANTS[variant].format(card.recipe))
 
 
 def _finished(table, out):
@@ -168,13 +172,11 @@ def _finished(table, out):
 
 def _row(table, card, recipe, folder):
     settings, took = folder.read_json(), minutes(sessions(folder))
-    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name}"
     known = {
         "table": table,
         "model": card.name,
         "recipe": recipe,
         "minutes": "" if took is None else round(took, 2),
-        **provenance.of_run(folder, command),
     }
     try:
         known |= {name: settings[name] for name in ("dataset", "seed")}
@@ -185,4 +187,18 @@ def _row(table, card, recipe, folder):
             f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
         ) from error
     known["dtype_policy"] = settings["recipe"].get("dtype_policy", "float32")  # 0.1.0: no other
+    known |= provenance.of_run(folder, _command(known, _recipe(card, recipe)))
     return {column: known[column] for column in COLUMNS}
+
+
+def _command(row, recipe):
+    """Return the command that trains the run of a row again."""
+    command = f"highway-keras reproduce {row['table']} --recipe {row['recipe']}"
+    command += f" --model {row['model']} --runs 1 --seed {row['seed']}"
+    if row["epochs"] != recipe.epochs:
+        command += f" --epochs {row['epochs']}"
+    if row["images"] != "all":
+        command += f" --limit {row['images']}"
+    if row["dtype_policy"] != recipe.dtype_policy:
+        command += f" --dtype-policy {row['dtype_policy']}"
+    return command
