@@ -67,10 +67,11 @@ def _runs(model):
     last = {r["command"]: r for r in rows("training-curves", model=model)}
     runs = []
     for command, end in last.items():
-        accuracy = end["val_accuracy"]
-        accuracy = None if accuracy == DIVERGED else 100 * float(accuracy)
-        runs.append(Run(recipe_options.values(command), "--limit " in command, accuracy))
-    return [run for run in runs if float(run.values["validation"])]
+        accuracy, values = end["val_accuracy"], recipe_options.values(command)
+        if float(values["validation"]):
+            accuracy = None if accuracy == DIVERGED else 100 * float(accuracy)
+            runs.append(Run(values, "--limit " in command, accuracy))
+    return runs
 
 
 def _limited_runs(model, wanted):
