@@ -122,20 +122,17 @@ def layers(model):
     found = rows("layers", model=model)
     if not found:
         return NONE
-    names = ("layer", "bias at the start", "mean bias", "mean gate", "error, closed", "matters")
+    names = ("gated layer", "bias at the start", "mean bias", "mean gate", "error if closed")
     lines = []
     for r in found:
         error = f"{100 * float(r['lesion_error']):.2f} %"
         if r["layer"] == "0":
-            lines.append(("none: intact", "", "", "", error, ""))
+            lines.append(("none: the intact network", "", "", "", error))
             continue
         name, means = r["name"].replace("_", ", "), (r["mean_bias"], r["mean_gate"])
         numbers = (f"{float(r['start']):.2f}", *(f"{float(mean):.2f}" for mean in means))
-        lines.append((name, *numbers, error, "yes" if r["matters"] == "1" else "no"))
+        lines.append((name, *numbers, error))
     return table(columns(names), lines)
 
 
-LOOKED_INTO = ("highway-a", "highway-b")
-NUMBERS = {"look": networks} | {
-    f"layers.{name}": functools.partial(layers, name) for name in LOOKED_INTO
-}
+NUMBERS = {"look": networks, "layers.highway-a": functools.partial(layers, "highway-a")}
