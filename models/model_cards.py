@@ -46,7 +46,7 @@ def card_text(name, dataset):
     source, limits = DATA.get(dataset, (dataset, ""))
     rows = {
         "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
-        f"{card.multiplications:,} multiplications an image, after "
+        f"{card.multiplications:,} multiplications an image, from the experiments of "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Data": f"{source} None of the images are in this package.",
         "Trained on": _images(entry),

@@ -64,6 +64,27 @@ def draw_table_1(path):
     _finish(figure, axes, path)
 
 
+def draw_table_2(path):
+    """Draw the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
+    figure, axes = _axes()
+    for name, colour in zip(("highway-a", "fitnet-a"), COLOURS, strict=False):
+        curve = [r for r in rows("training-curves", model=name, seed=0) if _is_long(r["command"])]
+        if not curve:
+            raise LookupError(f"training-curves.csv has no long run of {name}.")
+        label = f"{name}, {models.get(name).parameters:,} parameters"
+        values = [100 * float(r["accuracy"]) for r in curve]
+        axes.plot(range(1, len(values) + 1), values, "-", color=colour, label=f"{label}: training")
+        tested = [(int(r["epoch"]), r["test_accuracy"]) for r in curve if r["test_accuracy"]]
+        ((epoch, accuracy),) = tested
+        axes.plot(epoch, 100 * float(accuracy), "o", ms=6, color=colour, label=f"{name}: test")
+    axes.set(title="CIFAR-10, the same epochs", xlabel="epoch", ylabel="accuracy (%)")
+    _finish(figure, axes, path)
+
+
+def _is_long(command):
+    return "--epochs 100" in command and "validation=0.0" in command
+
+
 def _error(accuracy):
     return 100 * (1 - float(accuracy))
 
@@ -90,6 +111,7 @@ PICTURES = {
     "depth50-mnist.png": draw_depth_50,
     "depth1000-mnist.png": draw_depth_1000,
     "table1.png": draw_table_1,
+    "table2-cifar.png": draw_table_2,
     "figure1-finals.png": lambda path: plot_finals(rows("figure1-finals"), path),
     "gradient-norms.png": lambda path: plot_gradient_norms(rows("gradient-norms"), path),
     "figure1-transform-bias.png": lambda path: plot_biases(

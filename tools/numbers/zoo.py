@@ -83,6 +83,12 @@ def runs(*tables):
     return table(columns(names, left=4), lines) if lines else NONE
 
 
+def training_accuracy(model, epoch):
+    """Return the training accuracy after an epoch of a run that held no images out, in percent."""
+    found = rows("training-curves", model=model, seed=0, epoch=epoch, val_accuracy="")
+    return f"{100 * float(found[0]['accuracy']):.1f}" if len(found) == 1 else NONE
+
+
 def logged(model, choose):
     """Return an accuracy of an authors' log, in percent: `choose` picks from those by epoch."""
     return f"{100 * choose([float(r['test_accuracy']) for r in results.authors_logs()[model]]):.2f}"
@@ -118,6 +124,11 @@ for _card in map(models.get, models.list_models()):
             f"{_card.name}.{recipe}": functools.partial(of_runs, _card.name, recipe)
             for recipe in RECIPES
         }
+for _name in ("highway-a", "fitnet-a"):
+    NUMBERS |= {
+        f"{_name}.training.{epoch}": functools.partial(training_accuracy, _name, epoch)
+        for epoch in (90, 100)
+    }
 for _name in results.authors_logs():
     NUMBERS |= {
         f"{_name}.log": functools.partial(logged, _name, lambda accuracies: accuracies[-1]),
