@@ -48,11 +48,12 @@ def card_text(name, dataset):
         "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
         f"{card.multiplications:,} multiplications an image, from the experiments of "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
+        "Origin": card.origin,
         "Data": f"{source} None of the images are in this package.",
         "Trained on": _images(entry),
         "Recipe": _recipe(entry),
         "Test accuracy": _accuracy(entry),
-        "The paper's": f"{card.paper} %" if card.paper else "not given",
+        "The paper's, %": card.paper or "not given",
         "Runs": f"{_runs(entry)}. These weights are of seed {entry['seeds'][0]}",
         "Hardware": entry["hardware"] or "not recorded",
         "Versions": entry["versions"] or "not recorded",
@@ -75,7 +76,8 @@ def _images(entry):
 
 
 def _recipe(entry):
-    text, policy = f"`{entry['recipe']}`, {entry['epochs']} epochs", entry["dtype_policy"]
+    epochs, policy = entry["epochs"], entry["dtype_policy"]
+    text = f"`{entry['recipe']}`, {epochs} epoch{'s' if epochs != 1 else ''}"
     return text if policy == "float32" else f"{text}, in `{policy}`"
 
 

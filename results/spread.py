@@ -2,11 +2,11 @@
 
 import statistics
 
-SETTING = ("model", "recipe", "epochs", "images")
+SETTING = ("model", "recipe", "epochs", "images", "dtype_policy")
 
 
 def summarize(rows):
-    """Put together the runs of a network that share recipe, epochs and number of images.
+    """Put together the runs of a network that share recipe, epochs, images and arithmetic.
 
     Args:
         rows: A dictionary for each run, with the keys of `SETTING` and `test_accuracy`.

@@ -19,6 +19,7 @@ from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
 from tools.numbers import rows as numbers
 from tools.numbers import zoo
+from tools.numbers.rows import NONE
 
 RESULTS = render.ROOT / "results"
 TRANSCRIBED = "authors-logs.csv"
@@ -190,6 +191,24 @@ def test_layers_as_rows():
     for row in layers:
         assert (row["start"], row["mean_bias"], row["below_start"]) == (-2, -2, 0)
         assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
+
+
+def test_a_whole_run_is_the_one_of_a_hundred_epochs(monkeypatch):
+    def run(epochs, validation, accuracy):
+        command = (
+            "fit highway-a --epochs {} --batch-size 10 --learning-rate 1 --dtype-policy float32"
+        )
+        command = f"{command.format(epochs)} --set validation={validation}"
+        return [{"model": "highway-a", "command": command, "accuracy": accuracy}]
+
+    curves = [*run(1000, 0.0, "0.1"), *run(100, 0.05, "0.2")]
+    monkeypatch.setattr(results, "read", lambda name: curves)
+    assert numbers.whole_run("highway-a") == [] and zoo.training_accuracy("highway-a", 1) == NONE
+    curves += run(100, 0.0, "0.925")
+    assert zoo.training_accuracy("highway-a", 1) == "92.5"
+    curves += [{**run(100, 0.0, "0.9")[0], "command": curves[-1]["command"] + " --seed 1"}]
+    with pytest.raises(LookupError, match="2 runs of highway-a, not one"):
+        numbers.whole_run("highway-a")
 
 
 def test_layers_of_a_convolutional_network_as_rows(tmp_path):

@@ -160,8 +160,8 @@ def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys, monk
     assert drawn["runs"] == [(NAME, "authors"), (NAME, "modern"), (NAME, "modern")]
     header, authors, modern, saved = capsys.readouterr().out.splitlines()[-4:]
     assert header.split("  ")[0] == "model" and "ours %" in header and "paper %" in header
-    assert authors.split()[:5] == [NAME, "authors", "1", "20", "1"]
-    assert modern.split()[:5] == [NAME, "modern", "2", "20", "2"]
+    assert authors.split()[:6] == [NAME, "authors", "1", "20", "1", "float32"]
+    assert modern.split()[:6] == [NAME, "modern", "2", "20", "2", "float32"]
     assert authors.endswith(models.get(NAME).paper) and modern.endswith(models.get(NAME).paper)
     assert saved == f"saved {tmp_path / 'both'}"
 
@@ -366,12 +366,15 @@ def test_other_settings_are_another_reproduction(whole):
 
 
 def test_results_of_runs_are_put_together():
-    runs = [("a", "modern", "30", "all", accuracy) for accuracy in ("0.99", "0.98", "0.97")]
-    runs += [("a", "modern", "30", "100", "0.5"), ("a", "authors", "300", "all", "0.991")]
-    keys = ("model", "recipe", "epochs", "images", "test_accuracy")
+    long = ("a", "modern", "30", "all")
+    runs = [(*long, "float32", accuracy) for accuracy in ("0.99", "0.98", "0.97")]
+    runs += [("a", "modern", "30", "100", "float32", "0.5"), (*long, "mixed_bfloat16", "0.96")]
+    runs += [("a", "authors", "300", "all", "float32", "0.991")]
+    keys = ("model", "recipe", "epochs", "images", "dtype_policy", "test_accuracy")
     found = results.summarize([dict(zip(keys, run, strict=True)) for run in runs])
-    assert [row["n"] for row in found] == [3, 1, 1]
-    assert [results.text(row) for row in found] == ["99.00 (98.00 ± 1.00)", "50.00", "99.10"]
+    assert [row["n"] for row in found] == [3, 1, 1, 1]
+    texts = ["99.00 (98.00 ± 1.00)", "50.00", "96.00", "99.10"]
+    assert [results.text(row) for row in found] == texts
 
 
 def test_the_accuracy_of_a_network_is_not_chosen_by_it(monkeypatch):
@@ -379,6 +382,6 @@ def test_the_accuracy_of_a_network_is_not_chosen_by_it(monkeypatch):
     runs = [("a", "modern", "30", "all", "0.98"), ("a", "modern", "30", "all", "0.97")]
     runs += [("a", "modern", "15", "all", "0.99"), ("b", "modern", "15", "all", "0.99")]
     runs += [("b", "authors", "300", "all", "0.98"), ("b", "authors", "400", "100", "0.1")]
-    rows = [dict(zip(columns, run, strict=True)) for run in runs]
+    rows = [dict(zip(columns, run, strict=True), dtype_policy="float32") for run in runs]
     monkeypatch.setattr(results.rows, "read", lambda name: rows if name == "table1" else [])
     assert results.accuracies() == {"a": "97.50 ± 0.71, n=2", "b": "98.00, n=1"}

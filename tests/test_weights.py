@@ -127,7 +127,7 @@ def test_the_index_says_what_was_trained(packed, runs):
     assert (entry["images"], entry["held_out"]) == (50, 10) and entry["preprocessing"] == ["scale"]
     assert "CPU" in entry["hardware"] and f"keras {keras.__version__}" in entry["versions"]
     assert (entry["loss"], entry["accuracy"]) == packed.after
-    assert models.get(NAME).weights == ("mnist",) and models.get("fitnet-a").weights == ()
+    assert models.get(NAME).weights == ("mnist",) and models.get("fitnet-b").weights == ()
 
 
 def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
@@ -145,13 +145,13 @@ def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
 def test_the_card_says_what_a_network_was_trained_in(policy, words, packed, zoo):
     entry = {**packed.entry, "dtype_policy": policy}
     files.write_json(zoo / shipped.INDEX, [entry])
-    assert f"| `thin`, 1 epochs{words} |" in models.card_text(NAME, "mnist")
+    assert f"| `thin`, 1 epoch{words} |" in models.card_text(NAME, "mnist")
 
 
 def test_the_model_card(packed, zoo):
     text = (zoo / f"{NAME}-mnist.md").read_text()
     assert text == models.card_text(NAME, "mnist")
-    facts = ("85,660 parameters", "`thin`, 1 epochs", "2 (seeds 3, 4)", packed.entry["sha256"])
+    facts = ("85,660 parameters", "`thin`, 1 epoch", "2 (seeds 3, 4)", packed.entry["sha256"])
     facts += ("| 50 training images, preprocessed by scale; 10 others held out to choose",)
     for fact in facts:
         assert fact in text
@@ -206,14 +206,14 @@ def test_damaged_weights(packed, zoo):
             "Received: weights=minst",
         ),
         (
-            lambda: models.create("fitnet-a", weights="cifar10"),
+            lambda: models.create("fitnet-b", weights="cifar10"),
             "`weights` must be None or an existing file. Received: weights=cifar10",
         ),
         (
             lambda: models.get(NAME).weights_file("cifar10"),
             "must name trained weights of 'thin-highway-10': mnist. Received: weights='cifar10'",
         ),
-        (lambda: models.card_text("fitnet-a", "cifar10"), "of 'fitnet-a': there are none yet"),
+        (lambda: models.card_text("fitnet-b", "cifar10"), "of 'fitnet-b': there are none yet"),
         (
             lambda: models.create(NAME, weights="mnist", units=49),
             "`weights` does not fit the model 'thin-highway-10'",
@@ -286,7 +286,7 @@ def test_evaluate_and_predict(packed, tmp_path, capsys):
         (f"evaluate {NAME} --weights cifar10", "of 'thin-highway-10': mnist. Received: .*cifar10"),
         ("evaluate thin-higway-10 --weights mnist", "Did you mean thin-highway-10"),
         (f"evaluate {NAME}", r"a network without weights. Use trained ones with --weights mnist,"),
-        ("predict fitnet-a x.png", r"without weights. Train it with `fit`, or give a .keras file"),
+        ("predict fitnet-b x.png", r"without weights. Train it with `fit`, or give a .keras file"),
     ],
 )
 def test_mistakes_of_the_command(command, message, packed, capsys):

@@ -1,7 +1,7 @@
 """What the layers of a network do, with its weights of the zoo: `python -m tools.layers NAME`.
 
-`highway-keras analyze` looks into the network, with training images. Its rows go into
-`results/layers.csv`, a row per layer, where layer 0 is the intact network; its Figure 4 becomes
+It looks into the network as `highway-keras analyze` does, with training images. The rows go into
+`results/layers.csv`, a row per layer, where layer 0 is the intact network; Figure 4 becomes
 `docs/figure4-NAME.png`.
 """
 
@@ -15,11 +15,12 @@ import numpy as np
 from highway_keras import analysis, models, training
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
+from highway_keras.models import shipped
 from highway_keras.paper import provenance
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "layers.csv"
-COLUMNS = ("name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error", "matters")
+COLUMNS = ("name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
 
 
 def layer_rows(found, starts):
@@ -35,7 +36,6 @@ def layer_rows(found, starts):
             "mean_gate": np.nanmean(mean[index]),
             "lesion_loss": lesions.loss[index],
             "lesion_error": lesions.error[index],
-            "matters": int(name in found.needed.layers),
         }
         rows.append({"layer": index + 1, **measured})
     return rows
@@ -54,9 +54,10 @@ def main():
         found = analysis.analyze(saved.model, images.x_train, images.y_train, folder)
         picture = ROOT / "docs" / f"figure4-{card.name}.png"
         shutil.copyfile(pathlib.Path(folder, "figure4.png"), picture)
-    made = {"model": card.name, "dataset": card.dataset, "samples": len(images.x_train), "n": 1}
-    command = f"highway-keras analyze {card.name} --weights {card.dataset} --limit {options.limit}"
-    made |= provenance.provenance(command)
+    seed = shipped.find_entry(card.name, card.dataset)["seeds"][0]
+    made = {"model": card.name, "dataset": card.dataset, "seed": seed, "n": 1}
+    made |= {"samples": len(images.x_train)}
+    made |= provenance.provenance(f"python -m tools.layers {card.name} --limit {options.limit}")
     rows = [{**row, **made} for row in layer_rows(found, block_starts(Graph(saved.model)))]
     provenance.update_rows(FILE, rows, ("model", "dataset", "layer"))
     print(found.needed)

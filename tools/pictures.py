@@ -1,7 +1,7 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
 So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
-`highway-keras analyze`, and their numbers from `tools.gates`.
+`highway-keras analyze`, and their numbers from `tools.gates` and `tools.layers`.
 """
 
 from matplotlib.figure import Figure
@@ -13,7 +13,7 @@ from highway_keras.paper.bias_plot import plot_biases
 from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.gradient_norms import plot_gradient_norms
 from highway_keras.training.curves import COLOURS
-from tools.numbers.rows import rows
+from tools.numbers.rows import rows, whole_run
 from tools.render import ROOT
 
 TITLES = {"xlabel": "epoch", "ylabel": "training loss (nats)"}
@@ -68,21 +68,16 @@ def draw_table_2(path):
     """Draw the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     figure, axes = _axes()
     for name, colour in zip(("highway-a", "fitnet-a"), COLOURS, strict=False):
-        curve = [r for r in rows("training-curves", model=name, seed=0) if _is_long(r["command"])]
+        curve = whole_run(name)
         if not curve:
-            raise LookupError(f"training-curves.csv has no long run of {name}.")
+            raise LookupError(f"training-curves.csv has no run of 100 epochs of {name}.")
         label = f"{name}, {models.get(name).parameters:,} parameters"
         values = [100 * float(r["accuracy"]) for r in curve]
         axes.plot(range(1, len(values) + 1), values, "-", color=colour, label=f"{label}: training")
-        tested = [(int(r["epoch"]), r["test_accuracy"]) for r in curve if r["test_accuracy"]]
-        ((epoch, accuracy),) = tested
-        axes.plot(epoch, 100 * float(accuracy), "o", ms=6, color=colour, label=f"{name}: test")
-    axes.set(title="CIFAR-10, the same epochs", xlabel="epoch", ylabel="accuracy (%)")
+        accuracy = 100 * float(curve[-1]["test_accuracy"])
+        axes.plot(len(values), accuracy, "o", ms=6, color=colour, label=f"{name}: test")
+    axes.set(title="CIFAR-10: 100 epochs, one run each", xlabel="epoch", ylabel="accuracy (%)")
     _finish(figure, axes, path)
-
-
-def _is_long(command):
-    return "--epochs 100" in command and "validation=0.0" in command
 
 
 def _error(accuracy):

@@ -146,11 +146,11 @@ def _print_table(options):
     done = paper.read_table(options.table, options.out)
     if not done:
         return
-    rows = [("model", "recipe", "epochs", "images", "runs", "ours %", "paper %")]
+    rows = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
     for row in results.summarize(done):
-        counts = [row[key] for key in ("epochs", "images", "n")]
+        setting = [str(row[key]) for key in ("epochs", "images", "n", "dtype_policy")]
         claimed = models.get(row["model"]).paper
-        rows.append((row["model"], row["recipe"], *map(str, counts), results.text(row), claimed))
+        rows.append((row["model"], row["recipe"], *setting, results.text(row), claimed))
     print_table(rows, right=(2, 3, 4))
     print_saved(options.out)
 

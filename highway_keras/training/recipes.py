@@ -169,7 +169,7 @@ RECIPES["modern-fitnet"] = RECIPES["modern-cifar"].override(
     learning_rate=0.1,
     reasons={
         **RECIPES["modern-cifar"].reasons,
-        "learning_rate": "half of `modern-cifar`'s, by held-out images, one seed, not halved",
+        "learning_rate": "half of `modern-cifar`'s, chosen on held-out images at scale 1, one seed",
         "warmup": "without it and `clip_norm` Fitnet A diverged, one seed, images not halved",
         "dropout": "as in `modern-cifar`; others were not tried",
     },

@@ -39,7 +39,8 @@ def _facts(card):
         "Images": f"{' x '.join(map(str, card.input_shape))}, {card.classes} classes",
         "Trained on": f"`{card.dataset}`, by the recipe `{card.recipe}` unless told otherwise",
         "In the paper": card.table or "not there: a twin to compare with",
-        "The paper's accuracy": f"{card.paper} %" if card.paper else "",
+        "The paper's accuracy, %": card.paper,
+        "Origin": card.origin,
     }
     lines = [f"| {key} | {value} |" for key, value in rows.items() if value]
     return "\n".join(["| | |", "|---|---|", *lines])
@@ -52,8 +53,12 @@ def _runs(name):
         rows += results.summarize([row for row in runs if row["images"] == "all"])
     if not rows:
         return "No run of ours has been recorded yet."
-    lines = [f"| `{row['recipe']}` | {row['epochs']} | {results.mean_text(row)} |" for row in rows]
-    header = ["| recipe | epochs | test accuracy, % |", "|---|---:|---|"]
+    lines = [
+        f"| `{row['recipe']}` | {row.get('dtype_policy', 'float32')} | {row['epochs']} "
+        f"| {results.mean_text(row)} |"
+        for row in rows
+    ]
+    header = ["| recipe | arithmetic | epochs | test accuracy, % |", "|---|---|---:|---|"]
     return "\n".join(["## Our runs", "", *header, *lines])
 
 

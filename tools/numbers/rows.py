@@ -3,6 +3,7 @@
 import statistics
 
 from highway_keras import results
+from tools import recipe_options
 
 NONE = "not measured yet"
 
@@ -18,6 +19,21 @@ def row(name, **wanted):
     if len(found) != 1:
         raise LookupError(f"{len(found)} rows of {name}.csv fit {wanted}, not one.")
     return found[0]
+
+
+def whole_run(model):
+    """Return the rows of a network's one run of 100 epochs on all training images, in order."""
+    found = {}
+    for r in rows("training-curves", model=model):
+        found.setdefault(r["command"], []).append(r)
+    runs = [run for command, run in found.items() if _is_whole(recipe_options.values(command))]
+    if len(runs) > 1:
+        raise LookupError(f"training-curves.csv has {len(runs)} runs of {model}, not one.")
+    return runs[0] if runs else []
+
+
+def _is_whole(values):
+    return values["epochs"] == "100" and not float(values["validation"])
 
 
 def table(header, lines):

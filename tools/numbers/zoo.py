@@ -4,7 +4,7 @@ import functools
 
 from highway_keras import models, results
 from highway_keras.models import shipped
-from tools.numbers.rows import NONE, columns, rows, spread, table
+from tools.numbers.rows import NONE, columns, rows, spread, table, whole_run
 
 RECIPES = ("authors", "modern")
 
@@ -55,7 +55,12 @@ def of_runs(model, recipe):
     found = [r for name in results.TABLES for r in rows(name, model=model, recipe=recipe)]
     found = results.summarize([r for r in found if r["images"] == "all"])
     found.sort(key=lambda summary: -int(summary["epochs"]))
-    return "; ".join(f"{results.text(s)}, n={s['n']}, {s['epochs']} epochs" for s in found)
+    return "; ".join(f"{results.text(s)}, n={s['n']}, {_length(s)}" for s in found)
+
+
+def _length(summary):
+    half = ", in half the bits" if summary["dtype_policy"] != "float32" else ""
+    return f"{summary['epochs']} epochs{half}"
 
 
 def minutes(model, epochs):
@@ -84,9 +89,9 @@ def runs(*tables):
 
 
 def training_accuracy(model, epoch):
-    """Return the training accuracy after an epoch of a run that held no images out, in percent."""
-    found = rows("training-curves", model=model, seed=0, epoch=epoch, val_accuracy="")
-    return f"{100 * float(found[0]['accuracy']):.1f}" if len(found) == 1 else NONE
+    """Return the training accuracy after an epoch of a network's `whole_run`, in percent."""
+    run = whole_run(model)
+    return f"{100 * float(run[epoch - 1]['accuracy']):.1f}" if run else NONE
 
 
 def logged(model, choose):
