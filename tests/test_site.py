@@ -35,7 +35,7 @@ def test_every_network_has_a_card_with_its_numbers():
         assert f"| {card.parameters:,} |" in page and card.paper in page
         assert f"| [`{name}`]({name}.md) |" in index
         assert page.count("SHA-256") == len(card.weights)
-    assert "| `modern` | 30 | 99.51 ± 0.03, n=5 |" in pages["zoo/mnist-highway-16.md"]
+    assert "| `modern` | float32 | 30 | 99.51 ± 0.03, n=5 |" in pages["zoo/mnist-highway-16.md"]
 
 
 def test_every_public_class_and_function_has_its_place():

@@ -59,7 +59,7 @@ def of_runs(model, recipe):
 
 
 def _length(summary):
-    half = ", in half the bits" if summary["dtype_policy"] != "float32" else ""
+    half = ", in bfloat16" if summary["dtype_policy"] != "float32" else ""
     return f"{summary['epochs']} epochs{half}"
 
 
