@@ -68,6 +68,8 @@ def minutes(model, epochs):
     found = [
         float(r["minutes"]) for r in rows("table1", model=model, epochs=epochs) if r["minutes"]
     ]
+    if not found:
+        return NONE
     low, high = (f"{value:.0f}" for value in (min(found), max(found)))
     return low if low == high else f"{low} to {high}"
 
