@@ -9,10 +9,12 @@ import argparse
 from highway_keras import results, training
 from highway_keras.paper import provenance
 from highway_keras.training.machine import minutes, sessions
+from highway_keras.training.recipe import deciding
 from tools.curves import command
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "accuracy.csv"
+KEYS = ("model", "dataset", "recipe", "epochs", "dtype_policy")
 
 
 def accuracy_row(paths):
@@ -27,6 +29,7 @@ def accuracy_row(paths):
     row |= {
         key: runs[0]["recipe"][name] for key, name in (("recipe", "name"), ("epochs", "epochs"))
     }
+    row["dtype_policy"] = deciding(runs[0]["recipe"])["dtype_policy"]
     row |= {"n": spread["n"], "seeds": " ".join(str(run["seed"]) for run in runs)}
     row |= {key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")}
     row["minutes"] = "" if None in took else f"{max(took):.1f}"
@@ -38,7 +41,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tools.accuracy", description=__doc__)
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
     row = accuracy_row(parser.parse_args().folders)
-    provenance.update_rows(FILE, [row], ("model", "dataset", "recipe", "epochs"))
+    provenance.update_rows(FILE, [row], KEYS)
     print(*(f"{key} {row[key]}" for key in ("model", "n", "mean", "std")))
 
 

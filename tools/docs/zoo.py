@@ -54,7 +54,7 @@ def _runs(name):
     if not rows:
         return "No run of ours has been recorded yet."
     lines = [
-        f"| `{row['recipe']}` | {row.get('dtype_policy', 'float32')} | {row['epochs']} "
+        f"| `{row['recipe']}` | {row['dtype_policy']} | {row['epochs']} "
         f"| {results.mean_text(row)} |"
         for row in rows
     ]
