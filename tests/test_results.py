@@ -195,13 +195,13 @@ def test_layers_as_rows():
 
 def test_a_whole_run_is_the_one_of_a_hundred_epochs(monkeypatch):
     def run(epochs, validation, accuracy):
-        command = (
-            "fit highway-a --epochs {} --batch-size 10 --learning-rate 1 --dtype-policy float32"
-        )
-        command = f"{command.format(epochs)} --set validation={validation}"
+        flags = f"--epochs {epochs} --batch-size 10 --learning-rate 1 --dtype-policy float32"
+        command = f"highway-keras fit highway-a {flags} --set validation={validation}"
         return [{"model": "highway-a", "command": command, "accuracy": accuracy}]
 
     curves = [*run(1000, 0.0, "0.1"), *run(100, 0.05, "0.2")]
+    part = run(100, 0.0, "0.3")[0]
+    curves.append({**part, "command": part["command"] + " --limit 10"})
     monkeypatch.setattr(results, "read", lambda name: curves)
     assert numbers.whole_run("highway-a") == [] and zoo.training_accuracy("highway-a", 1) == NONE
     curves += run(100, 0.0, "0.925")

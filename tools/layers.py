@@ -10,9 +10,8 @@ import pathlib
 import shutil
 import tempfile
 
-import numpy as np
-
-from highway_keras import analysis, models, training
+from highway_keras import models, training
+from highway_keras.analysis import report
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped
@@ -25,19 +24,12 @@ COLUMNS = ("name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_err
 
 def layer_rows(found, starts):
     """Return a row per layer, dictionaries, of what `analyze` found; `starts` are its biases."""
-    lesions, mean = found.lesions, found.mean.overall.values
+    lesions = found.lesions
     whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
     rows = [{"layer": 0, **dict.fromkeys(COLUMNS, ""), **whole}]
-    for index, name in enumerate(lesions.layers):
-        measured = {
-            "name": name,
-            "start": starts[index],
-            "mean_bias": np.nanmean(found.biases.values[index]),
-            "mean_gate": np.nanmean(mean[index]),
-            "lesion_loss": lesions.loss[index],
-            "lesion_error": lesions.error[index],
-        }
-        rows.append({"layer": index + 1, **measured})
+    for measured, start in zip(report.layer_rows(found), starts, strict=True):
+        known = {**measured, "name": measured["layer"], "start": start}
+        rows.append({"layer": len(rows), **{column: known[column] for column in COLUMNS}})
     return rows
 
 
@@ -51,7 +43,7 @@ def main():
     saved = training.SavedNetwork(card.weights_file(card.dataset))
     images = saved.load(card.dataset, options.data_dir, validation=0, limit=options.limit)
     with tempfile.TemporaryDirectory() as folder:
-        found = analysis.analyze(saved.model, images.x_train, images.y_train, folder)
+        found = report.analyze(saved.model, images.x_train, images.y_train, folder)
         picture = ROOT / "docs" / f"figure4-{card.name}.png"
         shutil.copyfile(pathlib.Path(folder, "figure4.png"), picture)
     seed = shipped.find_entry(card.name, card.dataset)["seeds"][0]

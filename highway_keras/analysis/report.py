@@ -89,7 +89,7 @@ def analyze(
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     with folder_lock(out):
         found = _measure(model, x, y, threshold, out / "index.html", verbose)
-        _write_layers(found, out / "layers.csv")
+        files.write_rows(out / "layers.csv", layer_rows(found))
         images = _draw(found, out, sample=x[0], class_names=class_names)
         live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
         found = dataclasses.replace(found, **live)
@@ -134,7 +134,8 @@ def _png(figure):
     return file.getvalue()
 
 
-def _write_layers(found, path):
+def layer_rows(found):
+    """Return the rows of `layers.csv`, dictionaries, of an `Analysis`."""
     lesions = found.lesions
     columns = {
         "layer": lesions.layers,
@@ -145,7 +146,7 @@ def _write_layers(found, path):
         "matters": [int(layer in found.needed.layers) for layer in lesions.layers],
     }
     rows = zip(*columns.values(), strict=True)
-    files.write_rows(path, [dict(zip(columns, row, strict=True)) for row in rows])
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _write_live(path, model, x, y, class_names, title):

@@ -15,6 +15,7 @@ from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import MEASURED, RunFolder
 from highway_keras.training.jobs import FAILURES, train_all
 from highway_keras.training.machine import minutes, sessions
+from highway_keras.training.recipe import deciding
 from highway_keras.training.recipes import get_recipe
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
@@ -186,7 +187,7 @@ def _row(table, card, recipe, folder):
         raise ValueError(
             f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
         ) from error
-    known["dtype_policy"] = settings["recipe"].get("dtype_policy", "float32")  # 0.1.0: no other
+    known["dtype_policy"] = deciding(settings["recipe"])["dtype_policy"]
     known |= provenance.of_run(folder, _command(known, _recipe(card, recipe)))
     return {column: known[column] for column in COLUMNS}
 

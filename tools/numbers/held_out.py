@@ -6,7 +6,7 @@ import functools
 from highway_keras.paper.provenance import DIVERGED
 from highway_keras.training.recipes import get_recipe
 from tools import recipe_options
-from tools.numbers.rows import NONE, columns, rows, spread, table
+from tools.numbers.rows import NONE, columns, curves, spread, table
 
 RECIPE = "modern-cifar"
 # What all runs of a table share, and what has a column of its own.
@@ -64,10 +64,9 @@ def _percent(run):
 
 
 def _runs(model):
-    last = {r["command"]: r for r in rows("training-curves", model=model)}
     runs = []
-    for command, end in last.items():
-        accuracy, values = end["val_accuracy"], recipe_options.values(command)
+    for command, curve in curves(model).items():
+        accuracy, values = curve[-1]["val_accuracy"], recipe_options.values(command)
         if float(values["validation"]):
             accuracy = None if accuracy == DIVERGED else 100 * float(accuracy)
             runs.append(Run(values, "--limit " in command, accuracy))

@@ -21,19 +21,26 @@ def row(name, **wanted):
     return found[0]
 
 
-def whole_run(model):
-    """Return the rows of a network's one run of 100 epochs on all training images, in order."""
+def curves(model):
+    """Return the rows of `training-curves.csv` of a network, a list in order for each command."""
     found = {}
     for r in rows("training-curves", model=model):
         found.setdefault(r["command"], []).append(r)
-    runs = [run for command, run in found.items() if _is_whole(recipe_options.values(command))]
+    return found
+
+
+def whole_run(model):
+    """Return the rows of a network's one run of 100 epochs on all training images, in order."""
+    runs = [run for command, run in curves(model).items() if _is_whole(command)]
     if len(runs) > 1:
         raise LookupError(f"training-curves.csv has {len(runs)} runs of {model}, not one.")
     return runs[0] if runs else []
 
 
-def _is_whole(values):
-    return values["epochs"] == "100" and not float(values["validation"])
+def _is_whole(command):
+    values = recipe_options.values(command)
+    all_images = not float(values["validation"]) and "--limit " not in command
+    return values["epochs"] == "100" and all_images
 
 
 def table(header, lines):
