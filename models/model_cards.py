@@ -25,6 +25,14 @@ DATA = {
     ),
 }
 
+# What each step of the preprocessing does to an image.
+STEPS = {
+    "scale": "`scale` (gray levels / 256)",
+    "gcn": "`gcn` (mean 0 and standard deviation 1 per image)",
+    "mean": "`mean` (minus the mean training image)",
+    "half": "`half` (times 1/2)",
+}
+
 
 def card_text(name, dataset):
     """Return the model card of weights that come with the package, as Markdown.
@@ -67,9 +75,8 @@ def card_text(name, dataset):
 
 
 def _images(entry):
-    text = (
-        f"{entry['images']:,} training images, preprocessed by {', '.join(entry['preprocessing'])}"
-    )
+    steps = ", ".join(STEPS[step] for step in entry["preprocessing"])
+    text = f"{entry['images']:,} training images, preprocessed by {steps}"
     if entry["held_out"]:
         text += f"; {entry['held_out']:,} others held out to choose the epoch by"
     return text

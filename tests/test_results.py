@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import shlex
+import sys
 
 import keras
 import matplotlib.image
@@ -193,20 +194,20 @@ def test_layers_as_rows():
         assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
 
 
-def test_a_whole_run_is_the_one_of_a_hundred_epochs(monkeypatch):
-    def run(epochs, validation, accuracy):
-        flags = f"--epochs {epochs} --batch-size 10 --learning-rate 1 --dtype-policy float32"
+def test_a_whole_run_is_the_one_on_all_training_images(monkeypatch):
+    def run(validation, accuracy):
+        flags = "--epochs 100 --batch-size 10 --learning-rate 1 --dtype-policy float32"
         command = f"highway-keras fit highway-a {flags} --set validation={validation}"
         return [{"model": "highway-a", "command": command, "accuracy": accuracy}]
 
-    curves = [*run(1000, 0.0, "0.1"), *run(100, 0.05, "0.2")]
-    part = run(100, 0.0, "0.3")[0]
+    curves = run(0.05, "0.2")
+    part = run(0.0, "0.3")[0]
     curves.append({**part, "command": part["command"] + " --limit 10"})
     monkeypatch.setattr(results, "read", lambda name: curves)
     assert numbers.whole_run("highway-a") == [] and zoo.training_accuracy("highway-a", 1) == NONE
-    curves += run(100, 0.0, "0.925")
+    curves += run(0.0, "0.925")
     assert zoo.training_accuracy("highway-a", 1) == "92.5"
-    curves += [{**run(100, 0.0, "0.9")[0], "command": curves[-1]["command"] + " --seed 1"}]
+    curves += [{**run(0.0, "0.9")[0], "command": curves[-1]["command"] + " --seed 1"}]
     with pytest.raises(LookupError, match="2 runs of highway-a, not one"):
         numbers.whole_run("highway-a")
 
@@ -221,6 +222,19 @@ def test_layers_of_a_convolutional_network_as_rows(tmp_path):
     assert [row["lesion_error"] for row in rows] == found.lesions.error.tolist()
     for row in rows:
         assert (row["start"], row["mean_bias"]) == (-2, -2) and 0 < row["mean_gate"] < 1
+
+
+def test_the_tool_of_layers_writes_rows_and_a_picture(monkeypatch, tmp_path, images):
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    monkeypatch.setattr(layers, "FILE", tmp_path / "layers.csv")
+    monkeypatch.setattr(data, "load", lambda *arguments: images)
+    monkeypatch.setattr(sys, "argv", ["layers", "thin-highway-10", "--limit", "10"])
+    layers.main()
+    found = read(tmp_path / "layers.csv")
+    assert [row["layer"] for row in found] == [str(layer) for layer in range(10)]  # 0: intact
+    assert {(row["seed"], row["samples"]) for row in found} == {("0", "10")}
+    assert matplotlib.image.imread(tmp_path / "docs" / "figure4-thin-highway-10.png").std() > 0.01
 
 
 @pytest.mark.slow

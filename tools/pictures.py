@@ -70,13 +70,13 @@ def draw_table_2(path):
     for name, colour in zip(("highway-a", "fitnet-a"), COLOURS, strict=False):
         curve = whole_run(name)
         if not curve:
-            raise LookupError(f"training-curves.csv has no run of 100 epochs of {name}.")
+            raise LookupError(f"training-curves.csv has no run of {name} on all training images.")
         label = f"{name}, {models.get(name).parameters:,} parameters"
         values = [100 * float(r["accuracy"]) for r in curve]
         axes.plot(range(1, len(values) + 1), values, "-", color=colour, label=f"{label}: training")
         accuracy = 100 * float(curve[-1]["test_accuracy"])
         axes.plot(len(values), accuracy, "o", ms=6, color=colour, label=f"{name}: test")
-    axes.set(title="CIFAR-10: 100 epochs, one run each", xlabel="epoch", ylabel="accuracy (%)")
+    axes.set(title="CIFAR-10, one run each", xlabel="epoch", ylabel="accuracy (%)")
     _finish(figure, axes, path)
 
 

@@ -69,7 +69,7 @@ def add_seed(command):
 def add_dtype_policy(command):
     command.add_argument(
         "--dtype-policy",
-        help="float32, or mixed_bfloat16 to train in half the bits (default: the recipe's)",
+        help="float32, or mixed_bfloat16 to train in bfloat16 (default: the recipe's)",
     )
 
 

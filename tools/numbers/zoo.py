@@ -7,6 +7,8 @@ from highway_keras.models import shipped
 from tools.numbers.rows import NONE, columns, rows, spread, table, whole_run
 
 RECIPES = ("authors", "modern")
+# The epochs whose training accuracy the pages name: the last, and ten before it.
+NAMED_EPOCHS = {"highway-a": (90, 100), "fitnet-a": (90, 100)}
 
 
 def zoo():
@@ -131,10 +133,10 @@ for _card in map(models.get, models.list_models()):
             f"{_card.name}.{recipe}": functools.partial(of_runs, _card.name, recipe)
             for recipe in RECIPES
         }
-for _name in ("highway-a", "fitnet-a"):
+for _name, _epochs in NAMED_EPOCHS.items():
     NUMBERS |= {
         f"{_name}.training.{epoch}": functools.partial(training_accuracy, _name, epoch)
-        for epoch in (90, 100)
+        for epoch in _epochs
     }
 for _name in results.authors_logs():
     NUMBERS |= {
