@@ -70,13 +70,13 @@ def write_json(path, content, indent=2):
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
 
 
-def write_rows(path, rows, columns=None):
+def write_rows(path, rows, columns=None, line_end="\n"):
     """Write dictionaries as CSV; `columns` default to the keys of the first row.
 
     Text that a spreadsheet would take for a formula is disarmed; see `text.cell`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator=line_end)
         writer.writeheader()
         writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
 

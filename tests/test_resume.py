@@ -86,7 +86,7 @@ def contents(file):
 
 
 def assert_same_end(first, second):
-    assert (first / "history.csv").read_text() == (second / "history.csv").read_text()
+    assert (first / "history.csv").read_bytes() == (second / "history.csv").read_bytes()
     states = [contents(path / "state.weights.h5") for path in (first, second)]
     weights = [{}, {}]
     for found, path in zip(weights, (first, second), strict=True):

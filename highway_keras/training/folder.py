@@ -175,7 +175,7 @@ class RunFolder:
         if len(self._numbers(rows)) != epochs:
             raise self._unreadable_history()
         if rows:
-            write_rows(self.history, rows)
+            write_rows(self.history, rows, line_end="\r\n")  # as Keras's CSVLogger, which goes on
         else:
             self.history.unlink(missing_ok=True)
 
