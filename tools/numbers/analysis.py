@@ -143,6 +143,9 @@ def least_rise(model):
 
 NUMBERS = {
     "look": networks,
-    "layers.highway-a": functools.partial(layers, "highway-a"),
-    "layers.highway-a.least": functools.partial(least_rise, "highway-a"),
 }
+for _name in ("highway-a", "highway-b"):
+    NUMBERS |= {
+        f"layers.{_name}": functools.partial(layers, _name),
+        f"layers.{_name}.least": functools.partial(least_rise, _name),
+    }
