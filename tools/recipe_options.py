@@ -22,6 +22,11 @@ def values(command):
     return found | {key: words[words.index(_flag(key)) + 1] for key in FLAGS}
 
 
+def is_limited(command):
+    """Return whether a command trains on some of the training images only."""
+    return "--limit " in command
+
+
 def pairs(given):
     """Return `KEY=VALUE` of a dictionary, quoted where a shell would interpret a value."""
     found = (f"{key}={text(value)}" for key, value in given.items())

@@ -69,7 +69,7 @@ def _runs(model):
         accuracy, values = curve[-1]["val_accuracy"], recipe_options.values(command)
         if float(values["validation"]):
             accuracy = None if accuracy == DIVERGED else 100 * float(accuracy)
-            runs.append(Run(values, "--limit " in command, accuracy))
+            runs.append(Run(values, recipe_options.is_limited(command), accuracy))
     return runs
 
 

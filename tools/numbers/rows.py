@@ -39,7 +39,7 @@ def whole_run(model):
 
 def _is_whole(command):
     held_out = float(recipe_options.values(command)["validation"])
-    return not held_out and "--limit " not in command
+    return not held_out and not recipe_options.is_limited(command)
 
 
 def table(header, lines):
