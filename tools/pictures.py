@@ -50,17 +50,26 @@ LOSSES = {"loss": "training", "val_loss": "held out"}
 
 def draw_table_1(path):
     """Draw the authors' log of width 32 and the test accuracy of each of our runs."""
+    _draw_beside_log(path, "Table 1", "mnist-highway-32", ("mnist-highway-16", "mnist-highway-32"))
+
+
+def draw_table_3(path):
+    """Draw the authors' log of the network for CIFAR-10 and the test accuracy of each of our runs."""
+    _draw_beside_log(path, "Table 3, CIFAR-10", "highway-gap-10", ("highway-gap-10",))
+
+
+def _draw_beside_log(path, title, logged, names):
     figure, axes = _axes()
-    log = results.authors_logs()["mnist-highway-32"]
-    errors = [_error(row["test_accuracy"]) for row in log]
-    label = "mnist-highway-32: authors' log"
+    errors = [_error(row["test_accuracy"]) for row in results.authors_logs()[logged]]
+    label = f"{logged}: authors' log"
     axes.loglog(range(1, len(errors) + 1), errors, "-", lw=0.8, color=COLOURS[1], label=label)
-    for colour, width in zip(COLOURS, (16, 32), strict=False):
-        runs = rows("table1", model=f"mnist-highway-{width}")
+    for colour, name in zip(COLOURS, names, strict=False):
+        wanted = {"model": name, "recipe": "modern", "images": "all"}
+        runs = [r for table in results.TABLES for r in rows(table, **wanted)]
         points = [int(r["epochs"]) for r in runs], [_error(r["test_accuracy"]) for r in runs]
-        label = f"mnist-highway-{width}, modern: one point per run"
+        label = f"{name}, modern: one point per run"
         axes.loglog(*points, "o", ms=5, alpha=0.6, color=colour, label=label)
-    axes.set(title="Table 1", xlabel="epoch", ylabel="test error (%)")
+    axes.set(title=title, xlabel="epoch", ylabel="test error (%)")
     _finish(figure, axes, path)
 
 
@@ -107,6 +116,7 @@ PICTURES = {
     "depth1000-mnist.png": draw_depth_1000,
     "table1.png": draw_table_1,
     "table2-cifar.png": draw_table_2,
+    "table3-cifar.png": draw_table_3,
     "figure1-finals.png": lambda path: plot_finals(rows("figure1-finals"), path),
     "gradient-norms.png": lambda path: plot_gradient_norms(rows("gradient-norms"), path),
     "figure1-transform-bias.png": lambda path: plot_biases(
