@@ -55,6 +55,10 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatc
     again = paper.run_finals(searches, tmp_path, **SMALL)
     assert again == rows
     assert (tmp_path / "figure1-finals.png").stat().st_size > 0
+    with pytest.raises(ValueError, match="epochs: 2 -> 4. Pass those, or name another folder"):
+        paper.run_finals(searches, tmp_path, **SMALL | {"candidate_epochs": 4})
+    with pytest.raises(ValueError, match="limit: 256 -> None"):
+        paper.run_finals(searches, tmp_path, **SMALL | {"limit": None})
 
 
 def test_so_is_the_best_trial_whose_rate_lasts(searches, tmp_path, monkeypatch):
@@ -77,10 +81,10 @@ def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, mo
     monkeypatch.setattr(finals, "LASTING", 0)  # every rate lasts
     fit, diverging = finals.fit, search.completed[0].values["learning_rate"]
 
-    def fails(name, dataset, recipe, out, **options):
+    def fails(name, recipe, out, **options):
         if recipe.learning_rate == diverging and "final" in out.name:
             recipe = recipe.override(learning_rate=1e38)
-        return fit(name, dataset, recipe, out, **options)
+        return fit(name, recipe=recipe, out=out, **options)
 
     monkeypatch.setattr(finals, "fit", fails)
     rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)

@@ -1,5 +1,6 @@
 """The left panel of Figure 1 at the paper's length: the best trials, trained for 400 epochs."""
 
+import dataclasses
 import math
 import pathlib
 
@@ -60,7 +61,8 @@ def run_finals(
         The rows of `figure1-finals.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result, or none of a depth or a kind.
+        ValueError: If there is no search with a result, or none of a depth or a kind, or `out`
+            holds runs with other settings.
         TrainingDiverged: If all candidates or all finals of a search diverge.
     """
     checks.positive_integers(
@@ -86,10 +88,11 @@ def train_finals(search, folder, candidates, candidate_epochs, epochs, **options
         **options: Of `fit`.
 
     Raises:
+        ValueError: If `folder` holds runs with other settings.
         TrainingDiverged: If all candidates or all finals diverge.
     """
     losses = [
-        _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, options)
+        _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, **options)
         for trial in search.completed[:candidates]
     ]
     if not any(map(math.isfinite, losses)):
@@ -106,7 +109,7 @@ def train_finals(search, folder, candidates, candidate_epochs, epochs, **options
 def _first_to_end(search, trials, folder, epochs, options):
     """Train trials to the end until one does not diverge; return its lowest loss."""
     for trial in trials:
-        loss = _train(search, trial, folder / f"final-{trial.number}", epochs, options)
+        loss = _train(search, trial, folder / f"final-{trial.number}", epochs, **options)
         if math.isfinite(loss):
             return loss
     return math.inf
@@ -122,7 +125,7 @@ def _lowest_loss(run):
     return min(row["loss"] for row in run.read_history())
 
 
-def _train(search, trial, folder, epochs, options):
+def _train(search, trial, folder, epochs, limit=None, **options):
     """Train a trial, or read what was trained; return its lowest training loss in nats."""
     values = trial.values
     recipe = Recipe(
@@ -136,21 +139,21 @@ def _train(search, trial, folder, epochs, options):
         validation=0.0,
     )
     keys = ("activation", "transform_bias")
-    network = {key: values[key] for key in keys if key in values}
+    settings = {
+        "dataset": search.settings["dataset"],
+        "model_options": {key: values[key] for key in keys if key in values},
+        "limit": limit,
+        "seed": 0,
+    }
     run = RunFolder(folder)
-    if not run.has_ended:
-        try:
-            fit(
-                search.name,
-                search.settings["dataset"],
-                recipe,
-                folder,
-                resume=True,
-                model_options=network,
-                **options,
-            )
-        except TrainingDiverged:
-            return math.inf
+    if run.has_ended:
+        asked = {"model": search.name, **settings, "recipe": dataclasses.asdict(recipe)}
+        run.open({**run.read_json(), **asked}, resume=True)  # raises if something asked differs
+        return _lowest_loss(run)
+    try:
+        fit(search.name, recipe=recipe, out=folder, resume=True, **settings, **options)
+    except TrainingDiverged:
+        return math.inf
     return _lowest_loss(run)
 
 
