@@ -55,7 +55,7 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatc
     again = paper.run_finals(searches, tmp_path, **SMALL)
     assert again == rows
     assert (tmp_path / "figure1-finals.png").stat().st_size > 0
-    with pytest.raises(ValueError, match="epochs: 2 -> 4. Pass those, or name another folder"):
+    with pytest.raises(ValueError, match=r"epochs: 2 -> 4\. Pass those, or name another folder"):
         paper.run_finals(searches, tmp_path, **SMALL | {"candidate_epochs": 4})
     with pytest.raises(ValueError, match="limit: 256 -> None"):
         paper.run_finals(searches, tmp_path, **SMALL | {"limit": None})

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import shlex
+import shutil
 import sys
 
 import keras
@@ -134,22 +135,70 @@ def test_the_command_of_a_row_repeats_the_run(run, tmp_path, monkeypatch):
     assert curves.curve_rows(tmp_path / "again")[0]["command"] == first["command"]
 
 
-def test_runs_as_one_row(run):
-    row = accuracy.accuracy_row([run])
-    measured = training.RunFolder(run).read_json()["results"]["test_accuracy"]
-    assert row["mean"] == row["best"] == f"{100 * measured:.2f}" and row["n"] == 1
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run on all images with its recipe as it is, but shorter."""
+    out = tmp_path_factory.mktemp("whole")
+    options = "thin-highway-10 --dataset digits --epochs 2 --seed 3"
+    assert main(["fit", *options.split(), "--out", str(out)]) == 0
+    return out
+
+
+def altered(run, out, **changes):
+    """A copy of a run's folder whose `run.json` says something else."""
+    folder = training.RunFolder(shutil.copytree(run, out))
+    settings = folder.read_json()
+    recipe = settings["recipe"] | changes.pop("recipe", {})
+    results = settings["results"] | changes.pop("results", {})
+    folder.write_json({**settings, "recipe": recipe, "results": results, **changes})
+    return folder.path
+
+
+def test_runs_as_one_row(whole, tmp_path):
+    before = altered(whole, tmp_path / "before", seed=2)
+    row = accuracy.accuracy_row([whole, before])
+    measured = training.RunFolder(whole).read_json()["results"]["test_accuracy"]
+    assert row["mean"] == row["best"] == f"{100 * measured:.2f}"
+    assert (row["n"], row["seeds"]) == (2, "2 3")
     assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", 2)
-    assert row["command"] == f"{curves.command(training.RunFolder(run).read_json())} --runs 1"
+    assert row["command"] == f"{curves.command(training.RunFolder(before).read_json())} --runs 2"
     words = row["command"].split()
     assert words[:5] == ["highway-keras", "fit", "thin-highway-10", "--dataset", "digits"]
-    assert words[words.index("--epochs") + 1] == "2" and words[-2:] == ["--runs", "1"]
+    assert words[words.index("--epochs") + 1] == "2" and words[-2:] == ["--runs", "2"]
 
 
-def test_runs_of_one_row_are_alike(run, tmp_path):
-    settings = training.RunFolder(run).read_json()
-    training.RunFolder(tmp_path).write_json({**settings, "limit": 50})
-    with pytest.raises(ValueError, match="must be alike but for their seeds"):
-        accuracy.accuracy_row([run, tmp_path])
+UNLIKE = {
+    "must be alike. They differ in: limit": {"seed": 4, "limit": 50},
+    "must be alike. They differ in: freeze, weights": {"seed": 4, "weights": "x", "freeze": True},
+    r"must have different seeds. Received: \[3, 3\]": {},
+    r"must follow one another. Received: \[3, 5\]": {"seed": 5},
+    "must have all epochs of their recipe. .*, stopped after 1 of 2": {"results": {"epochs": 1}},
+}
+
+
+@pytest.mark.parametrize("message", UNLIKE)
+def test_runs_of_one_row_are_alike(message, whole, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        accuracy.accuracy_row([whole, altered(whole, tmp_path / "other", **UNLIKE[message])])
+
+
+PARTIAL = {
+    "all images and the values of their recipe. Received: limit=50, changed: none": {"limit": 50},
+    "limit=None, changed: l2, momentum": {"recipe": {"l2": 0.1, "momentum": 0.5}},
+    "must have started from scratch. Received: weights=mnist": {"weights": "mnist"},
+    "the network as it is registered. .*'depth': 4": {"model_options": {"depth": 4}},
+}
+
+
+@pytest.mark.parametrize("message", PARTIAL)
+def test_a_row_is_of_the_network_and_its_recipe_as_they_are(message, whole, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        accuracy.accuracy_row([altered(whole, tmp_path / "other", **PARTIAL[message])])
+
+
+def test_a_command_names_the_weights_it_started_from(whole, tmp_path):
+    started = altered(whole, tmp_path / "started", weights="mnist", freeze=True)
+    assert curves.curve_rows(started)[0]["command"].count(" --weights mnist --freeze ") == 1
 
 
 @pytest.fixture
@@ -160,23 +209,15 @@ def unfinished(run, tmp_path):
     del settings["results"]
     folder.write_json(settings)
     folder.history.write_text("epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,2.0,0.4,2.1\n")
-    folder.state.touch()
     return folder
 
 
 def test_a_run_that_diverged_ends_so(unfinished):
     with pytest.raises(SystemExit, match="has not ended"):
         curves.curve_rows(unfinished.path)
-    with unfinished.history.open("a") as history:
-        history.write("1,0.1,nan,0.1,nan\n")
-    _, row = curves.curve_rows(unfinished.path)
-    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (2, "diverged", "diverged")
-
-
-def test_so_does_one_that_left_infinite_weights(unfinished):
-    unfinished.state.unlink()
+    unfinished.write_json({**unfinished.read_json(), "diverged": 1})
     (row,) = curves.curve_rows(unfinished.path)
-    assert (row["epoch"], row["loss"]) == (1, "diverged")
+    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
 
 
 def test_layers_as_rows():

@@ -152,12 +152,21 @@ def test_every_card_names_a_recipe():
         ({"optimizer": "adam"}, "one of 'sgd', 'adamw', 'muon'. Received: optimizer='adam'"),
         (
             {"weight_decay": 0.1},
-            "`weight_decay` must be 0.0 with optimizer='sgd' .* Received: .*0.1",
+            "`weight_decay` must stay 0.0 with optimizer='sgd' .* Received: .*0.1",
         ),
-        ({"optimizer": "adamw", "l2": 0.1}, "`l2` must be 0.0 with optimizer='adamw' .*l2=0.1"),
-        ({"optimizer": "muon", "bias_rate": 2}, "`bias_rate` must be 1.0 with optimizer='muon'"),
-        ({"warmup": 1}, "`warmup` must be 0.0 with .*schedule='exponential'.* Received: warmup=1"),
-        ({"schedule": "cosine", "warmup": 11}, "at most the number of epochs, 10.*warmup=11"),
+        ({"optimizer": "adamw", "l2": 0.1}, "`l2` must stay 0.0 with optimizer='adamw' .*l2=0.1"),
+        ({"optimizer": "muon", "bias_rate": 2}, "`bias_rate` must stay 1.0 with optimizer='muon'"),
+        (
+            {"optimizer": "adamw", "decay": 1.0, "momentum": 0.1},
+            "`momentum` must stay 0.9 with optimizer='adamw' .* Received: momentum=0.1",
+        ),
+        ({"schedule": "cosine"}, "`decay` must stay 1.0 with .*'cosine'.* Received: decay=0.8"),
+        ({"decay_epochs": (6, 8)}, r"`decay_epochs` must stay \(\) with .*'exponential'"),
+        ({"warmup": 1}, "`warmup` must stay 0.0 with .*'exponential'.* Received: warmup=1"),
+        (
+            {"schedule": "cosine", "decay": 1.0, "warmup": 11},
+            "at most the number of epochs, 10.*warmup=11",
+        ),
         ({"schedule": "linear"}, "must be one of 'steps', 'exponential', 'cosine'. Received:"),
         ({"decay_epochs": 60}, "`decay_epochs` must be a tuple of rising .* Received: .*=60"),
         ({"decay_epochs": (20, 10)}, "`decay_epochs` must be a tuple of rising"),
@@ -183,6 +192,7 @@ def test_choose_recipe():
 
 
 EXPONENTIAL = get_recipe("thin").override(learning_rate=0.02, decay=0.95)
+CONSTANT = get_recipe("mnist").override(decay_epochs=())
 
 
 @pytest.mark.parametrize(
@@ -190,6 +200,7 @@ EXPONENTIAL = get_recipe("thin").override(learning_rate=0.02, decay=0.95)
     [
         ("mnist", {0: 0.01, 99: 0.01, 100: 0.001, 199: 0.001, 200: 0.0001, 299: 0.0001}),
         ("cifar", {0: 0.025, 199: 0.025, 200: 0.0025, 300: 2.5e-4, 349: 2.5e-4, 350: 2.5e-5}),
+        (CONSTANT, {0: 0.01, 299: 0.01}),
         (EXPONENTIAL, {0: 0.02, 1: 0.02 * 0.95, 10: 0.02 * 0.95**10}),
     ],
 )
@@ -427,6 +438,13 @@ def test_other_seeds_give_other_runs(runs):
     assert not np.array_equal(*(weights(r.folder.final)[0] for r in runs))
 
 
+def test_numpy_numbers_are_numbers(run, tmp_path):
+    numbers = {"epochs": np.int64(3), "limit": np.int64(128), "learning_rate": np.float64(0.1)}
+    again = small_fit(tmp_path / "again", **numbers)
+    assert again.history == run.history
+    assert again.folder.read_json()["limit"] == 128
+
+
 def test_history_is_a_row_an_epoch(run):
     with run.folder.history.open() as file:
         rows = list(csv.DictReader(file))
@@ -530,6 +548,7 @@ def test_divergence_is_an_error_and_leaves_no_result(test_curve, tmp_path):
         names = {path.name for path in (tmp_path / "run").iterdir()}
         assert names <= {"run.json", "machine.json", "history.csv", "tensorboard"}
         assert "results" not in json.loads((tmp_path / "run" / "run.json").read_text())
+        assert training.RunFolder(tmp_path / "run").has_diverged
 
 
 def test_a_run_is_not_overwritten(run):

@@ -238,7 +238,7 @@ def test_weights_that_are_not_there_or_do_not_fit(call, message, packed):
 @pytest.mark.parametrize(
     ("folders", "options", "message"),
     [
-        (["0", "conv"], {}, "must be alike. They differ in: model"),
+        (["0", "conv"], {}, "must be alike. They differ in: model, recipe"),
         (["none"], {}, "`folders` must hold runs that have ended. Received: .*none"),
         (["deep"], {}, r"networks as they are registered. Received: model_options={'depth': 3}"),
         (["0"], {"dtype": "int8"}, "`dtype` must be one of 'float16', 'float32'. Received: dtype="),

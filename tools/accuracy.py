@@ -5,11 +5,13 @@ each have a row in its own file, which `reproduce` writes.
 """
 
 import argparse
+import dataclasses
 
 from highway_keras import results, training
 from highway_keras.paper import provenance
 from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipe import deciding
+from tools.alike import common_settings
 from tools.curves import command
 from tools.render import ROOT
 
@@ -20,21 +22,35 @@ KEYS = ("model", "dataset", "recipe", "epochs", "dtype_policy")
 def accuracy_row(paths):
     """Return the row of the runs in the folders `paths`, a dictionary; accuracies in percent."""
     folders = [training.RunFolder(path) for path in paths]
+    shared = common_settings(folders)
+    _check_unchanged(shared)
+    folders.sort(key=lambda folder: folder.read_json()["seed"])
     runs = [folder.read_json() for folder in folders]
-    if len({command({**run, "seed": 0}) for run in runs}) != 1:
-        raise ValueError("Runs of one row must be alike but for their seeds.")
+    seeds = [run["seed"] for run in runs]
+    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        raise ValueError(f"The seeds of a row must follow one another. Received: {seeds}.")
     spread = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
     took = [minutes(sessions(folder)) for folder in folders]
-    row = {key: runs[0][key] for key in ("model", "dataset")}
-    row |= {
-        key: runs[0]["recipe"][name] for key, name in (("recipe", "name"), ("epochs", "epochs"))
-    }
-    row["dtype_policy"] = deciding(runs[0]["recipe"])["dtype_policy"]
-    row |= {"n": spread["n"], "seeds": " ".join(str(run["seed"]) for run in runs)}
+    row = {key: shared[key] for key in ("model", "dataset")}
+    row |= {"recipe": shared["recipe"]["name"], "epochs": shared["recipe"]["epochs"]}
+    row["dtype_policy"] = deciding(shared["recipe"])["dtype_policy"]
+    row |= {"n": spread["n"], "seeds": " ".join(map(str, seeds))}
     row |= {key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")}
     row["minutes"] = "" if None in took else f"{max(took):.1f}"
     repeated = f"{command(runs[0])} --runs {len(runs)}"
     return row | provenance.of_run(folders[0], repeated)
+
+
+def _check_unchanged(settings):
+    """Raise unless a run used all images and its recipe as it is, but for what the row names."""
+    named = training.get_recipe(settings["recipe"]["name"])
+    as_it_is = deciding(dataclasses.asdict(named))
+    changed = {k for k, v in deciding(settings["recipe"]).items() if v != as_it_is[k]} - {*KEYS}
+    if settings["limit"] or changed:
+        raise ValueError(
+            "Runs of a row must use all images and the values of their recipe. "
+            f"Received: limit={settings['limit']}, changed: {', '.join(sorted(changed)) or 'none'}."
+        )
 
 
 def main():

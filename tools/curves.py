@@ -4,7 +4,6 @@ A row per epoch. A run that diverged ends with a row whose losses are "diverged"
 """
 
 import argparse
-import math
 
 from highway_keras import models, training
 from highway_keras.paper import provenance
@@ -24,9 +23,7 @@ def curve_rows(path):
     folder = training.RunFolder(path)
     settings, history = folder.read_json(), folder.read_history()
     results = settings.get("results")
-    # An epoch that leaves infinite weights saves no state, though its loss may be finite.
-    diverged = history and (not math.isfinite(history[-1]["loss"]) or not folder.state.exists())
-    if not results and not diverged:
+    if not results and not folder.has_diverged:
         raise SystemExit(f"{folder.path} has not ended: continue it with `fit --resume`.")
     what = {key: settings[key] for key in ("model", "dataset", "seed")}
     what["n"] = 1
@@ -57,6 +54,10 @@ def _options(settings):
     yield options(recipe)
     if settings["limit"]:
         yield f"--limit {settings['limit']}"
+    if settings.get("weights"):
+        yield f"--weights {settings['weights']}"
+    if settings.get("freeze"):
+        yield "--freeze"
 
 
 def main():

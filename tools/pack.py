@@ -18,6 +18,7 @@ from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.machine import hardware_and_versions, sessions
 from highway_keras.training.recipe import deciding
+from tools.alike import common_settings
 
 DTYPES = ("float16", "float32")
 
@@ -51,12 +52,11 @@ def pack(folders, dtype="float16", data_dir=None):
         A `Packed`.
 
     Raises:
-        ValueError: If a run has not ended, the runs differ in more than the seed, or a weight is
-            too large for `dtype`.
+        ValueError: If `common_settings` refuses the runs, or a weight is too large for `dtype`.
     """
     checks.one_of("dtype", dtype, DTYPES)
     runs = [RunFolder(folder) for folder in folders]
-    settings = _common_settings(runs)
+    settings = common_settings(runs)
     name, dataset, recipe = settings["model"], settings["dataset"], settings["recipe"]
     images = data.load(dataset, data_dir, recipe["validation"], settings["limit"])
     shipped.FOLDER.mkdir(exist_ok=True)
@@ -80,24 +80,6 @@ def pack(folders, dtype="float16", data_dir=None):
     return Packed(entry, before, after)
 
 
-def _common_settings(runs):
-    """Return the settings of the first run; raise unless all have ended and are alike."""
-    for run in runs:
-        if not run.has_ended:
-            raise ValueError(f"`folders` must hold runs that have ended. Received: {run.path}.")
-    settings = [run.read_json() for run in runs]
-    alike = [{**each, "recipe": deciding(each["recipe"])} for each in settings]
-    for key in ("model", "model_options", "dataset", "limit", "recipe"):
-        if any(others[key] != alike[0][key] for others in alike):
-            raise ValueError(f"Runs to pack together must be alike. They differ in: {key}.")
-    if settings[0]["model_options"]:
-        raise ValueError(
-            "Weights in the zoo are of networks as they are registered. Received: model_options="
-            f"{settings[0]['model_options']}."
-        )
-    return settings[0]
-
-
 def _pack_network(name, best, file, dtype, images):
     """Write the best network of a run to `file`; return what it measured before and after."""
     trained = keras.models.load_model(best)
@@ -113,7 +95,8 @@ def _pack_network(name, best, file, dtype, images):
     with replacing(file) as temporary:
         packed.save(temporary)
         _compress(temporary)
-    return before, evaluate(keras.models.load_model(file), images)
+        after = evaluate(keras.models.load_model(temporary), images)
+    return before, after
 
 
 def _compress(path):

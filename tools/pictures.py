@@ -54,7 +54,7 @@ def draw_table_1(path):
 
 
 def draw_table_3(path):
-    """Draw the authors' log of the network for CIFAR-10 and the test accuracy of each of our runs."""
+    """Draw the authors' log for CIFAR-10 and the test accuracy of each of our runs."""
     _draw_beside_log(path, "Table 3, CIFAR-10", "highway-gap-10", ("highway-gap-10",))
 
 

@@ -178,8 +178,10 @@ def final_rows(out, searches):
             network[key] = settings["model_options"].get(key, "")  # plain networks have no gates
         command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
-        for epoch, row in enumerate(run.read_history(), start=1):
-            loss = f"{row['loss']:.6g}" if math.isfinite(row["loss"]) else provenance.DIVERGED
+        losses = [f"{row['loss']:.6g}" for row in run.read_history()]
+        if run.has_diverged:
+            losses[-1] = provenance.DIVERGED
+        for epoch, loss in enumerate(losses, start=1):
             rows.append({**network, "epoch": epoch, "loss": loss, **made})
     return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])
 

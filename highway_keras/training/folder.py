@@ -6,13 +6,15 @@ import json
 import os
 import pathlib
 
+import numpy as np
+
 from highway_keras import checks, data
 from highway_keras.files import LEFTOVERS, write_json, write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.training.recipe import deciding
 from highway_keras.training.state import read_belongings, replace_settings
 
-DESCRIPTIVE = ("class_names", "results")  # settings that do not decide the training
+DESCRIPTIVE = ("class_names", "diverged", "results")  # settings that do not decide the training
 LATER = ("images",)  # recorded since version 0.2.0
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 
@@ -26,7 +28,7 @@ class RunFolder:
     curves.png          losses by epoch
     history.csv         a row per epoch
     machine.json        what it was trained on, and for how long
-    run.json            settings, and results once it has ended
+    run.json            settings, and results once it has ended, or the epoch in which it diverged
     state.weights.h5    weights and optimizer, to resume from
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
     ```
@@ -73,7 +75,7 @@ class RunFolder:
                 are gone.
             OSError: If the folder cannot be written.
         """
-        settings = json.loads(json.dumps(settings))
+        settings = json.loads(json.dumps(settings, default=_python_number))
         if any(file.exists() for file in (self.settings, self.state, self.history)):
             self._check_same(settings, resume)
         if not self.settings.exists():
@@ -122,6 +124,7 @@ class RunFolder:
         settings = self.read_json()
         settings["recipe"]["epochs"] = epochs
         settings.pop("results", None)
+        settings.pop("diverged", None)
         if self.state.exists():
             replace_settings(self.state, settings)
         self.write_json(settings)
@@ -131,15 +134,21 @@ class RunFolder:
         """Whether the run was trained to its end and measured."""
         return self.settings.exists() and "results" in self.read_json()
 
+    @property
+    def has_diverged(self):
+        """Whether the training ended because the loss or a weight was no longer finite."""
+        return self.settings.exists() and "diverged" in self.read_json()
+
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats."""
         rows = self._numbers(self.read_rows())
-        if self.has_ended and len(rows) != self._epochs():
+        if self.has_ended and len(rows) != self.epochs:
             raise self._unreadable_history()
         return rows
 
-    def _epochs(self):
-        """Return the epochs of a run that ended: fewer than planned if a callback stopped it."""
+    @property
+    def epochs(self):
+        """Epochs of a run that has ended: fewer than planned if a callback stopped it."""
         settings = self.read_json()
         return settings["results"].get("epochs", settings.get("recipe", {}).get("epochs"))
 
@@ -207,6 +216,13 @@ def check_same(before, now, what):
             f"A {what} resumes with the settings it was started with. {listed}. Pass those, or "
             "name another folder."
         )
+
+
+def _python_number(value):
+    """Return what JSON can hold of a NumPy number, which the checks of arguments accept."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"Settings of a run must fit into JSON. Received: {checks.shown(value)}.")
+    return value.item()
 
 
 def _without_later(settings, before):

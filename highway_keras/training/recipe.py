@@ -10,6 +10,7 @@ PROSE = ("name", "source", "reasons")  # the attributes that do not decide the t
 
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
+SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Recipe:
         epochs: Passes over the training slice.
         batch_size: Images per step.
         optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2` and
-            `bias_rate`; `"adamw"`, `"muon"`: Keras's, with `weight_decay`.
+            `bias_rate`; `"adamw"`, `"muon"`: Keras's, with `weight_decay`. What it does not use
+            must have its default.
         learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
         nesterov: Whether to use Nesterov momentum.
@@ -30,7 +32,7 @@ class Recipe:
         schedule: `"steps"`: times `decay` at each epoch of `decay_epochs`; `"exponential"`: times
             `decay` after every epoch; `"cosine"`: down to 0 at the end of the last epoch.
         decay: Factor for the first two schedules.
-        decay_epochs: Epochs at which `"steps"` decays.
+        decay_epochs: Epochs at which `"steps"` decays; without any, the rate stays as it is.
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_rate: Factor on the learning rate of biases.
@@ -77,6 +79,7 @@ class Recipe:
         checks.positive_integer("batch_size", self.batch_size)
         for name, bounds in _BOUNDS.items():
             checks.number(name, getattr(self, name), **bounds)
+        _check_decay_epochs(self.decay_epochs)
         if not isinstance(self.kernel_initializer, str | None):
             raise ValueError(
                 "`kernel_initializer` must be the name of a Keras initializer, or None for the "
@@ -86,7 +89,6 @@ class Recipe:
         checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
         checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
         _check_optimizer(self)
-        _check_decay_epochs(self.decay_epochs)
         _check_texts(self)
 
     def override(self, /, **changes):
@@ -119,15 +121,17 @@ _BOUNDS = {
 def _check_optimizer(recipe):
     """Raise unless every value is one that the recipe's optimizer and schedule use."""
     sgd = checks.one_of("optimizer", recipe.optimizer, OPTIMIZERS) == "sgd"
-    unused = {"weight_decay": 0.0} if sgd else {"l2": 0.0, "bias_rate": 1.0, "nesterov": False}
-    if recipe.schedule != "cosine":
-        unused["warmup"] = 0.0
-    for name, neutral in unused.items():
-        value = getattr(recipe, name)
-        if value != neutral:
+    unused = {"weight_decay"} if sgd else set(SGD)
+    unused |= {"decay"} if recipe.schedule == "cosine" else {"warmup"}
+    if recipe.decay_epochs and recipe.schedule != "steps":
+        unused.add("decay_epochs")
+    for field in dataclasses.fields(recipe):
+        value = getattr(recipe, field.name)
+        if field.name in unused and value != field.default:
             raise ValueError(
-                f"`{name}` must be {neutral} with optimizer={recipe.optimizer!r} and "
-                f"schedule={recipe.schedule!r}, which do not use it. Received: {name}={value}."
+                f"`{field.name}` must stay {field.default} with optimizer={recipe.optimizer!r} and "
+                f"schedule={recipe.schedule!r}, which do not use it. "
+                f"Received: {field.name}={value}."
             )
     if not recipe.warmup <= recipe.epochs:
         raise ValueError(

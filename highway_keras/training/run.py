@@ -132,12 +132,18 @@ class Run:
         seconds = time.perf_counter() - started
         rows = self.folder.read_history()
         if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
-            raise TrainingDiverged(
+            raise self._diverged(
+                len(rows),
                 f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "
                 f"`learning_rate` helps, or a lower `l2`. Received: "
-                f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}."
+                f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
             )
         return self._finish(rows, seconds)
+
+    def _diverged(self, epoch, message):
+        """Record in the folder that the training diverged; return the error."""
+        self.folder.write_json({**self.folder.read_json(), "diverged": epoch})
+        return TrainingDiverged(message)
 
     def _restore(self):
         """Load the saved state if there is one; return the epoch to continue with."""
@@ -219,7 +225,8 @@ class Run:
         try:
             loss, accuracy = evaluate(self._load_best(), self.images)
         except NotProbabilities as error:  # NaN, from weights near the largest float
-            raise TrainingDiverged(f"{error} A lower `learning_rate` helps.") from error
+            message = f"{error} A lower `learning_rate` helps."
+            raise self._diverged(len(rows), message) from error
         self._save(self.folder.final)
         best_epoch = len(rows)
         if len(self.images.x_val):
@@ -229,7 +236,9 @@ class Run:
         results = {name: getattr(result, name) for name in measured}
         if len(rows) < self.recipe.epochs:
             results["epochs"] = len(rows)
-        self.folder.write_json({**self.folder.read_json(), "results": results})
+        settings = self.folder.read_json()
+        settings.pop("diverged", None)  # of an attempt that was resumed
+        self.folder.write_json({**settings, "results": results})
         with optional_picture(self.folder.curves):
             self._draw(rows)
         return result
