@@ -115,10 +115,13 @@ class Card:
 
     def _with_own_top(self, path, overrides):
         """Return the network that a file of weights is of, if it may have another top."""
-        from highway_keras.models.weight_files import load_weights
+        from highway_keras.models.weight_files import classes_in, load_weights
 
         tensor = overrides.get("input_tensor")
         below = {k: v for k, v in overrides.items() if k not in TOP | {"input_tensor"}}
+        classes = classes_in(path)
+        if classes not in (None, self.classes):
+            below["classes"] = classes
         if tensor is not None:
             below["input_shape"] = tuple(tensor.shape[1:])
         try:

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import json
 import re
 import zipfile
 
@@ -12,6 +13,7 @@ from highway_keras import checks
 from highway_keras.notices import notice
 
 REMEDY = "Give the weights of this very network, or build the one that they are of."
+TOP = "predictions"  # name of the classifier of the zoo's networks
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
 
@@ -26,12 +28,14 @@ def load_weights(model, weights):
     path = checks.existing_file("weights", weights)
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        stored, has_preprocessing = _layers_in(path)
+        with _layers_in(path) as (found, has_preprocessing):
+            stored = set(found)
         # Keras alone would skip anything extra in the file, and so load a deeper network's weights.
         layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
         expected = {layer.name for layer in layers}
         fits = _families(stored) == _families(expected)
         if fits:
+            _check_activations(model, path)
             complete = _with_preprocessing(model) if has_preprocessing else model
             complete.load_weights(path)
     except Exception as error:  # damaged files raise errors of many kinds
@@ -81,18 +85,54 @@ def _alike(old, new):
     return type(old) is type(new) and shapes[0] == shapes[1]
 
 
+def classes_in(path):
+    """Return the number of classes of the classifier in a file; `None` without one of the zoo's."""
+    try:
+        with _layers_in(path) as (layers, _):
+            return int(layers[TOP]["vars"]["1"].shape[0])
+    except Exception:  # no such layer, or a damaged file, which `load_weights` names
+        return None
+
+
+@contextlib.contextmanager
 def _layers_in(path):
-    """Return the names of the network's layers in a file, and whether it has preprocessing."""
+    """Yield the layers of the network in a file by their names, and if it has preprocessing."""
     with contextlib.ExitStack() as opened:
         file = path
         if path.suffix == ".keras":
             archive = opened.enter_context(zipfile.ZipFile(path))
             file = opened.enter_context(archive.open("model.weights.h5"))
         layers = _by_name(opened.enter_context(h5py.File(file)))
-        if len(layers) == 2 and layers.pop(PREPROCESSOR, None):
+        has_preprocessing = len(layers) == 2 and layers.pop(PREPROCESSOR, None) is not None
+        if has_preprocessing:
             (network,) = layers.values()
-            return set(_by_name(network)), True
-        return set(layers), False
+            layers = _by_name(network)
+        yield layers, has_preprocessing
+
+
+def _check_activations(model, path):
+    """Raise if a `.keras` file is of a network with other activations: their shapes are alike."""
+    if path.suffix != ".keras":
+        return
+    with zipfile.ZipFile(path) as archive:
+        stored = set(_activations(json.loads(archive.read("config.json"))))
+    own = set(_activations(model.get_config()))
+    if stored != own:
+        was, now = (", ".join(sorted(names)) or "none" for names in (stored, own))
+        raise ValueError(f"Its activations are {was}; those of the model are {now}")
+
+
+def _activations(config):
+    """Yield the names of activations below the classifier, whose own may be left out."""
+    if isinstance(config, dict):
+        if config.get("name") == TOP:
+            return
+        found = config.get("activation")
+        if found is not None:
+            yield str(found["config"] if isinstance(found, dict) else found)
+    parts = config.values() if isinstance(config, dict) else config
+    for part in parts if isinstance(config, dict | list | tuple) else ():
+        yield from _activations(part)
 
 
 def _families(names):

@@ -240,7 +240,7 @@ def test_weights_that_are_not_there_or_do_not_fit(call, message, packed):
     [
         (["0", "conv"], {}, "must be alike. They differ in: model, recipe"),
         (["none"], {}, "`folders` must hold runs that have ended. Received: .*none"),
-        (["deep"], {}, r"networks as they are registered. Received: model_options={'depth': 3}"),
+        (["deep"], {}, r"the network as it is registered. Received: model_options={'depth': 3}"),
         (["0"], {"dtype": "int8"}, "`dtype` must be one of 'float16', 'float32'. Received: dtype="),
         (["large"], {}, "do not fit into float16. Pack them as float32"),
     ],
@@ -412,3 +412,23 @@ def test_with_other_classes_only_the_classifier_starts_anew(name):
 def test_another_top_does_not_excuse_another_network():
     with pytest.raises(ValueError, match="`weights` does not fit the model 'thin-highway-10'"):
         models.create("thin-highway-10", weights="mnist", classes=5, units=20)
+
+
+@pytest.mark.parametrize("other", [{"classes": 5}, {"include_top": False}])
+@pytest.mark.filterwarnings("ignore:predictions of 'thin-highway-10' starts anew")
+def test_a_file_may_have_its_own_number_of_classes(other, tmp_path):
+    source = models.create(NAME, units=8, classes=3)
+    source.save(tmp_path / "three.keras")
+    model = models.create(NAME, units=8, weights=tmp_path / "three.keras", **other)
+    for old, new in zip(source.layers[:-1], model.layers, strict=False):
+        for weight, copied in zip(old.get_weights(), new.get_weights(), strict=True):
+            np.testing.assert_array_equal(weight, copied)
+
+
+@pytest.mark.parametrize("other", [{}, {"classes": 5}, {"include_top": False}])
+def test_weights_of_another_activation_do_not_fit(other, tmp_path):
+    models.create(NAME, units=8, activation="relu").save(tmp_path / "relu.keras")
+    with pytest.raises(ValueError, match="activations are relu; those of the model are tanh"):
+        models.create(NAME, units=8, weights=tmp_path / "relu.keras", **other)
+    fits = {"activation": "relu", "classifier_activation": None}
+    models.create(NAME, units=8, weights=tmp_path / "relu.keras", **fits)
