@@ -255,6 +255,10 @@ def test_the_comparison_goes_on_where_it_was(compared, tmp_path, capsys):
     for line, row in zip(lines, whole, strict=False):
         assert line.split()[3] == f"{100 * row['ours_accuracy']:.2f}"
     assert paper.compare_with_authors(epochs=2, out=tmp_path, **AUTHORS) == whole
+    paper.compare_with_authors(epochs=1, seeds=[1], out=tmp_path, **AUTHORS)
+    with (tmp_path / "authors-log.csv").open(newline="") as file:
+        found = [(row["seed"], row["epoch"]) for row in csv.DictReader(file)]
+    assert found == [("0", "1"), ("0", "2"), ("0", "3"), ("1", "1")]  # of all calls
 
 
 def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):

@@ -1,5 +1,7 @@
 """`reproduce figure1` to `figure4`."""
 
+import shlex
+
 from highway_keras.cli.backend import import_backend
 from highway_keras.cli.search import add_population, add_searches
 from highway_keras.cli.shared import add_command, add_data_dir, print_saved, print_table
@@ -57,12 +59,21 @@ def _figure1(options):
         data_dir=options.data_dir,
     )
     rows = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-    for row in paper.draw_figure1(searches, options.out, **given):
+    for row in paper.draw_figure1(searches, options.out, _command(options, given), **given):
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
         mean = row["top10_mean"]
         rows.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
     print_table(rows, right=range(1, 6))
     print_saved(options.out)
+
+
+def _command(options, given):
+    """Return the command that draws the figure again."""
+    words = ["highway-keras", "reproduce", "figure1", "--preset", options.preset]
+    words += ["--search", options.searches] if options.searches else []
+    for name, values in given.items():
+        words += [f"--{name.removesuffix('s')}", *map(str, values)]
+    return shlex.join(words)
 
 
 def _finals(options, paper, given):

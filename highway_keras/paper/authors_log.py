@@ -7,7 +7,7 @@ images after every epoch. The comparison checks that network, images and solver 
 import pathlib
 
 from highway_keras import checks, results
-from highway_keras.files import write_rows
+from highway_keras.locks import folder_lock
 from highway_keras.models import get
 from highway_keras.paper import provenance
 from highway_keras.training.folder import RunFolder
@@ -30,7 +30,7 @@ def compare_with_authors(
 
     ```
     OUT/seed-0/            a folder of `fit`
-    OUT/authors-log.csv    a row for each seed and epoch
+    OUT/authors-log.csv    a row for each seed and epoch, also of earlier calls
     ```
 
     Args:
@@ -42,7 +42,7 @@ def compare_with_authors(
         verbose: As in Keras.
 
     Returns:
-        The rows of the CSV file, dictionaries.
+        The rows of `seeds`, dictionaries.
 
     Raises:
         ValueError: If an argument is unknown or out of its range, or `out` holds runs with other
@@ -68,8 +68,10 @@ def compare_with_authors(
         command = f"{COMMAND} --model {model} --epochs {epochs} --seed {seed}"
         made = {"n": 1, **provenance.of_run(folder, command)}
         pairs = zip(logs[model], ours, strict=False)
-        rows += [{"model": model, **_row(seed, *pair), **made} for pair in pairs]
-        write_rows(out / FILE, rows)
+        new = [{"model": model, **_row(seed, *pair), **made} for pair in pairs]
+        with folder_lock(out, seconds=60):  # another process may be training another seed
+            provenance.update_rows(out / FILE, new, ("seed", "epoch"))
+        rows += new
     return rows
 
 

@@ -87,16 +87,18 @@ def reproduce_gradients(
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
     out = pathlib.Path(out)
     with folder_lock(out):
-        rows = _measure(itertools.product(kinds, depths, scales), x, images.y_train, seeds)
+        command = f"highway-keras reproduce gradients --limit {len(x)}"
+        made = provenance.provenance(command)
+        rows = _measure(itertools.product(kinds, depths, scales), x, images.y_train, seeds, made)
         write_rows(out / "gradient-norms.csv", rows, COLUMNS)
         with optional_picture(out / "gradient-norms.png"):
             plot_gradient_norms(rows, out / "gradient-norms.png")
     return rows
 
 
-def _measure(networks, x, y, seeds):
-    """Return a row for each network (kind, depth, scale) and activation."""
-    made, rows = provenance.provenance("highway-keras reproduce gradients"), []
+def _measure(networks, x, y, seeds, made):
+    """Return a row for each network (kind, depth, scale) and activation, which ends with `made`."""
+    rows = []
     for kind, depth, scale in networks:
         bias = f"{-math.log(depth):.3f}" if kind == "highway" else ""
         for activation, found in gradient_norms(kind, depth, x, y, scale, seeds).items():

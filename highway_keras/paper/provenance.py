@@ -49,11 +49,11 @@ def update_rows(path, rows, keys):
         rows: Dictionaries with the columns of the file; those of `COLUMNS` become the last.
         keys: Names of the columns that identify a row.
     """
-    path, made = pathlib.Path(path), {_values(row, keys) for row in rows}
+    path = pathlib.Path(path)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    kept = [row for row in csv.DictReader(lines) if _values(row, keys) not in made]
+    found = {_values(row, keys): row for row in (*csv.DictReader(lines), *rows)}
     columns = [name for name in rows[0] if name not in COLUMNS]
-    write_rows(path, [*kept, *rows], [*columns, *COLUMNS])
+    write_rows(path, list(found.values()), [*columns, *COLUMNS])
 
 
 def _values(row, keys):

@@ -182,7 +182,8 @@ def _row(table, card, recipe, folder):
     try:
         known |= {name: settings[name] for name in ("dataset", "seed")}
         known |= {name: settings["results"][name] for name in MEASURED}
-        known |= {"epochs": settings["recipe"]["epochs"], "images": settings["limit"] or "all"}
+        known["epochs"] = settings["results"].get("epochs", settings["recipe"]["epochs"])
+        known |= {"images": settings["limit"] or "all"}
     except KeyError as error:
         raise ValueError(
             f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."

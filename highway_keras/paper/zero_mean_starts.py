@@ -7,7 +7,6 @@ import pathlib
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.files import write_rows
 from highway_keras.locks import folder_lock
 from highway_keras.paper import provenance
 from highway_keras.tuning.cohorts import Cohorts
@@ -22,6 +21,7 @@ GAINS = {"relu": 2.0, "tanh": 1.0}
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 BIASES = (-4.0, -10.0)  # of the gates; the paper searches -1 to -10
 COLUMNS = ("kind", "depth", "activation", "start", "scale", "transform_bias", "learning_rate")
+SETTING = (*COLUMNS[:-1], "images", "epochs", "seed")  # a repeated one replaces its row
 COLUMNS += ("loss", "images", "epochs", "n", "seed", *provenance.COLUMNS)
 
 
@@ -112,7 +112,9 @@ def reproduce_starts(
     out="runs/starts",
     data_dir=None,
 ):
-    """Train from all starts on images of MNIST, and write a row for each to `OUT/starts.csv`.
+    """Train from all starts on images of MNIST, and put a row for each into `OUT/starts.csv`.
+
+    Rows of other settings stay there.
 
     Args:
         kinds: Any of `"highway"`, `"plain"`, `"residual"`.
@@ -129,8 +131,8 @@ def reproduce_starts(
     checks.positive_integer("epochs", epochs)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    command = f"highway-keras reproduce starts --depth {depth}"
-    made, rows = provenance.provenance(command), []
+    command = f"highway-keras reproduce starts --depth {depth} --epochs {epochs} --limit {len(x)}"
+    made, rows = provenance.provenance(f"{command} --seed {seed}"), []
     with folder_lock(out):
         for kind in kinds:
             for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
@@ -138,5 +140,5 @@ def reproduce_starts(
                 loss = f"{loss:.4g}"
                 values = (kind, depth, *start, loss, len(x), epochs, 1, seed, *made.values())
                 rows.append(dict(zip(COLUMNS, values, strict=True)))
-            write_rows(pathlib.Path(out) / "starts.csv", rows, COLUMNS)
+            provenance.update_rows(pathlib.Path(out) / "starts.csv", rows, SETTING)
     return rows

@@ -68,7 +68,9 @@ def _length(summary):
 def minutes(model, epochs):
     """Return the range of the minutes a run took, as far as they are known."""
     found = [
-        float(r["minutes"]) for r in rows("table1", model=model, epochs=epochs) if r["minutes"]
+        float(r["minutes"])
+        for r in rows("table1", model=model, epochs=epochs, images="all")
+        if r["minutes"]
     ]
     if not found:
         return NONE
