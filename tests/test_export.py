@@ -1,5 +1,6 @@
 """Exports: every format computes what Keras does, and what goes wrong is said."""
 
+import dataclasses
 import importlib.util
 import io
 import json
@@ -163,6 +164,15 @@ def test_exporting_leaves_the_model_alone(digits, tmp_path, monkeypatch):
     export.export(model, tmp_path / "out", dataset=digits)
     np.testing.assert_array_equal(model.predict(digits.x_test[:9], verbose=0), before)
     assert model.get_config() == config
+
+
+def test_a_data_set_with_labels_in_a_column(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "verify", lambda *arguments: (0, 1))  # seconds
+    column = dataclasses.replace(digits, y_test=digits.y_test[:, None])
+    model = shallow(digits)
+    done = export.export(model, tmp_path / "out.keras", "keras", dataset=column)
+    right = model.predict(digits.x_test, verbose=0).argmax(-1) == digits.y_test
+    assert done.keras_accuracy == right.mean()
 
 
 # Encoded pictures are read as `predict` reads them

@@ -1,5 +1,6 @@
 """A user's own images: folders, arrays and `tf.data`, from the files to the finished pages."""
 
+import dataclasses
 import json
 import shutil
 
@@ -397,6 +398,41 @@ def test_a_data_set_stays_as_it_is(tmp_path):
     assert len(load(made, limit=10).x_train) == 10
     result = fit(made, tmp_path / "run")
     assert "val_accuracy" in result.history[0]
+
+
+def as_columns(made):
+    """The same with labels `(n, 1)` and images without channels."""
+    labels = {key: getattr(made, key)[:, None] for key in ("y_train", "y_val", "y_test")}
+    pixels = {key: getattr(made, key)[..., 0] for key in ("x_train", "x_val", "x_test")}
+    return dataclasses.replace(made, **labels, **pixels)
+
+
+def test_a_data_set_with_labels_in_a_column(tmp_path):
+    made = load(images(60))
+    assert_same_images(load(as_columns(made)), made)
+    little().save(tmp_path / "little.keras")
+    saved = training.SavedNetwork(tmp_path / "little.keras")
+    expected = saved.evaluate(made)
+    assert saved.evaluate(as_columns(made)) == expected
+    column = dataclasses.replace(made, y_test=made.y_test[:, None])
+    assert training.evaluate(saved.model, column) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (lambda made: {"x_val": made.x_val / 255}, "`x_val` in the data set 'arrays' must be uint"),
+        (lambda made: {"y_val": made.y_val + 3}, "must name every class. .* label 5"),
+        (lambda made: {"x_test": made.x_test / 255}, "`x_test` in the data set 'arrays' must be "),
+    ],
+)
+def test_a_bad_data_set_is_refused(changes, message, tmp_path):
+    made = load(images(60))
+    bad = dataclasses.replace(made, **changes(made))
+    little().save(tmp_path / "little.keras")
+    for use in (load, training.SavedNetwork(tmp_path / "little.keras").evaluate):
+        with pytest.raises(DataError, match=message):
+            use(bad)
 
 
 WRONG = {

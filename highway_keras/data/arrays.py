@@ -19,39 +19,53 @@ def check_arrays(arrays, source):
     Raises:
         DataError: If they are not images and class numbers that belong together.
     """
-    arrays = dict(arrays)
-    for part in ("train", "test"):
+    checked = check_parts(arrays, ("train", "test"), source)
+    return tuple(checked[key] for key in (*KEYS, CLASS_NAMES))
+
+
+def check_parts(arrays, parts, source):
+    """Return images, labels and class names as a `Dataset` holds them, a dictionary.
+
+    Args:
+        arrays: Dictionary of the `x_` and `y_` of each part and, if there are names, `class_names`.
+        parts: `"train"`, then those whose images must be of the same shape and classes.
+        source: Where they are from, for messages.
+
+    Raises:
+        DataError: If they are not images and class numbers that belong together.
+    """
+    checked, labels = {}, {}
+    for part in parts:
         x, y = f"x_{part}", f"y_{part}"
-        arrays[x] = _check_images(x, arrays[x], source)
-        arrays[y] = _check_labels(y, arrays[y], source)
-        if len(arrays[x]) != len(arrays[y]):
+        checked[x] = _check_images(x, arrays[x], source)
+        labels[y] = _check_labels(y, arrays[y], source)
+        if len(checked[x]) != len(labels[y]):
             raise DataError(
                 f"`{x}` and `{y}` in {source} must be of the same length. "
-                f"Received: {len(arrays[x])} images and {len(arrays[y])} labels."
+                f"Received: {len(checked[x])} images and {len(labels[y])} labels."
             )
-    shapes = [arrays[x].shape[1:] for x in ("x_train", "x_test")]
-    if shapes[0] != shapes[1]:
-        raise DataError(
-            f"`x_train` and `x_test` in {source} must hold images of the same shape. "
-            f"Received: {shapes[0]} and {shapes[1]}."
-        )
-    labels = arrays["y_train"], arrays["y_test"]
+        shapes = [checked[key].shape[1:] for key in ("x_train", x)]
+        if shapes[0] != shapes[1]:
+            raise DataError(
+                f"`x_train` and `{x}` in {source} must hold images of the same shape. "
+                f"Received: {shapes[0]} and {shapes[1]}."
+            )
     if arrays.get(CLASS_NAMES) is None:
-        class_names = tuple(map(str, range(_count_classes(*labels, source))))
+        class_names = tuple(map(str, range(_count_classes(labels, source))))
     else:
-        class_names = _check_names(arrays[CLASS_NAMES], *labels, source)
-    y_train, y_test = (array.astype("int64") for array in labels)
-    return arrays["x_train"], y_train, arrays["x_test"], y_test, class_names
+        class_names = _check_names(arrays[CLASS_NAMES], labels, source)
+    labels = {key: array.astype("int64") for key, array in labels.items()}
+    return {**checked, **labels, CLASS_NAMES: class_names}
 
 
-def _check_names(names, y_train, y_test, source):
+def _check_names(names, labels, source):
     names = np.asarray(names)
     if names.ndim != 1 or names.dtype.kind != "U" or not len(names):
         raise DataError(
             f"`class_names` in {source} must be an array of strings, one for each class. "
             f"Received: shape={names.shape}, dtype={names.dtype}."
         )
-    most = max(int(y_train.max()), int(y_test.max()))
+    most = max(int(array.max()) for array in labels.values())
     if most >= len(names):
         raise DataError(
             f"`class_names` in {source} must name every class. Received: {len(names)} names, and "
@@ -111,16 +125,18 @@ def _check_labels(key, labels, source):
     return labels
 
 
-def _count_classes(y_train, y_test, source):
+def _count_classes(labels, source):
+    y_train = labels["y_train"]
     classes = int(y_train.max()) + 1
     if classes > len(y_train):
         raise DataError(
             f"`y_train` in {source} must number its classes from 0 without large gaps. "
             f"Received: label {classes - 1} among {len(y_train)} images."
         )
-    if y_test.max() >= classes:
-        raise DataError(
-            f"`y_test` in {source} must hold only classes that `y_train` has, 0 to {classes - 1}. "
-            f"Received: label {y_test.max()}."
-        )
+    for key, array in labels.items():
+        if array.max() >= classes:
+            raise DataError(
+                f"`{key}` in {source} must hold only classes that `y_train` has, 0 to "
+                f"{classes - 1}. Received: label {array.max()}."
+            )
     return classes

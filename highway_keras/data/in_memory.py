@@ -1,11 +1,12 @@
 """A user's own images that are in memory or come out of a `tf.data.Dataset`."""
 
+import dataclasses
 import hashlib
 
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.data.arrays import CLASS_NAMES, KEYS, check_arrays
+from highway_keras.data.arrays import CLASS_NAMES, KEYS, check_arrays, check_parts
 from highway_keras.data.dataset import DataError, hold_out
 from highway_keras.data.folder import TEST_FRACTION
 from highway_keras.data.memory import check_fits
@@ -43,10 +44,11 @@ def _checked(arrays, class_names):
 
 def check_dataset(images):
     """Return a `Dataset` whose images and labels are those that training takes, or raise."""
-    if isinstance(images.x_train, np.ndarray):
-        named = {key: getattr(images, key) for key in KEYS}
-        check_arrays({**named, CLASS_NAMES: images.class_names}, f"the data set {images.name!r}")
-    return images
+    if not isinstance(images.x_train, np.ndarray):
+        return images
+    parts = [part for part in ("train", "val", "test") if part != "val" or len(images.x_val)]
+    source = f"the data set {images.name!r}"
+    return dataclasses.replace(images, **check_parts(vars(images), parts, source))
 
 
 def _is_pair(source):

@@ -34,7 +34,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
             Arrays `(images, labels)` like those, a finite `tf.data.Dataset` of them, or a pair of
             either to train on and to test on, as `keras.datasets.mnist.load_data()` returns. If
             there is only one, a fixed fifth of each class becomes the test set.
-            A `Dataset`, which is unchanged except for `limit`.
+            A `Dataset` of images and labels like those; what it holds out stays held out.
         data_dir: Directory of TensorFlow Datasets. Default: the environment variable
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
         validation: Fraction of the training images, in [0, 1), held out for validation: drawn
@@ -60,8 +60,9 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
     checks.number("validation", validation, least=0, below=1)
     limit = checks.positive_integer("limit", limit, none="all of them")
     if isinstance(name, Dataset):
-        x, y = (array[:limit] if limit else array for array in (name.x_train, name.y_train))
-        return dataclasses.replace(check_dataset(name), x_train=x, y_train=y)
+        images = check_dataset(name)
+        x, y = (array[:limit] if limit else array for array in (images.x_train, images.y_train))
+        return dataclasses.replace(images, x_train=x, y_train=y)
     x_train, y_train, x_test, y_test, class_names = _read(name, data_dir)
     title = _title(name)
     kept, held_out = _split(y_train, validation, title)

@@ -132,8 +132,7 @@ def _images(saved, dataset, data_dir):
                 "no run.json next to the model names it. Received: dataset=None."
             )
         return saved.load(dataset, data_dir)
-    saved.check(dataset)
-    return dataset
+    return saved.check(dataset)
 
 
 def _class_names(saved, chosen, images):

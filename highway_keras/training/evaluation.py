@@ -39,6 +39,7 @@ def evaluate(model, images):
 def measure(model, x, y):
     """Return the same on raw images `x` and labels `y`."""
     found = probabilities(model, x)
+    y = np.reshape(y, len(found))  # of labels (n, 1), each would be compared with all
     right = found[np.arange(len(found)), y]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
     return float(loss), float((found.argmax(-1) == y).mean())

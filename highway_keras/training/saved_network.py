@@ -5,6 +5,7 @@ import zipfile
 import keras
 
 from highway_keras import checks, data
+from highway_keras.data.in_memory import check_dataset
 from highway_keras.models.shipped import entry_of
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
@@ -57,20 +58,25 @@ class SavedNetwork:
         """
         dataset = self.dataset if dataset is None else dataset
         shape = self.model.input_shape[1:]
-        images = data.load(dataset, data_dir, validation, limit, shape)
-        self.check(images)
+        images = self.check(data.load(dataset, data_dir, validation, limit, shape))
         if data.is_folder(dataset) and "class_names" in self.settings:
             self._check_names(images)
         return images
 
     def check(self, images):
-        """Raise a `ValueError` if images or classes are not those of the network."""
+        """Return a `data.Dataset` as training takes it.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
+        images = check_dataset(images)
         wanted = self.model.input_shape[1:], self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
                 f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
                 f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
             )
+        return images
 
     def _check_names(self, images):
         if tuple(self.class_names) != images.class_names:
@@ -98,8 +104,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        self.check(images)
-        return evaluate(self.model, images)
+        return evaluate(self.model, self.check(images))
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each picture file; see `classification.classify`."""
