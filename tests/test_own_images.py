@@ -217,6 +217,34 @@ def test_a_folder_of_other_classes_is_refused(command, trained, folder, tmp_path
     assert "The network's classes are ant, bee, cat. Received:" in line and "ant, bee, dog" in line
 
 
+@pytest.mark.parametrize(
+    ("known", "given", "fits"),
+    [
+        (("cat", "dog"), ("dog", "cat"), False),
+        (("cat", "dog"), ("cat", "dog"), True),
+        (("cat", "dog"), None, True),
+        (("0", "1"), ("dog", "cat"), True),
+        (None, ("dog", "cat"), True),
+    ],
+)
+def test_classes_are_compared_where_both_have_names(known, given, fits, tmp_path):
+    x, y = images(20, classes=2)
+    arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+    np.savez(tmp_path / "pets.npz", **arrays, **({"class_names": given} if given else {}))
+    layers = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
+    top = keras.layers.Dense(2, activation="softmax")
+    keras.Sequential([*layers, top]).save(tmp_path / "best.keras")
+    if known:
+        (tmp_path / "run.json").write_text(json.dumps({"class_names": known}))
+    saved = training.SavedNetwork(tmp_path / "best.keras")
+    for use in (saved.load, lambda path: saved.evaluate(load(path))):
+        if fits:
+            use(tmp_path / "pets.npz")
+            continue
+        with pytest.raises(ValueError, match=r"classes are cat, dog\. .*with dog, cat\. Give"):
+            use(tmp_path / "pets.npz")
+
+
 def test_a_run_does_not_resume_with_other_images(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "insects")
     first = fit(copy, tmp_path / "run")
@@ -390,6 +418,21 @@ def test_keras_reads_a_folder_as_tf_data(folder):
     assert found.class_names == CLASSES and len(found.x_test) == 15
     ours = {image.tobytes() for image in load(folder).x_test}
     assert {image.tobytes() for image in found.x_test} == ours
+
+
+def test_tf_data_of_other_classes_to_test_on(folder, tmp_path):
+    """Their numbers count the folders: without bee, cat would be 1."""
+    pytest.importorskip("tensorflow")
+    copy = shutil.copytree(folder, tmp_path / "insects")
+    shutil.rmtree(copy / "test" / "bee")
+    read = {"image_size": (8, 8), "color_mode": "grayscale", "verbose": False}
+    train, test = (
+        keras.utils.image_dataset_from_directory(copy / part, **read) for part in ("train", "test")
+    )
+    with pytest.raises(DataError, match=r"the same classes.* Received: ant, bee, cat and ant, cat"):
+        load((train, test))
+    del test.class_names
+    assert load((train, test)).class_names == CLASSES
 
 
 def test_a_data_set_stays_as_it_is(tmp_path):

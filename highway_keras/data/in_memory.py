@@ -27,7 +27,7 @@ def read_memory(source):
             and to test on. If there is only one, a fifth of each class becomes the test images.
     """
     parts = list(source) if _is_pair(source) else [source]
-    class_names = getattr(parts[0], CLASS_NAMES, None)  # as `image_dataset_from_directory` has
+    class_names = _common_names(parts)
     arrays = [array for part in parts for array in _arrays(part)]
     if len(parts) == 1:
         # Checked before they are split, and so under the names of the training images.
@@ -35,6 +35,19 @@ def read_memory(source):
         train, test = hold_out(y, TEST_FRACTION)
         arrays = [x[train], y[train], x[test], y[test]]
     return _checked(arrays, class_names)
+
+
+def _common_names(parts):
+    """Return the class names of the training part, or `None`; raise if the test part's differ."""
+    # `image_dataset_from_directory` states them.
+    stated = [getattr(part, CLASS_NAMES, None) for part in parts]
+    if all(names is not None for names in stated) and list(stated[0]) != list(stated[-1]):
+        shown = " and ".join(", ".join(map(str, names)) for names in stated)
+        raise DataError(
+            "`dataset` must hold the same classes to train on and to test on, in the same order: "
+            f"give both the same folders. Received: {shown}."
+        )
+    return stated[0]
 
 
 def _checked(arrays, class_names):

@@ -60,7 +60,7 @@ class SavedNetwork:
         shape = self.model.input_shape[1:]
         images = self.check(data.load(dataset, data_dir, validation, limit, shape))
         if data.is_folder(dataset) and "class_names" in self.settings:
-            self._check_names(images)
+            self._check_names(images)  # numbers, too: they are the names of its folders
         return images
 
     def check(self, images):
@@ -76,13 +76,16 @@ class SavedNetwork:
                 f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
                 f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
             )
+        if not (_are_numbers(self.class_names) or _are_numbers(images.class_names)):
+            self._check_names(images)
         return images
 
     def _check_names(self, images):
         if tuple(self.class_names) != images.class_names:
             raise ValueError(
                 f"The network's classes are {', '.join(self.class_names)}. Received: "
-                f"dataset={images.name!r}, a folder with {', '.join(images.class_names)}."
+                f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
+                "the same classes, in the same order."
             )
 
     @property
@@ -109,6 +112,11 @@ class SavedNetwork:
     def classify(self, paths, top=1):
         """Yield a `Classified` for each picture file; see `classification.classify`."""
         return classify(self.model, self.class_names, paths, top)
+
+
+def _are_numbers(names):
+    """Return whether classes have only their numbers, which stand in for names."""
+    return list(names) == list(map(str, range(len(names))))
 
 
 def load_network(path, remedy="Restore it from a copy, or train the network again."):
