@@ -446,6 +446,37 @@ def test_what_is_refused(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        lambda x: x / 256,
+        lambda x: (x > 99).astype("float32"),
+        lambda x: x.astype("float32") - 128,
+        lambda x: x.astype("int32") + 1,
+        lambda x: x * 0.99,
+        lambda x: np.where(x > 99, np.nan, x),
+    ],
+)
+def test_images_that_are_no_gray_levels_are_refused(scaled, tmp_path):
+    images, labels = pictures((8, 8, 1), classes=3)
+    images[0, 0, 0] = 255
+    model, path = classifier(), tmp_path / "live.html"
+    message = "`x` of a live page must hold gray levels, .* put the scaling into the model"
+    with pytest.raises(ValueError, match=message) as caught:
+        analysis.live_page(model, scaled(images), labels, path)
+    assert "\n" not in str(caught.value) and not path.exists()
+    analysis.live_page(model, images.astype("float32"), labels, path)
+    as_floats = path.read_bytes()
+    analysis.live_page(model, images, labels, path)
+    assert path.read_bytes() == as_floats
+
+
+def test_analyze_of_scaled_images_goes_on_without_the_page(tmp_path):
+    images, labels = pictures((8, 8, 1), classes=3)
+    found = analysis.analyze(classifier(), images / 256, labels, tmp_path, verbose=0)
+    assert found.live is None and "must hold gray levels" in found.no_live
+
+
 def test_quantized_layers_are_refused(tmp_path):
     model = classifier()
     model.quantize("int8")

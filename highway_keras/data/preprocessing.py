@@ -9,8 +9,8 @@ from highway_keras import checks
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
-# float32 whatever the policy: statistics and scale keep their precision, and the layer that follows
-# casts to its own.
+# All are float32 whatever the policy: statistics and scale keep their precision, and the layer that
+# follows casts to its own.
 PREPROCESSING = {
     "scale": lambda: keras.layers.Rescaling(1 / 256, name="scale", dtype="float32"),
     "gcn": lambda: GlobalContrastNormalization(name="gcn", dtype="float32"),
@@ -18,9 +18,9 @@ PREPROCESSING = {
     "half": lambda: keras.layers.Rescaling(1 / 2, name="half", dtype="float32"),
 }
 AUGMENTATION = {
-    "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4"),
-    "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8"),
-    "mirror": lambda seed: Mirror(seed=seed, name="mirror"),
+    "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4", dtype="float32"),
+    "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8", dtype="float32"),
+    "mirror": lambda seed: Mirror(seed=seed, name="mirror", dtype="float32"),
 }
 
 
@@ -66,7 +66,7 @@ def augmenter(steps, input_shape, seed=None):
         seed: Integer seed of the first step, incremented for the others; or None for random ones.
 
     Returns:
-        A `keras.Sequential` named `"augmenter"`, or None without steps.
+        A `keras.Sequential` named `"augmenter"`, float32 out, or None without steps.
 
     Raises:
         ValueError: For an unknown or repeated step.

@@ -65,16 +65,16 @@ class Registered:
         options |= self.options
         _check_preprocessing(self.weights, recipe)
         with engine.scope():
-            with _computing_in(recipe.dtype_policy):
-                network = self._make(options)
-            saved = None if recipe.dtype_policy == "float32" else self._make(options)
+            network = self._make(options, recipe.dtype_policy)
+            saved = None if recipe.dtype_policy == "float32" else self._make(options, "float32")
         check_memory(
             network.count_params(), 3, model=self.name, model_options=self.settings["model_options"]
         )
         return network, saved
 
-    def _make(self, options):
-        network = self.card.build(**options)
+    def _make(self, options, dtype_policy):
+        with _computing_in(dtype_policy):
+            network = self.card.build(**options)
         if self.freeze:
             freeze_below_top(network)
         return network
