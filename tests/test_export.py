@@ -248,6 +248,14 @@ def test_a_model_needs_images_of_its_kind(digits, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_network_of_logits_is_refused(digits, tmp_path):
+    model = shallow(digits)
+    model.layers[-1].activation = keras.activations.linear
+    with pytest.raises(ValueError, match=r"'shallow' must return class probabilities, .* Received"):
+        export.export(model, tmp_path / "out.keras", "keras", dataset=digits)
+    assert not without_locks(tmp_path)
+
+
 @needs_tensorflow
 def test_the_command(run, tmp_path, capsys):
     command = ["export", str(run / "best.keras"), "--out", str(tmp_path / "out")]

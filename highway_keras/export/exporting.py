@@ -15,6 +15,7 @@ from highway_keras.export.staging import check_place, staged
 from highway_keras.export.verification import ExportMismatch, verify
 from highway_keras.text import reason
 from highway_keras.training import SavedNetwork
+from highway_keras.training.evaluation import probabilities
 
 VERIFIED_IMAGES = 1000
 CALIBRATION_IMAGES = 500
@@ -81,7 +82,8 @@ def export(
 
     Raises:
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
-            or the format cannot hold the network.
+            the format cannot hold the network, or what it returns for the test images is no class
+            probabilities.
         ImportError: If a package that the format needs is missing.
         RuntimeError: If the export cannot be written, for example because its format lacks an
             operation of the network or the disk is full. An `ExportMismatch` if it does not compute
@@ -167,7 +169,7 @@ def _measure(saved, path, aside, card, images):
     quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
     count = None if quantize else VERIFIED_IMAGES
     x, y = images.x_test[:count], images.y_test[:count]
-    expected = saved.model.predict(x, batch_size=500, verbose=0)
+    expected = probabilities(saved.model, x)
     names = card["class_names"]
     try:
         difference, accuracy = verify(aside, card["format"], quantize, x, y, expected, names)
