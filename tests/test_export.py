@@ -17,7 +17,9 @@ from processes import COMMAND
 
 from highway_keras import data, export, layers, models
 from highway_keras.cli import command as cli
-from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
+from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, staging, verification
+from highway_keras.export.card import model_card, write_card_beside
+from highway_keras.training import SavedNetwork
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
@@ -519,16 +521,36 @@ def test_a_folder_that_cannot_be_replaced_stays(run, tmp_path, monkeypatch):
 def test_files_of_others_are_not_replaced(run, tmp_path):
     """A card beside `run.keras` would be the `run.json` of the training."""
     (tmp_path / "run.json").write_text("settings")
-    with pytest.raises(ValueError, match=r"must not exist yet.*, and run\.json next to it exists"):
+    (tmp_path / "run.keras").write_text("a network")
+    with pytest.raises(ValueError, match=r", and run\.json next to it exists\. Name another\.$"):
         export.export(run / "best.keras", tmp_path / "run.keras", "keras")
     (tmp_path / "folder.json").mkdir()
-    with pytest.raises(ValueError, match=r"overwrite=True replaces a file only.*folder\.json"):
-        export.export(run / "best.keras", tmp_path / "folder.keras", "keras", overwrite=True)
+    (tmp_path / "labels.txt").write_text("a user's own")
+    (tmp_path / "pipe.txt").write_text("a user's own")
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "deep.json").write_text("[" * 10**5)
+    for name in ("run.json", "folder.json", "labels.txt", "pipe.json", "deep.json"):
+        path = (tmp_path / name).with_suffix(".keras")
+        message = rf"replaces only an earlier export\. .*{name} is something else\. Name another\.$"
+        with pytest.raises(ValueError, match=message):
+            export.export(run / "best.keras", path, "keras", overwrite=True)
+    assert (tmp_path / "run.json").read_text() == "settings"
+
+
+@pytest.mark.parametrize("beside", [".json", ".txt", ".bin"])
+def test_what_is_next_to_an_export_belongs_to_its_card(beside, run, tmp_path):
+    path, file = tmp_path / "digits.xml", tmp_path / f"digits{beside}"
+    file.write_text((run / "run.json").read_text("utf-8"), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"digits{beside} is something else"):
+        staging.check_place(path, "openvino", overwrite=True)
+    write_card_beside(path, model_card(SavedNetwork(run / "best.keras"), ["a"], "openvino", None))
+    path.with_suffix(".bin").write_text("weights")
+    staging.check_place(path, "openvino", overwrite=True)
 
 
 @needs_tensorflow
 def test_only_a_saved_model_is_a_folder_to_replace(run, tmp_path):
-    with pytest.raises(ValueError, match=r"overwrite=True replaces the folder of a SavedModel on"):
+    with pytest.raises(ValueError, match=r"overwrite=True replaces only an earlier export"):
         export.export(run / "best.keras", tmp_path, overwrite=True)
 
 

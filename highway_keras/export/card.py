@@ -1,5 +1,7 @@
 """What an export says about itself: class names, inputs and outputs, and where it comes from."""
 
+import json
+
 import keras
 
 import highway_keras
@@ -28,6 +30,17 @@ def model_card(saved, class_names, format, quantize):
         "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
         "training": {k: v for k, v in saved.settings.items() if k != "class_names"},
     }
+
+
+def is_card(path):
+    """Return whether a file is a model card that `export` wrote."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, RecursionError, ValueError):
+        return False
+    return isinstance(card, dict) and {"format", "inputs", "outputs", "class_names"} <= card.keys()
 
 
 def write_card(card, card_path, names_path):

@@ -6,30 +6,34 @@ import pathlib
 import shutil
 import tempfile
 
+from highway_keras.export.card import is_card
 from highway_keras.export.formats import FORMATS
 from highway_keras.locks import file_lock
 
 
 def check_place(path, format, overwrite):
     """Raise a `ValueError` if the export would replace what it must not."""
-    for file in [path, *map(path.with_suffix, FORMATS[format].beside)]:
-        if not os.path.lexists(file):
-            continue
-        if not overwrite:
-            also = "" if file == path else f", and {file.name} next to it exists"
-            raise ValueError(
-                f"`path` must not exist yet. Received: path={path}{also}. Name another, or pass "
-                "overwrite=True."
-            )
-        if not _is_export(file, format):
-            kind = "a file" if FORMATS[format].suffix else "the folder of a SavedModel"
-            raise ValueError(f"overwrite=True replaces {kind} only. Received: path={file}.")
+    places = [path, *map(path.with_suffix, FORMATS[format].beside)]
+    existing = [file for file in places if os.path.lexists(file)]
+    foreign = [file for file in existing if not _is_export(file, path, format)]
+    if existing and not overwrite:
+        file = (foreign or existing)[0]
+        also = "" if file == path else f", and {file.name} next to it exists"
+        remedy = "Name another." if foreign else "Name another, or pass overwrite=True."
+        raise ValueError(f"`path` must not exist yet. Received: path={path}{also}. {remedy}")
+    if foreign:
+        raise ValueError(
+            f"overwrite=True replaces only an earlier export. Received: path={path}, but "
+            f"{foreign[0]} is something else. Name another."
+        )
 
 
-def _is_export(path, format):
-    if FORMATS[format].suffix:
-        return path.is_file()
-    return (path / "saved_model.pb").is_file()
+def _is_export(file, path, format):
+    """Return whether a file, or the folder of a SavedModel, may be part of an earlier export."""
+    if not FORMATS[format].suffix:
+        return (path / "saved_model.pb").is_file()
+    # What is next to `path` was not named: the run.json of a training, a user's own labels.txt.
+    return file.is_file() and (file == path or is_card(path.with_suffix(".json")))
 
 
 @contextlib.contextmanager
@@ -45,8 +49,13 @@ def staged(path, format, overwrite):
         new.mkdir()
         yield new / path.name
         check_place(path, format, overwrite)  # what does not lock may have been faster
-        for file in sorted(new.iterdir(), key=lambda file: file.name == path.name):  # `path` last
+        for file in sorted(new.iterdir(), key=lambda file: _turn(file, path)):
             _move(file, path.parent / file.name, old)
+
+
+def _turn(file, path):
+    """Return when a file is moved: `path` last, and first the card, by which others are ours."""
+    return file.name == path.name, file.suffix != ".json"
 
 
 @contextlib.contextmanager
