@@ -5,7 +5,10 @@ import importlib.util
 import io
 import json
 import os
+import pathlib
+import re
 import signal
+import site
 import subprocess
 import sys
 
@@ -357,6 +360,36 @@ def test_the_new_process_can_import_neither_keras_nor_this_package(tmp_path):
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == ""
+
+
+FINDS = """
+import importlib.util, json, sys
+found = [name for name in ("users", "around") if importlib.util.find_spec(name)]
+sys.exit(f"{sys.argv[1:3]} and {found}")
+"""
+
+
+@pytest.mark.parametrize("has_them", [True, False])
+def test_the_new_process_has_the_packages_of_the_user(has_them, tmp_path, monkeypatch):
+    """If this one has them, as after `pip install --user`; what lies around shadows nothing."""
+    (tmp_path / "around.py").touch()
+    (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
+    (tmp_path / "finds.py").write_text(FINDS)
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "PYTHONPATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    python = getattr(sys, "_base_executable", sys.executable)  # no virtual environment has them
+    where = subprocess.run([python, "-I", "-m", "site", "--user-site"], stdout=subprocess.PIPE)
+    users = pathlib.Path(os.fsdecode(where.stdout).strip())
+    users.mkdir(parents=True)
+    (users / "users.py").touch()
+    monkeypatch.setattr(sys, "executable", python)
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", has_them)
+    monkeypatch.setattr(runtimes, "__file__", str(tmp_path / "finds.py"))
+    found = ["users"] if has_them else []
+    message = re.escape(f"the export does not run: ['onnx', 'file'] and {found}")
+    with pytest.raises(ExportMismatch, match=f"^{message}$"):
+        verification._run("file", "onnx", np.zeros((1, 2, 2, 1), "uint8"))
 
 
 def test_a_wrong_export_is_an_error():

@@ -1,6 +1,7 @@
 """Check, in a process without Keras, that an export computes what the Keras model does."""
 
 import pathlib
+import site
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,11 @@ from highway_keras.extras import extra
 TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
 ALLOWED_DROP = 0.01  # of accuracy, by quantization
 PICTURES = 100
+# The first folder of `sys.path` is the current one; -P, which leaves it out, is new in Python 3.11.
+_RUN_FILE = (
+    "import sys; del sys.path[0], sys.argv[0]; import runpy; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 
 
 class ExportMismatch(RuntimeError):
@@ -61,14 +67,23 @@ def _run(path, format, images):
         np.save(folder / "images.npy", images)
         if format == "saved_model" and images.shape[-1] in (1, 3):
             _write_pictures(folder, images[:PICTURES])
-        # Isolated (-I): no PYTHONPATH, no current directory, no user's packages.
-        command = [sys.executable, "-I", runtimes.__file__, format, str(path), str(folder)]
+        command = [*_isolated_python(), runtimes.__file__, format, str(path), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip() or "no message").splitlines()[-1]
             raise ExportMismatch(f"the export does not run: {reason}")
         with np.load(folder / "results.npz") as file:
             return dict(file)
+
+
+def _isolated_python():
+    """Return the start of a command that runs a Python file as `python -I FILE` does.
+
+    No PYTHONPATH, and nothing from the current folder or that of the file. But where this process
+    imports what `pip install --user` installed, the new one does, too: its runtime may be there.
+    """
+    options = ["-E"] if site.ENABLE_USER_SITE else ["-E", "-s"]
+    return [sys.executable, *options, "-c", _RUN_FILE]
 
 
 def _write_pictures(folder, images):
