@@ -16,9 +16,21 @@ def choose(labels, most=MOST):
     return order[np.lexsort((labels[order], turn))][:most]
 
 
+def check_gray_levels(images):
+    """Raise unless the values of images are gray levels: the page gives the network no others."""
+    least, most = images.min(), images.max()
+    whole = images.dtype.kind != "f" or (most > 1 and np.array_equal(images, np.rint(images)))
+    if not (0 <= least and most <= 255 and whole):
+        raise ValueError(
+            "`x` of a live page must hold gray levels, whole numbers from 0 to 255. Received: "
+            f"{least:.3g} to {most:.3g}, {images.dtype}. For a network that takes scaled images, "
+            "put the scaling into the model, as a `Rescaling` layer, and pass gray levels."
+        )
+
+
 def encode(images, labels):
     """Return images, gray levels 0 to 255, and class numbers in a form that JSON can hold."""
-    pixels = np.clip(np.rint(images), 0, 255).astype("uint8")
+    pixels = images.astype("uint8")
     return {"labels": labels.tolist(), "images": base64.b64encode(pixels.tobytes()).decode()}
 
 

@@ -25,7 +25,8 @@ def live_page(model, x, y, path, class_names=None, title=None):
         model: A built functional or Sequential Keras model, a chain of layers from images to a
             softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
             pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
-            `highway_keras.data`. Its images have gray levels 0 to 255.
+            `highway_keras.data`. It takes images of gray levels 0 to 255: a scaling of them is
+            part of it.
         x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
             holds the first few of each class, 20 in all.
         y: Their class numbers, integers `(n,)`.
@@ -36,7 +37,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
-            or `x` or `y` does not fit it.
+            `x` or `y` does not fit it, or `x` is not of gray levels.
         OSError: If the file cannot be written.
 
     Example:
@@ -56,6 +57,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     _check_size(model, weights)
     number_format, numbers = weights.encode()
     chosen = examples.choose(labels)
+    examples.check_gray_levels(images[chosen])
     description = {
         "inputShape": shape,
         "classes": names,
