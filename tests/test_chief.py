@@ -1,11 +1,15 @@
 """A search that several processes share: what is waited for, how long, and how it ends."""
 
+import json
+import os
 import socket
+import subprocess
 
 import grpc
 import keras
 import numpy as np
 import pytest
+from processes import COMMAND
 
 from highway_keras import data
 from highway_keras.cli import command as cli
@@ -87,3 +91,20 @@ def test_a_port_must_be_one(number, role, tmp_path, monkeypatch, capsys):
     assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"must be a port from 1 to 65535. Received: KERASTUNER_ORACLE_PORT='{number}'" in line
+
+
+def test_the_command_shares_a_search(listener, port, tmp_path, monkeypatch):
+    listener.close()  # the port is free now
+    command = [*SEARCH.split(), str(tmp_path)]
+    environment = {**os.environ, "KERASTUNER_TUNER_ID": "chief"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    leading = subprocess.Popen([*COMMAND, *command], env=environment, **quiet)
+    try:
+        chief._wait()  # which made the folder before it listens
+        monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+        assert cli.main(command) == 0
+        assert leading.wait(120) == 0
+    finally:
+        leading.kill()
+    (trial,) = tmp_path.glob("*/trial_*/trial.json")
+    assert json.loads(trial.read_text())["status"] == "COMPLETED"

@@ -118,8 +118,8 @@ def _tuner(hypermodel, trials, seed, population, out):
 
 def _recorded(tuner):
     """Return a context that records in `machine.json` what the remaining trials are trained on."""
-    nothing_left = len(tuner.oracle.end_order) >= tuner.oracle.max_trials
-    if tuner.is_worker or nothing_left:
+    # A worker comes first: its oracle is the chief's, which does not tell which trials have ended.
+    if tuner.is_worker or len(tuner.oracle.end_order) >= tuner.oracle.max_trials:
         return contextlib.nullcontext()
     return recorded(RunFolder(tuner.project_dir))
 
