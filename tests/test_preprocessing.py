@@ -232,6 +232,15 @@ def test_preprocessor_outputs_float32_under_a_mixed_policy(digits):
     assert keras.backend.standardize_dtype(result.dtype) == "float32"
 
 
+@pytest.mark.parametrize("steps", [("crop4",), ("crop8", "mirror")])
+def test_augmenter_computes_in_float32_under_a_mixed_policy(images, steps):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    exact = images / np.float32(256) + 1  # needs more bits than bfloat16 has
+    model = augmenter(steps, images.shape[1:], seed=0)
+    np.testing.assert_array_equal(to_numpy(model(exact)), exact)
+    assert keras.backend.standardize_dtype(model(exact, training=True).dtype) == "float32"
+
+
 def test_preprocessor_survives_saving(digits, tmp_path):
     model = preprocessor(("scale", "gcn", "mean", "half"), digits.x_train)
     again = reload(model, tmp_path / "preprocessor.keras")

@@ -636,10 +636,13 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path, monkeypatch):
         return fit(model, *arguments, **options)
 
     monkeypatch.setattr(keras.Model, "fit", watch)
+    keras.config.set_dtype_policy("mixed_bfloat16")  # which has no say
     sizes = {"epochs": 2, "limit": 200, "verbose": 0}
     result = training.fit(
         "thin-highway-10", "digits", out=tmp_path / "run", dtype_policy="mixed_bfloat16", **sizes
     )
+    assert keras.config.dtype_policy().name == "mixed_bfloat16"  # of the process, as it was
+    keras.config.set_dtype_policy("float32")
     assert "bfloat16" in computed[0]
     settings = result.folder.read_json()
     assert settings["recipe"]["dtype_policy"] == "mixed_bfloat16"
@@ -654,7 +657,6 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path, monkeypatch):
         )
     for weight in network.get_weights():
         assert any(np.array_equal(weight, array) for array in trained)
-    assert keras.config.dtype_policy().name == "float32"  # of the process, as it was
     again = training.fit(
         "thin-highway-10",
         "digits",
