@@ -38,6 +38,17 @@ def analysed(tmp_path_factory):
     return analysis.analyze(network(), *samples(), out, title="<thin> & small", verbose=0)
 
 
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_samples_may_be_a_list_of_arrays(inputs, tmp_path):
+    x, y = samples()
+    ends = [keras.Input((8,)) for _ in range(inputs)]
+    joined = keras.layers.add(ends) if inputs > 1 else ends[0]
+    top = keras.layers.Dense(3, activation="softmax")(Highway()(joined))
+    found = analysis.analyze(keras.Model(ends, top), inputs * [x], y, tmp_path, verbose=0)
+    assert found.gates.values.shape == found.outputs.values.shape == (1, 1, 8)
+    assert found.page.exists()
+
+
 class Reader(html.parser.HTMLParser):
     """Collects what a page would load, and its text."""
 

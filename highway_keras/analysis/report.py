@@ -8,6 +8,7 @@ import numpy as np
 
 from highway_keras import checks, files
 from highway_keras.analysis import gating, lesioning, plots
+from highway_keras.analysis.batches import as_arrays
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
@@ -62,7 +63,8 @@ def analyze(
 
     Args:
         model: As for `lesions`; it returns class probabilities `(batch_size, classes)`.
-        x: Samples as `model` takes them; the paper uses the training images.
+        x: Samples as `model` takes them, an array, or a list of them; the paper uses the training
+            images.
         y: Class numbers, integers `(samples,)`.
         out: Folder to write to; it is created if it does not exist.
         class_names: Names of the classes, in the order of their numbers.
@@ -87,10 +89,11 @@ def analyze(
     out, graph = pathlib.Path(out), Graph(model)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
+    x = as_arrays(x, graph.inputs)
     with folder_lock(out):
         found = _measure(model, x, y, threshold, out / "index.html", verbose)
         files.write_rows(out / "layers.csv", layer_rows(found))
-        images = _draw(found, out, sample=x[0], class_names=class_names)
+        images = _draw(found, out, sample=x[0][0], class_names=class_names)
         live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
         found = dataclasses.replace(found, **live)
         files.write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
@@ -99,11 +102,12 @@ def analyze(
 
 def _measure(model, x, y, threshold, page, verbose):
     lesions = lesioning.lesions(model, x, y, verbose=verbose)
+    first = [array[:1] for array in x]
     return Analysis(
         biases=gating.transform_biases(model),
         mean=gating.mean_gates(model, x, y, verbose=verbose),
-        gates=gating.gates(model, x[:1]),
-        outputs=gating.block_outputs(model, x[:1]),
+        gates=gating.gates(model, first),
+        outputs=gating.block_outputs(model, first),
         lesions=lesions,
         needed=needed_layers(lesions, threshold),
         page=page,
