@@ -7,7 +7,14 @@ from harness import MaskProbe, array, check_layer, standard_normal
 from layer_cases import CASES, named
 
 import highway_keras
-from highway_keras import ConvHighway, ConvHighway2D, Highway, HighwayWrapper, layers
+from highway_keras import (
+    ConvHighway,
+    ConvHighway2D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+    layers,
+)
 from highway_keras.layers import MatchSize
 
 # Each compiles for seconds, and other cases have its options.
@@ -72,6 +79,27 @@ def test_a_model_may_be_built_by_its_first_fit(make):
     model.fit(standard_normal((8, 5)), standard_normal((8, 1)), verbose=0)
     kernels = [w for w in model.layers[0].weights if "kernel" in w.name]
     assert len(kernels) == 3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Highway,
+        lambda **options: HighwayStack(3, **options),
+        lambda **options: HighwayWrapper(keras.layers.Dense(5), **options),
+    ],
+)
+def test_the_activity_regularizer_acts_on_the_output_alone(make):
+    x, layer = standard_normal((4, 5)), make(activity_regularizer=keras.regularizers.L2(0.5))
+    inputs = keras.Input((5,))
+    model = keras.Model(inputs, layer(inputs, return_gate=True)[0])
+    model.compile("sgd", "mse", jit_compile=False)
+    expected = 0.5 * (array(layer(x)) ** 2).sum() / 4
+    for return_gate in (False, True):
+        layer(x, return_gate=return_gate)
+        np.testing.assert_allclose([array(loss) for loss in layer.losses], [expected], rtol=1e-5)
+    y = array(model(x))
+    np.testing.assert_allclose(model.evaluate(x, y, verbose=0), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("carry", ["coupled", "learned"])

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from highway_keras.layers.activity import PenalizedOutput
 from highway_keras.layers.options import (
     PREFIXES,
     check_carry,
@@ -19,7 +20,7 @@ from highway_keras.layers.quantized import Int8Kernels, kernel_property
 from highway_keras.ops import highway
 
 
-class GatedLayer(Int8Kernels):
+class GatedLayer(PenalizedOutput, Int8Kernels):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
     A subclass says which of its arguments is its width, what shape its kernels have and how one is
@@ -171,5 +172,4 @@ class GatedLayer(Int8Kernels):
             "use_bias": self.use_bias,
             "carry": self.carry,
             **option_config(self),
-            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
         }

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from highway_keras.layers import types
+from highway_keras.layers.activity import PenalizedOutput
 from highway_keras.layers.options import (
     CARRY,
     TRANSFORM,
@@ -24,7 +25,7 @@ _ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class HighwayWrapper(keras.layers.Wrapper):
+class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
     """Highway layer around any layer that preserves the shape of its input.
 
     ```
