@@ -246,6 +246,7 @@ def test_prefix_in_a_larger_model(source, prefix):
     state = make_state()
     other = {f"other.{name}": np.zeros(3) for name in state}
     whole = {**{prefix + name: w for name, w in state.items()}, **other, f"{prefix}rnn": "no array"}
+    whole |= {f"{prefix}{name}/Adagrad": "no array" for name in state}  # slots of an optimizer
     layers = function(whole, "relu", prefix=prefix)
     assert difference(layers, formula(inputs(), state, "relu")) < TOLERANCE * len(layers)
     with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r}")):

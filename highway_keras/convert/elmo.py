@@ -33,7 +33,7 @@ def from_elmo(weights, activation, prefix=""):
         activation: Activation of H. bilm-tf always uses `"relu"`; `activation` in its options is
             that of the convolutions.
         prefix: What comes before that in the names of a dictionary that also holds other weights:
-            `"lm/"` in bilm-tf's checkpoints.
+            `"lm/"` in bilm-tf's checkpoints, whose optimizer slots are left out, too.
 
     Returns:
         A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.

@@ -31,6 +31,10 @@ class Scheme:
         found = re.fullmatch(rf"{re.escape(prefix)}{self.scope}(.+?)(?::0)?", name)
         return found and (int(found[1]), found[2])
 
+    def is_slot(self, weight):
+        """Return whether a weight's own name is that of an optimizer's slot, `W_carry/Adagrad`."""
+        return weight.startswith(tuple(f"{known}/" for known in self.weights))
+
     def prefixes(self, names):
         """Return what comes before the names of highway weights, for each network in `names`."""
         weights = "|".join(map(re.escape, self.weights))
@@ -56,7 +60,7 @@ def numbered_layers(argument, state, scheme, prefix):
         state: A dictionary from names to arrays.
         scheme: A `Scheme`.
         prefix: What comes before the scheme's names. If it is not empty, `state` may also hold
-            other weights.
+            other weights, and TensorFlow's optimizer slots for these.
 
     Returns:
         A list of dictionaries, one per layer, from a weight's own name to its label and its array.
@@ -65,7 +69,7 @@ def numbered_layers(argument, state, scheme, prefix):
     for name, value in state.items():
         number, weight = scheme.find(name, prefix) or (None, None)
         label = f"`{argument}[{name!r}]`"
-        if number is None:
+        if number is None or (prefix and scheme.is_slot(weight)):
             others.append(name)
         elif weight not in scheme.weights:
             raise ValueError(
