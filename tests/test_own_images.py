@@ -348,6 +348,14 @@ def test_what_cannot_be_streamed_says_what_it_would_need(tmp_path, monkeypatch):
         np.asarray(pictures)
 
 
+def test_a_picture_array_takes_paths_of_any_kind(tmp_path):
+    path = tmp_path / "a.png"
+    Image.fromarray(np.full((8, 8), 7, "uint8")).save(path)
+    pictures = PictureArray([path, str(path)], (8, 8, 1))
+    np.testing.assert_array_equal(pictures[0], np.full((8, 8, 1), 7))
+    np.testing.assert_array_equal(pictures[:], np.full((2, 8, 8, 1), 7))
+
+
 def test_several_devices_do_not_stream():
     Engine(replicas=2).check_streaming(False)
     Engine().check_streaming(True)

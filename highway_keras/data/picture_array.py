@@ -27,7 +27,7 @@ class PictureArray:
     dtype, ndim = np.dtype("uint8"), 4
 
     def __init__(self, paths, input_shape):
-        self.paths = np.array(paths, dtype=object)
+        self.paths = np.array([os.fspath(path) for path in paths], dtype=object)
         self.shape = (len(self.paths), *input_shape)
 
     def __len__(self):

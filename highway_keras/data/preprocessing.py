@@ -30,7 +30,7 @@ def preprocessor(steps, x_train):
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
             `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`), `"half"` (times 1/2).
-            None for a network that takes raw gray levels.
+            `()` for a network that takes raw gray levels.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             computed from them, after the steps before it.
 
