@@ -1,6 +1,7 @@
 """The command: what it prints, what it leaves, how it ends."""
 
 import csv
+import errno
 import importlib.metadata
 import json
 import os
@@ -16,9 +17,9 @@ from PIL import Image
 from processes import COMMAND
 
 import highway_keras
-from highway_keras import data, models, results, training
+from highway_keras import data, files, models, results, training
 from highway_keras.cli import command as cli
-from highway_keras.cli import predict
+from highway_keras.cli import predict, zoo
 from highway_keras.cli.backend import import_backend
 from highway_keras.training import classification
 
@@ -121,7 +122,20 @@ def test_a_reader_may_leave_early(unbuffered):
 def test_output_on_a_full_disk(unbuffered):
     with open("/dev/full", "w") as full:
         code, message = _listing(unbuffered, full)
-    assert (code, message) == (2, b"highway-keras: No space left on device.\n")
+    assert (code, message) == (1, b"highway-keras: No space left on device.\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOSPC, 1), (errno.EDQUOT, 1), (errno.EACCES, 2)]
+)
+def test_a_full_disk_is_no_misuse(number, code, tmp_path, monkeypatch, capsys):
+    def write(options):
+        with files.replacing(tmp_path / "file"):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(zoo, "_list", write)
+    assert run("list") == code
+    assert f"cannot be written ({os.strerror(number)})" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -163,6 +177,13 @@ def test_help_names_every_command(capsys):
         assert re.search(rf"^ +{command} +[A-Z].*\.$", text, re.M)
         assert run(command, "--help") == 0
         assert f"usage: highway-keras {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("experiment", "limit"), [("gradients", 500), ("starts", 5000)])
+def test_help_says_how_many_images_a_measurement_takes(experiment, limit, capsys):
+    run("reproduce", experiment, "--help")
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"number of training images (default: {limit})" in text
 
 
 # fit, evaluate, predict

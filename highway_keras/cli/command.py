@@ -4,6 +4,7 @@ Keras takes seconds to import, so each command imports what it needs when it run
 """
 
 import argparse
+import errno
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from highway_keras.version import __version__
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 MISUSED, INTERRUPTED = 2, 130
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments=None):
@@ -34,7 +36,8 @@ def main(arguments=None):
         _drop_unwritable()
         return 0
     except USER_ERRORS as error:
-        return _end(MISUSED, _with_flags(_text(error), options) or type(error).__name__)
+        code = FAILED if _is_of_full_disk(error) else MISUSED
+        return _end(code, _with_flags(_text(error), options) or type(error).__name__)
     except RuntimeError as error:
         return _end(FAILED, _with_flags(str(error), options))
 
@@ -72,6 +75,11 @@ def _end(code, message):
     print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
     _drop_unwritable()
     return code
+
+
+def _is_of_full_disk(error):
+    """Return whether a disk or a quota is full: the library's own errors name the system's."""
+    return any(getattr(e, "errno", None) in FULL for e in (error, error.__cause__))
 
 
 def _text(error):

@@ -31,8 +31,7 @@ def add_commands(commands):
 def _add_gradients(experiments):
     summary = "MNIST: the gradient by layer before the first step, for networks of any depth."
     command = add_command(experiments, "gradients", _gradients, summary)
-    _add_measurement(command, "gradients")
-    command.set_defaults(limit=500)
+    _add_measurement(command, "gradients", limit=500)
 
 
 def _gradients(options):
@@ -52,8 +51,7 @@ def _add_starts(experiments):
     command.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
     command.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
     add_seed(command)
-    _add_measurement(command, "starts")
-    command.set_defaults(limit=5000)
+    _add_measurement(command, "starts", limit=5000)
 
 
 def _starts(options):
@@ -77,8 +75,8 @@ def _print_columns(rows, keys):
     print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
 
 
-def _add_measurement(command, name):
-    add_limit(command)
+def _add_measurement(command, name, limit):
+    add_limit(command, limit)
     add_data_dir(command)
     command.add_argument("--out", default=f"runs/{name}", help=f"folder (default: runs/{name})")
 

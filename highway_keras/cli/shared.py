@@ -58,8 +58,9 @@ def add_data_dir(command):
     command.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
 
 
-def add_limit(command):
-    command.add_argument("--limit", type=int, help="number of training images (default: all)")
+def add_limit(command, default=None):
+    summary = f"number of training images (default: {'all' if default is None else default})"
+    command.add_argument("--limit", type=int, default=default, help=summary)
 
 
 def add_seed(command):
