@@ -68,7 +68,7 @@ class Chief:
 
 
 def _ask(question, *arguments, **options):
-    _wait()
+    wait()
     try:
         return question(*arguments, **options)
     except grpc.RpcError as error:
@@ -78,7 +78,7 @@ def _ask(question, *arguments, **options):
         ) from error
 
 
-def _wait():
+def wait():
     """Wait until the chief listens."""
     started, said = time.monotonic(), False
     while not _listens():

@@ -14,6 +14,7 @@ from highway_keras.locks import folder_lock
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder, data_settings
 from highway_keras.training.machine import recorded
+from highway_keras.tuning import chief
 from highway_keras.tuning.arguments import check_backend
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations
 from highway_keras.tuning.settings import check_recorded, search_settings, space
@@ -130,6 +131,7 @@ def _open_folders(tuners, settings, resume, images):
     for tuner in sorted(tuners, key=lambda tuner: not folders[tuner].settings.exists()):
         searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth}
         if tuner.is_worker:
+            chief.wait()  # which writes the settings that the worker compares
             folders[tuner].open({**searched, **settings}, resume=True)
             continue
         with folder_lock(tuner.project_dir):
