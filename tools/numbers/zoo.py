@@ -4,11 +4,12 @@ import functools
 
 from highway_keras import models, results
 from highway_keras.models import shipped
-from tools.numbers.rows import NONE, columns, rows, spread, table, whole_run
+from tools.numbers.rows import NONE, columns, row, rows, spread, table, whole_run
 
 RECIPES = ("authors", "modern")
 # The epochs whose training accuracy the pages name: the last, and ten or five before it.
-NAMED_EPOCHS = {"highway-a": (90, 100), "fitnet-a": (90, 100), "highway-b": (19, 24)}
+NAMED_EPOCHS = {"highway-a": (90, 100), "fitnet-a": (90, 100)}
+NAMED_EPOCHS |= {"highway-b": (19, 24), "highway-gap-10": (19, 24)}
 
 
 def zoo():
@@ -105,6 +106,15 @@ def logged(model, choose):
     return f"{100 * choose([float(r['test_accuracy']) for r in results.authors_logs()[model]]):.2f}"
 
 
+def reached_in_the_log(model):
+    """Return the first epoch of an authors' log that has the test accuracy of our run."""
+    if not rows("table3", model=model):
+        return NONE
+    ours = float(row("table3", model=model, recipe="modern", images="all")["test_accuracy"])
+    log = results.authors_logs()[model]
+    return next((r["epoch"] for r in log if float(r["test_accuracy"]) >= ours), "no epoch")
+
+
 def beside_the_logs():
     """Return the table of our seeds beside the authors' logs, mean and deviation by epoch."""
     names = ("network", "epoch", "authors: accuracy, loss", "ours: accuracy, loss", "n")
@@ -144,4 +154,5 @@ for _name in results.authors_logs():
     NUMBERS |= {
         f"{_name}.log": functools.partial(logged, _name, lambda accuracies: accuracies[-1]),
         f"{_name}.log.best": functools.partial(logged, _name, max),
+        f"{_name}.log.reached": functools.partial(reached_in_the_log, _name),
     }
