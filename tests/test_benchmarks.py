@@ -141,7 +141,7 @@ def test_a_row_replaces_that_of_the_same_case(tmp_path):
     with file.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     found = [(row["model"], row["speed"], row["command"]) for row in rows]
-    assert found == [("b", "2", "time b"), ("a", "3", "time a")]
+    assert found == [("a", "3", "time a"), ("b", "2", "time b")]
     assert all(row[key] for row in rows for key in provenance.COLUMNS)
 
 

@@ -138,6 +138,7 @@ NUMBERS = {
     "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
     "runs.cifar": functools.partial(runs, "table2", "table3"),
     "logs": beside_the_logs,
+    "highway-gap-10.log.reached": functools.partial(reached_in_the_log, "highway-gap-10"),
 }
 for _card in map(models.get, models.list_models()):
     if _card.table in results.TABLES.values():
@@ -154,5 +155,4 @@ for _name in results.authors_logs():
     NUMBERS |= {
         f"{_name}.log": functools.partial(logged, _name, lambda accuracies: accuracies[-1]),
         f"{_name}.log.best": functools.partial(logged, _name, max),
-        f"{_name}.log.reached": functools.partial(reached_in_the_log, _name),
     }
