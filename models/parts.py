@@ -6,6 +6,7 @@ from highway_keras import checks
 from highway_keras.layers import ConvHighway2D
 from highway_keras.models.memory import check_memory
 from highway_keras.models.weight_files import load_weights
+from highway_keras.optimizers import CLASSIFIER
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
 # "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".
@@ -70,7 +71,7 @@ def predictions(x, classes, activation, kernel_initializer):
         classes,
         activation=check_activation("classifier_activation", activation),
         kernel_initializer=kernel_initializer,
-        name="predictions",
+        name=CLASSIFIER,
         dtype=keras.DTypePolicy("float32") if activation == "softmax" else None,
     )(x)
 

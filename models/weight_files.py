@@ -11,9 +11,9 @@ import keras
 
 from highway_keras import checks
 from highway_keras.notices import notice
+from highway_keras.optimizers import CLASSIFIER
 
 REMEDY = "Give the weights of this very network, or build the one that they are of."
-TOP = "predictions"  # name of the classifier of the zoo's networks
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 
 
@@ -89,7 +89,7 @@ def classes_in(path):
     """Return the number of classes of the classifier in a file; `None` without one of the zoo's."""
     try:
         with _layers_in(path) as (layers, _):
-            return int(layers[TOP]["vars"]["1"].shape[0])
+            return int(layers[CLASSIFIER]["vars"]["1"].shape[0])
     except Exception:  # no such layer, or a damaged file, which `load_weights` names
         return None
 
@@ -125,7 +125,7 @@ def _check_activations(model, path):
 def _activations(config):
     """Yield the names of activations below the classifier, whose own may be left out."""
     if isinstance(config, dict):
-        if config.get("name") == TOP:
+        if config.get("name") == CLASSIFIER:
             return
         found = config.get("activation")
         if found is not None:

@@ -58,7 +58,8 @@ class SavedNetwork:
         """
         dataset = self.dataset if dataset is None else dataset
         shape = self.model.input_shape[1:]
-        images = self.check(data.load(dataset, data_dir, validation, limit, shape))
+        images = data.load(dataset, data_dir, validation, limit, shape)  # which has checked them
+        self._check_fits(images)
         if data.is_folder(dataset) and "class_names" in self.settings:
             self._check_names(images)  # numbers, too: they are the names of its folders
         return images
@@ -70,6 +71,10 @@ class SavedNetwork:
             ValueError: If images or classes are not those of the network.
         """
         images = check_dataset(images)
+        self._check_fits(images)
+        return images
+
+    def _check_fits(self, images):
         wanted = self.model.input_shape[1:], self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
@@ -78,7 +83,6 @@ class SavedNetwork:
             )
         if not (_are_numbers(self.class_names) or _are_numbers(images.class_names)):
             self._check_names(images)
-        return images
 
     def _check_names(self, images):
         if tuple(self.class_names) != images.class_names:
