@@ -3,7 +3,9 @@
 import collections
 import contextlib
 import json
+import pathlib
 import re
+import tempfile
 import zipfile
 
 import h5py
@@ -15,6 +17,7 @@ from highway_keras.optimizers import CLASSIFIER
 
 REMEDY = "Give the weights of this very network, or build the one that they are of."
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
+VARIABLES = "model.weights.h5"  # Keras's name for them in a `.keras` archive
 
 
 def load_weights(model, weights):
@@ -28,16 +31,17 @@ def load_weights(model, weights):
     path = checks.existing_file("weights", weights)
     misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        with _layers_in(path) as (found, has_preprocessing):
-            stored = set(found)
-        # Keras alone would skip anything extra in the file, and so load a deeper network's weights.
-        layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
-        expected = {layer.name for layer in layers}
-        fits = _families(stored) == _families(expected)
-        if fits:
-            _check_activations(model, path)
-            complete = _with_preprocessing(model) if has_preprocessing else model
-            complete.load_weights(path)
+        with _variables_of(path) as file:
+            with _layers_in(file) as (found, has_preprocessing):
+                stored = set(found)
+            # Keras would skip anything extra in the file, and so load a deeper network's weights.
+            layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
+            expected = {layer.name for layer in layers}
+            fits = _families(stored) == _families(expected)
+            if fits:
+                _check_activations(model, path)
+                complete = _with_preprocessing(model) if has_preprocessing else model
+                complete.load_weights(file)
     except Exception as error:  # damaged files raise errors of many kinds
         reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
         raise ValueError(f"{misfit} {reason}. {REMEDY}") from error
@@ -88,21 +92,31 @@ def _alike(old, new):
 def classes_in(path):
     """Return the number of classes of the classifier in a file; `None` without one of the zoo's."""
     try:
-        with _layers_in(path) as (layers, _):
+        with _variables_of(path) as file, _layers_in(file) as (layers, _):
             return int(layers[CLASSIFIER]["vars"]["1"].shape[0])
     except Exception:  # no such layer, or a damaged file, which `load_weights` names
         return None
 
 
 @contextlib.contextmanager
-def _layers_in(path):
+def _variables_of(path):
+    """Yield the `.weights.h5` file of `path`, taken out of a `.keras` archive once.
+
+    Inside the archive each step back would decompress it from the start, which took seconds.
+    """
+    if path.suffix != ".keras":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(path) as archive:
+            yield pathlib.Path(archive.extract(VARIABLES, folder))
+
+
+@contextlib.contextmanager
+def _layers_in(file):
     """Yield the layers of the network in a file by their names, and if it has preprocessing."""
-    with contextlib.ExitStack() as opened:
-        file = path
-        if path.suffix == ".keras":
-            archive = opened.enter_context(zipfile.ZipFile(path))
-            file = opened.enter_context(archive.open("model.weights.h5"))
-        layers = _by_name(opened.enter_context(h5py.File(file)))
+    with h5py.File(file) as opened:
+        layers = _by_name(opened)
         has_preprocessing = len(layers) == 2 and layers.pop(PREPROCESSOR, None) is not None
         if has_preprocessing:
             (network,) = layers.values()
