@@ -473,7 +473,7 @@ TINY = "thin-highway-10 --dataset digits --limit 40 --epochs 1 --model-set depth
 SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
 
 
-@pytest.mark.parametrize("command", [f"fit {TINY}", SEARCH])
+@pytest.mark.parametrize("command", [f"fit {TINY}", pytest.param(SEARCH, marks=pytest.mark.slow)])
 def test_a_terminal_is_not_told_to_clear_itself_by_a_file_name(command, tmp_path, capsys):
     assert run(*command.split(), tmp_path / CONTROL) == 0
     printed = capsys.readouterr().out

@@ -29,7 +29,7 @@ from highway_keras.training.optimizer import from_recipe
 ON_JAX = keras.backend.backend() == "jax"
 on_jax = pytest.mark.skipif(not ON_JAX, reason="only JAX lowers for a device that is not there")
 DEPTH, ROWS, WIDTH, TRIALS, STEPS, BATCH = 3, 4, 5, 2, 2, 2
-QUICK = ("mnist-highway-16", "highway-a")
+QUICK = ("mnist-highway-16",)
 CONVOLUTIONAL = all_but(QUICK, [n for n in models.list_models() if not n.startswith("thin-")])
 
 

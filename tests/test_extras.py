@@ -97,8 +97,7 @@ def files(tmp_path_factory):
     return {"model": folder / "model.keras", "data": folder / "data.npz"}
 
 
-# One of each extra
-QUICK = [line for line in LINES if line.startswith(("fit", "search", "analyze"))]
+QUICK = [line for line in LINES if line.startswith("fit")]
 
 
 @pytest.mark.parametrize("command", all_but(QUICK, LINES))

@@ -61,6 +61,7 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatc
         paper.run_finals(searches, tmp_path, **SMALL | {"limit": None})
 
 
+@pytest.mark.slow
 def test_so_is_the_best_trial_whose_rate_lasts(searches, tmp_path, monkeypatch):
     found = {search.name: search.completed for search in read_searches(searches)}
     trials = found["thin-plain-10"]
@@ -111,6 +112,7 @@ def test_a_depth_that_was_not_searched(searches, preset, tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_only_the_named_kinds_are_trained_and_drawn(searches, tmp_path):
     rows = paper.run_finals(searches, tmp_path, kinds=["plain"], **SMALL)
     assert {row["kind"] for row in rows} == {"plain"}

@@ -19,7 +19,8 @@ from highway_keras.layers import MatchSize
 
 # Each compiles for seconds, and other cases have its options.
 SLOW = ("stack-one", "stack-rank3", "stack-no-bias", "stack-learned", "3d-groups-dilation")
-SLOW += ("1d-causal-first-groups", "wrapped-bidirectional", "wrapped-gru-learned")
+SLOW += ("1d-causal-first-groups", "wrapped-bidirectional", "wrapped-gru-learned", "wrapped-lstm")
+SLOW += ("2d-groups-first-dilation-learned", "3d-carry-options-first", "stack-carry-options")
 
 
 @pytest.mark.parametrize(**named(CASES, SLOW))

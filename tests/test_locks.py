@@ -110,7 +110,7 @@ def test_one_that_ends_soon_is_waited_for(tmp_path):
     thread.join()
 
 
-@pytest.mark.parametrize("command", [FIT, SEARCH])
+@pytest.mark.parametrize("command", [FIT, pytest.param(SEARCH, marks=pytest.mark.slow)])
 def test_a_folder_that_another_process_writes_is_left_alone(command, holder, tmp_path, capsys):
     inner = tmp_path / "thin-plain-2" if command is SEARCH else tmp_path
     process = holder(inner)

@@ -542,7 +542,8 @@ def test_the_command_lists_an_own_network(capsys):
     assert capsys.readouterr().out.splitlines()[-1].split() == ["own", "digits"]
 
 
-@pytest.mark.parametrize("factory", [small, pytest.param(in_sequence, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("factory", [small, in_sequence])
 def test_an_own_network_is_trained_analysed_and_exported(factory, tmp_path):
     register(factory=factory)
     run = training.fit("own", epochs=8, out=tmp_path / "run", verbose=0)

@@ -10,8 +10,8 @@ from selection import all_but
 from tools import notebooks
 
 LOGS = {"stderr"}
-# A page's code, which is tested, does what the notebook on fine-tuning does.
-QUICK = [path for path in notebooks.notebooks() if path.stem != "fine-tune"]
+# The others do what the code of a page or a command does, and those are tested.
+QUICK = [path for path in notebooks.notebooks() if path.stem == "first-layer"]
 NOTEBOOKS = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
 
 

@@ -104,7 +104,7 @@ KINDS = {
     "JPEG turned right": lambda p: rotated(p, 6),
     "JPEG turned left": lambda p: rotated(p, 8),
     "JPEG upside down": lambda p: rotated(p, 3),
-    "large": lambda p: as_file(p.resize((3000, 2000), Image.Resampling.BICUBIC)),
+    "large": lambda p: as_file(p.resize((1500, 1000), Image.Resampling.BICUBIC)),
     "interlaced": lambda p: as_file(p.convert("RGB"), interlace=1),
 }
 

@@ -200,6 +200,7 @@ def small(trained, digits, tmp_path_factory):
     return path, done
 
 
+@pytest.mark.slow
 def test_exported_for_keras(small, trained):
     path, done = small
     assert done.keras_accuracy > 0.9
@@ -220,6 +221,7 @@ def test_what_is_exported_is_what_keras_quantizes(small, trained, digits):
     np.testing.assert_equal(keras.models.load_model(small[0]).get_weights(), twin.get_weights())
 
 
+@pytest.mark.slow
 def test_a_file_in_floating_point_loses_the_optimizers(trained, digits, tmp_path):
     both = keras.Sequential([keras.Input(digits.input_shape), trained])
     both.compile("adam", "mse")

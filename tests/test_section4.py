@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_the_best_tanh_network_of_a_search_is_trained_and_looked_into(tmp_path, monkeypatch):
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)

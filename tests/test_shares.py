@@ -199,7 +199,7 @@ def test_as_many_as_tensorflow_has_threads(monkeypatch):
     assert count() == 2
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", all_but([True], [False, True]))
 def test_fit(jit_compile, monkeypatch):
     """Whole batches and a smaller last one, masked sequences, gates as an output."""
     x = standard_normal((21, 4, 6))

@@ -92,10 +92,10 @@ def interrupt(monkeypatch, after):
     monkeypatch.setattr(Checkpoint, "on_epoch_end", on_epoch_end)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in")  # files left open, as by a real one
 @pytest.mark.parametrize(
-    "after",
-    [pytest.param(2, marks=pytest.mark.slow, id="after a run"), pytest.param(3, id="amid a run")],
+    "after", [pytest.param(2, id="after a run"), pytest.param(3, id="amid a run")]
 )
 def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"

@@ -125,9 +125,8 @@ STOCK = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["random", *(pytest.param(n, marks=pytest.mark.slow) for n in list(STOCK)[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STOCK)
 def test_stock_tuners_search_it_and_their_best_model_has_the_recorded_loss(name, tmp_path, digits):
     x, y, *held_out = digits
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
