@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 
 import pytest
 
@@ -62,6 +63,18 @@ def test_imports_point_downwards(room):
     allowed = set().union(*FLOORS[:floor]) | {room}
     found = {(file.name, other) for file in room_files(room) for other in imported_rooms(file)}
     assert {pair for pair in found if pair[1] not in allowed} == set()
+
+
+def test_contributors_see_the_rooms_from_the_ground_up():
+    table = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    cells = [[pathlib.PurePath(path).stem for path in re.findall("`(.*?)`", c)] for c in table]
+    rooms = [room for cell in cells for room in cell]
+    assert sorted(rooms) == sorted(known_rooms())
+    for place, cell in enumerate(cells):
+        above = {room for earlier in cells[:place] for room in earlier} | set(cell)
+        for room in cell:
+            others = {other for file in room_files(room) for other in imported_rooms(file)}
+            assert others <= above, room
 
 
 WRITTEN = ("highway_keras", "models", "results", "tuning", "tools", "benchmarks", "examples")

@@ -33,8 +33,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
     weights drawn from `seed` and its number. Its result is the same as if trained alone.
 
-    The search can be killed at any moment. Called again with the same arguments, it continues: no
-    trial is lost and none is run twice.
+    The search can be killed at any moment. Called again with the same arguments, it continues:
+    trials that were being trained start again, and none is lost or counted twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
     one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a

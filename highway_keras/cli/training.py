@@ -60,7 +60,10 @@ def _add_fine_tuning(command):
 
 
 def _add_recipe(command):
-    command.add_argument("--recipe", help=f"{', '.join(RECIPES)} (default: the network's own)")
+    command.add_argument(
+        "--recipe",
+        help=f"{', '.join(RECIPES)} (default: digits on the digits, else the network's own)",
+    )
     command.add_argument("--epochs", type=int)
     command.add_argument("--batch-size", type=int)
     command.add_argument("--learning-rate", type=float)

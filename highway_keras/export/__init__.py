@@ -6,8 +6,9 @@ with any batch size; the preprocessing of its training is part of it. It returns
 `class_name`, and has a second signature, `encoded`, that takes PNG or JPEG files as bytes. Class
 names and a model card are in the SavedModel's assets, and next to the file for other formats.
 
-The format `"keras"` still needs Keras and this package: a `.keras` file without the optimizer's
-state and, with `quantize="int8"`, as `model.quantize("int8")` leaves it.
+The format `"keras"` still needs Keras and this package, and returns the probabilities alone: a
+`.keras` file without the optimizer's state and, with `quantize="int8"`, as
+`model.quantize("int8")` leaves it.
 
 `export` writes the file. Before the file gets its name, its runtime loads it in a new process and
 runs it on real test images. For all formats but `"keras"`, that process can import neither this

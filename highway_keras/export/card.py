@@ -15,16 +15,16 @@ def model_card(saved, class_names, format, quantize):
     Under `training` it has the run's settings and results as `run.json` has them.
     """
     model = saved.model
+    outputs = {"probabilities": f"float32 (batch, {len(class_names)})"}
+    if format != "keras":  # that is the model itself
+        outputs["class_id"] = "int64 (batch)"
     return {
         "name": model.name,
         "format": format,
         "quantize": quantize,
         "parameters": model.count_params(),
         "inputs": {"images": f"uint8 (batch, {', '.join(map(str, model.input_shape[1:]))})"},
-        "outputs": {
-            "probabilities": f"float32 (batch, {len(class_names)})",
-            "class_id": "int64 (batch)",
-        },
+        "outputs": outputs,
         "class_names": class_names,
         "versions": {"highway-keras": highway_keras.__version__, "keras": keras.__version__},
         "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",

@@ -45,8 +45,8 @@ def fit(
             weights it has. It takes images as preprocessed by the recipe's `preprocessing`.
         dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
             arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card.
-        recipe: A `Recipe`, or the name of one; default: that on the network's card, `"quick"` for
-            a `keras.Model`.
+        recipe: A `Recipe`, or the name of one; default: `"digits"` on the embedded digits, else
+            that on the network's card, `"quick"` for a `keras.Model`.
         out: Folder of the run; default `runs/MODEL-DATASET`.
         resume: Whether to continue the run in `out`, if there is one.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.

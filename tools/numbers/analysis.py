@@ -101,7 +101,7 @@ def statements(dataset, classes):
             for order, number in zip(("first", "second"), classes, strict=True)
         },
         "largest rise of the error by one closed layer; last layer with a rise": rises(dataset),
-        "layers that matter": matter(dataset),
+        "numbers of the layers that matter": matter(dataset),
         "layers that can be closed, one at a time": idle(dataset),
     }
 
