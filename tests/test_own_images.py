@@ -74,6 +74,24 @@ def test_a_fifth_of_each_class_is_for_testing_where_there_are_no_parts(tmp_path)
     np.testing.assert_array_equal(first.x_test, other.x_test)  # whatever is held out
 
 
+def test_a_split_that_changed_is_said(tmp_path):
+    folder = write_classes(tmp_path / "insects", 60)
+    result = fit(folder, tmp_path / "run")
+    saved = training.SavedNetwork(result.folder.best)
+    assert saved.evaluate(saved.load())[1] == result.test_accuracy
+    shutil.copy(folder / "ant" / "000.png", folder / "ant" / "new.png")
+    with pytest.warns(Notice, match="insects are no longer those of the run, so the network may"):
+        saved.load()
+
+
+@pytest.mark.parametrize("names", [("Train", "Test"), ("training", "testing")])
+def test_parts_of_another_name_are_not_classes(names, tmp_path):
+    for name in names:
+        write_classes(tmp_path / name, 30)
+    with pytest.raises(DataError, match=r"named like this, .* with [Tt]est(ing)?, [Tt]rain"):
+        load(tmp_path)
+
+
 def test_what_is_no_picture_is_left_out(tmp_path):
     write_classes(tmp_path / "one", 60)
     for name in ("notes.txt", ".hidden.png", "cat/clip.gif"):
@@ -451,6 +469,17 @@ def test_a_data_set_stays_as_it_is(tmp_path):
     assert "val_accuracy" in result.history[0]
 
 
+def test_a_limit_takes_images_of_all_classes():
+    x, y = images(60)
+    order = np.argsort(y, kind="stable")
+    made = load((x[order], y[order]))
+    by_class = np.argsort(made.y_train, kind="stable")
+    made = dataclasses.replace(made, x_train=made.x_train[by_class], y_train=made.y_train[by_class])
+    limited = load(made, limit=12)
+    assert len(limited.x_train) == 12 and set(limited.y_train) == {0, 1, 2}
+    assert_same_images(load(made, limit=12), limited)
+
+
 def as_columns(made):
     """The same with labels `(n, 1)` and images without channels."""
     labels = {key: getattr(made, key)[:, None] for key in ("y_train", "y_val", "y_test")}
@@ -488,6 +517,8 @@ def test_a_bad_data_set_is_refused(changes, message, tmp_path):
 
 WRONG = {
     "three arrays": (lambda x, y: (x, y, y), TypeError, "`dataset` must be a name, a path"),
+    "three pairs": (lambda x, y: ((x, y),) * 3, TypeError, "images to choose by are held out"),
+    "nothing": (lambda x, y: [], TypeError, r"Received: dataset=\[\]"),
     "lists": (lambda x, y: (x.tolist(), y), TypeError, "`dataset` must be a name, a path"),
     "a number": (lambda x, y: 5, TypeError, "`dataset` must be the name of a data set, a path"),
     "lengths": (lambda x, y: (x, y[:-1]), DataError, "`x_train` and `y_train` in the images must"),

@@ -7,6 +7,7 @@ and exported networks: it does not rotate photos as their EXIF data say, and sca
 import concurrent.futures
 import os
 import pathlib
+import re
 
 import numpy as np
 
@@ -35,6 +36,7 @@ def read_folder(folder):
         )
         _check_same(folder, names, tested)
         return x_train, y_train, x_test, y_test, names
+    _check_are_classes(folder)
     paths, labels, names = _read_classes(folder)
     train, test = hold_out(labels, TEST_FRACTION)
     if not len(test):
@@ -52,6 +54,16 @@ def _check_parts(folder):
             "`dataset` must be a folder with train/ and test/, or with a folder for each class. "
             f"Received: dataset={folder} with {', '.join(inside)}. Pictures to choose by are held "
             "out from those in train/."
+        )
+
+
+def _check_are_classes(folder):
+    """Raise if the folders in a folder are named like parts, such as Train, not like classes."""
+    names = _folders(folder)
+    if names and all(re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names):
+        raise DataError(
+            "`dataset` must be a folder with train/ and test/, named like this, or with a folder "
+            f"for each class. Received: dataset={folder} with {', '.join(names)}."
         )
 
 

@@ -27,6 +27,8 @@ def read_memory(source):
             and to test on. If there is only one, a fifth of each class becomes the test images.
     """
     parts = list(source) if _is_pair(source) else [source]
+    if len(parts) not in (1, 2):
+        raise _unknown(source)
     class_names = _common_names(parts)
     arrays = [array for part in parts for array in _arrays(part)]
     if len(parts) == 1:
@@ -79,12 +81,16 @@ def _arrays(part):
     if _is_tf_data(part):
         return _from_tf_data(part)
     if len(part) != 2 or not all(hasattr(array, "__array__") for array in part):
-        raise TypeError(
-            "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
-            "(images, labels), or a pair of these two to train on and to test. "
-            f"Received: dataset={checks.shown(part)}."
-        )
+        raise _unknown(part)
     return [np.asarray(array) for array in part]
+
+
+def _unknown(source):
+    return TypeError(
+        "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
+        "(images, labels), or a pair of these two to train on and to test; images to choose by "
+        f"are held out of the first. Received: dataset={checks.shown(source)}."
+    )
 
 
 def _from_tf_data(dataset):

@@ -44,7 +44,8 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
             of the pictures, if they all share one. Other images keep theirs.
 
     Returns:
-        A `Dataset`. Its training images are in a fixed shuffled order.
+        A `Dataset`. Its training images are in a fixed shuffled order; those of a `Dataset` keep
+        theirs unless there is a `limit`.
 
     Raises:
         ValueError: If an argument is out of range, or the name is unknown.
@@ -61,8 +62,12 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
     limit = checks.positive_integer("limit", limit, none="all of them")
     if isinstance(name, Dataset):
         images = check_dataset(name)
-        x, y = (array[:limit] if limit else array for array in (images.x_train, images.y_train))
-        return dataclasses.replace(images, x_train=x, y_train=y)
+        if limit is None:
+            return images
+        kept = hold_out(images.y_train, 0)[0][:limit]  # they may be sorted by class
+        return dataclasses.replace(
+            images, x_train=images.x_train[kept], y_train=images.y_train[kept]
+        )
     x_train, y_train, x_test, y_test, class_names = _read(name, data_dir)
     title = _title(name)
     kept, held_out = _split(y_train, validation, title)
