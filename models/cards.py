@@ -6,6 +6,7 @@ nowhere else. Importing this module does not import Keras, so listing the zoo ta
 
 import dataclasses
 import importlib
+import inspect
 import re
 from collections.abc import Callable
 
@@ -96,6 +97,11 @@ class Card:
         """
         return shipped.find_file(self.name, dataset)
 
+    def takes(self, argument):
+        """Return whether the factory has an argument."""
+        known = inspect.signature(self._factory()).parameters.values()
+        return any(p.name == argument or p.kind is p.VAR_KEYWORD for p in known)
+
     def build(self, weights=None, **overrides):
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
         from highway_keras.models.weight_files import after, copy_below_top, load_weights
@@ -134,9 +140,7 @@ class Card:
 
     def _make(self, overrides):
         _check_one_shape(**overrides)
-        factory = self.factory
-        if isinstance(factory, str):
-            factory = getattr(importlib.import_module("highway_keras.models"), factory)
+        factory = self._factory()
         arguments = {"name": self.name, **self.arguments, **overrides}
         if arguments["name"] is not None:
             check_name(arguments["name"])
@@ -151,6 +155,11 @@ class Card:
             )
         check_name(model.name)
         return model
+
+    def _factory(self):
+        if isinstance(self.factory, str):
+            return getattr(importlib.import_module("highway_keras.models"), self.factory)
+        return self.factory
 
 
 def _check_one_shape(input_shape=None, input_tensor=None, **others):

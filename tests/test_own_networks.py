@@ -159,6 +159,61 @@ def test_a_model_that_scales_its_images_says_so(dataset, tmp_path):
     )
 
 
+def test_a_saved_network_scales_its_images_inside(whole, dataset, tmp_path):
+    model = keras.models.load_model(whole[1].folder.best)
+    with pytest.warns(Notice, match="scales its input itself, after the recipe's preprocessing"):
+        fit(model, dataset, tmp_path / "run", epochs=1)
+
+
+def kernels(model):
+    return [keras.ops.convert_to_numpy(w) for w in model.weights if "kernel" in w.path]
+
+
+def test_freezing_ends_with_the_run(dataset, tmp_path):
+    model = keras.Sequential([keras.Input((8, 8, 1)), highway_network()])  # whose layers count
+    start = kernels(model)
+    fit(model, dataset, tmp_path / "frozen", freeze=True, epochs=1)
+    below, (*_, top) = kernels(model)[:-1], kernels(model)
+    for before, after in zip(start, below, strict=False):
+        np.testing.assert_array_equal(before, after)
+    assert not np.array_equal(start[-1], top)
+    # The settings of a run have nothing left of it, so the same model resumes.
+    fit(model, dataset, tmp_path / "frozen", freeze=True, epochs=1, resume=True)
+    fit(model, dataset, tmp_path / "free", epochs=1)
+    for before, after in zip(start, kernels(model), strict=True):
+        assert not np.array_equal(before, after)
+
+
+def test_freezing_ends_with_an_interruption(dataset, tmp_path):
+    model = highway_network()
+    with pytest.raises(ConnectionError):
+        fit(model, dataset, tmp_path / "run", freeze=True, callbacks=[Fails()])
+    assert all(layer.trainable for layer in model.layers)
+    fit(model, dataset, tmp_path / "run", freeze=True, resume=True)
+
+
+def test_the_factor_on_dropout_reaches_models_within_a_model(dataset, tmp_path):
+    rates, inner = [], highway_network()
+    model = keras.Sequential([keras.Input((8, 8, 1)), inner])
+    watch = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: rates.append(inner.layers[3].rate)
+    )
+    fit(model, dataset, tmp_path / "run", epochs=1, dropout=0.5, callbacks=[watch])
+    assert rates == [0.2] and inner.layers[3].rate == 0.4
+
+
+class Unregistered(keras.layers.Layer):
+    def call(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize("layer", [Unregistered, lambda: keras.layers.Lambda(lambda x: 2 * x)])
+def test_a_model_that_cannot_be_loaded_is_found_before_it_is_trained(layer, dataset, tmp_path):
+    with pytest.raises(ValueError, match=r"`model` must be one that Keras can save and load"):
+        fit(little(layer()), dataset, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def two_inputs():
     inputs = [keras.Input((8, 8, 1)), keras.Input((8, 8, 1))]
     return keras.Model(inputs, keras.layers.Add()(inputs))
@@ -251,12 +306,20 @@ def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
         return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
 
     folder = write_parts(tmp_path / "insects")
-    models.register("flat", factory, str(folder), (8, 8, 1), 3, recipe="digits")
-    result = training.fit("flat", out=tmp_path / "run", epochs=1, verbose=0)
+    models.register("flat", factory, str(folder), (8, 8, 1), 3)
+    with pytest.warns(Notice, match="'flat' takes no `kernel_initializer`, so that of the recipe"):
+        result = training.fit("flat", out=tmp_path / "run", epochs=1, verbose=0)
     assert result.folder.read_json()["class_names"] == list(CLASSES)
 
 
 # Files that others have made
+
+
+def test_a_network_beside_settings_of_something_else(whole, tmp_path):
+    shutil.copy(whole[1].folder.best, tmp_path / "best.keras")
+    (tmp_path / "run.json").write_text("[1]")
+    with pytest.raises(ValueError, match=r"cannot be read. .*move the network away from that fil"):
+        training.SavedNetwork(tmp_path / "best.keras")
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,27 @@
 import contextlib
 import hashlib
 import json
+import pathlib
 import re
+import tempfile
 
 import keras
 
 from highway_keras import checks, models
+from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.models import shipped
 from highway_keras.models.cards import check_name
 from highway_keras.models.memory import check_memory
 from highway_keras.notices import notice
-from highway_keras.training.folder import RunFolder
+from highway_keras.text import reason
+from highway_keras.training.folder import MOVE, RunFolder
 
+SCALING = (
+    keras.layers.Rescaling,
+    keras.layers.Normalization,
+    GlobalContrastNormalization,
+    MeanImage,
+)
 _NUMBERED = re.compile(r"^(functional|sequential)_\d+$")  # as Keras numbers models in a process
 
 
@@ -60,7 +70,7 @@ class Registered:
     def build(self, images, recipe, engine):
         """Return the network, and its twin in float32 if it computes in something else."""
         options = {"input_shape": images.input_shape, "classes": images.classes}
-        if recipe.kernel_initializer:
+        if recipe.kernel_initializer and self._takes_initializer(recipe):
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
         _check_preprocessing(self.weights, recipe)
@@ -71,6 +81,19 @@ class Registered:
             network.count_params(), 3, model=self.name, model_options=self.settings["model_options"]
         )
         return network, saved
+
+    def _takes_initializer(self, recipe):
+        takes = self.card.takes("kernel_initializer")
+        if not takes:
+            notice(
+                f"{self.name!r} takes no `kernel_initializer`, so that of the recipe is left out: "
+                f"{recipe.kernel_initializer!r}."
+            )
+        return takes
+
+    def in_training(self):
+        """Return a context in which the network is built and trained."""
+        return contextlib.nullcontext()
 
     def _make(self, options, dtype_policy):
         with _computing_in(dtype_policy):
@@ -111,8 +134,22 @@ class Own:
         self.input_shape = shape if len(shape) == 3 and None not in shape else None
         self.settings = {"model": self.name, "architecture": architecture(model)}
         if freeze:
-            freeze_below_top(model)
             self.settings["freeze"] = True
+
+    @contextlib.contextmanager
+    def in_training(self):
+        """Return a context in which the model is trained; with `freeze`, all but its top is frozen.
+
+        Afterwards its layers are trainable as they were before.
+        """
+        were = {layer: layer.trainable for layer in [self.model, *layers_of(self.model)]}
+        try:
+            if "freeze" in self.settings:
+                freeze_below_top(self.model)
+            yield
+        finally:
+            for layer, trainable in were.items():
+                layer.trainable = trainable
 
     def build(self, images, recipe, engine):
         """Return the model itself."""
@@ -121,8 +158,9 @@ class Own:
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
                 f"was built for. Received: dtype_policy={recipe.dtype_policy!r}."
             )
-        scaling = keras.layers.Rescaling | keras.layers.Normalization
-        if recipe.preprocessing and any(isinstance(layer, scaling) for layer in self.model.layers):
+        _check_is_saved(self.model)
+        scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
+        if recipe.preprocessing and scales:
             notice(
                 f"{self.name!r} scales its input itself, after the recipe's preprocessing "
                 f"({', '.join(recipe.preprocessing)}). `preprocessing=()` leaves that out."
@@ -130,17 +168,45 @@ class Own:
         return self.model, None
 
 
+def layers_of(model):
+    """Yield the layers of a model, after each model among them its own layers."""
+    for layer in model.layers:
+        yield layer
+        if isinstance(layer, keras.Model):
+            yield from layers_of(layer)
+
+
 def freeze_below_top(network):
-    """Freeze all layers of a network but the last one that has weights."""
+    """Freeze all layers of a network but the last one that has weights.
+
+    If that is a model, the same holds for its layers.
+    """
     trained = [layer for layer in network.layers if layer.weights]
     if not trained:
         raise ValueError(
             "`freeze` needs a network with weights. "
             f"Received: freeze=True with {network.name!r}, which has none."
         )
-    *below, _ = trained
+    *below, top = trained
     for layer in below:
         layer.trainable = False
+    if isinstance(top, keras.Model):
+        freeze_below_top(top)
+
+
+def _check_is_saved(model):
+    """Raise unless Keras loads what it saves of a model: after the training it is too late."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "model.keras"
+        try:
+            model.save(file)
+            keras.models.load_model(file, compile=False)
+        except Exception as error:  # of many kinds
+            raise ValueError(
+                f"`model` must be one that Keras can save and load again. Received: {model.name!r}"
+                f" ({reason(error):.200}). Layers of your own need the decorator "
+                "`@keras.saving.register_keras_serializable()`; they also replace a `Lambda`."
+            ) from error
 
 
 def architecture(model):
@@ -188,7 +254,8 @@ def _check_preprocessing(weights, recipe):
     if weights is None:
         return
     folder = RunFolder(weights.parent)
-    trained = folder.read_json() if folder.settings.exists() else shipped.entry_of(weights)
+    known = folder.settings.exists()
+    trained = folder.read_json(MOVE) if known else shipped.entry_of(weights)
     before = trained.get("preprocessing")  # in the index of the zoo's weights
     if isinstance(trained.get("recipe"), dict):
         before = trained["recipe"].get("preprocessing")

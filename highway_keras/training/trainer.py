@@ -94,10 +94,10 @@ def fit(
     if test_curve:
         settings["test_curve"] = True
     keras.utils.set_random_seed(seed)
-    built = network.build(images, recipe, engine)
     folder = RunFolder(out or f"runs/{network.name}-{images.name}")
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
-    with engine.writable(folder) as written:
+    with network.in_training(), engine.writable(folder) as written:
+        built = network.build(images, recipe, engine)
         options = {"test_curve": test_curve, "callbacks": _check_callbacks(callbacks)}
         run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
         with written.locked():  # last, so a mistake leaves no folder
