@@ -628,6 +628,24 @@ def test_summary():
     assert training.summary([0.99, 0.98, 0.97]) == "99.00 (98.00 ± 1.00)"
 
 
+def test_a_run_in_float16_resumes(tmp_path, monkeypatch):
+    """Its scaled loss overflows at first, and steps that are skipped do not count as iterations."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    keras.config.set_dtype_policy("mixed_float16")
+    dense = [keras.layers.Dense(10, "relu"), keras.layers.Dense(10, "softmax", dtype="float32")]
+    flat = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
+    model = keras.Sequential([*flat, *dense], name="half")
+    arguments = {"out": "~/run", "recipe": "digits", "limit": 64, "preprocessing": (), "verbose": 0}
+    run_out = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        training.fit(model, "digits", **arguments, callbacks=[run_out], epochs=2)
+    begun = []
+    watch = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: begun.append(epoch))
+    training.fit(model, "digits", **arguments, resume=True, epochs=2, callbacks=[watch])
+    assert begun == [1]
+    assert (tmp_path / "run" / "best.keras").exists()
+
+
 def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path, monkeypatch):
     computed, fit = [], keras.Model.fit
 

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import json
 import os
-import pathlib
 
 import numpy as np
 
@@ -14,9 +13,19 @@ from highway_keras.locks import folder_lock
 from highway_keras.training.recipe import deciding
 from highway_keras.training.state import read_belongings, replace_settings
 
-DESCRIPTIVE = ("class_names", "diverged", "results")  # settings that do not decide the training
+TEST_IMAGES = "test_images"
+# Settings that do not decide the training
+DESCRIPTIVE = ("class_names", "diverged", "results", TEST_IMAGES)
 LATER = ("images",)  # recorded since version 0.2.0
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
+
+
+# What to do about a run.json that cannot be read: for a run that is resumed, and for a network
+RESUME = (
+    "Delete that file to resume with the settings that the saved state was made with, or the "
+    "folder to start anew."
+)
+MOVE = "Restore it from a copy, or move the network away from that file."
 
 
 class RunFolder:
@@ -41,7 +50,7 @@ class RunFolder:
     """
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        self.path = checks.path("out", path)
         self.best = self.path / "best.keras"
         self.final = self.path / "final.keras"
         self.curves = self.path / "curves.png"
@@ -103,15 +112,14 @@ class RunFolder:
         belongings = read_belongings(self.state) if self.state.exists() else {}
         return [*recorded, belongings["settings"]] if belongings else recorded
 
-    def read_json(self):
-        """Return what `run.json` holds, a dictionary."""
+    def read_json(self, remedy=RESUME):
+        """Return what `run.json` holds, a dictionary; an error ends with `remedy`."""
         try:
             content = json.loads(self.settings.read_text(encoding="utf-8"))
             _check_settings(content)
         except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(
-                f"The run's settings {self.settings} cannot be read. Delete that file to resume "
-                "with the settings that the saved state was made with, or the folder to start anew."
+                f"The run's settings {self.settings} cannot be read. {remedy}"
             ) from error
         return content
 
@@ -204,7 +212,10 @@ def data_settings(dataset, images):
     """
     source = str(dataset) if isinstance(dataset, str | os.PathLike) else None
     settings = {"dataset": source, "class_names": list(images.class_names)}
-    return settings if source in data.NAMES else settings | {"images": images.fingerprint()}
+    if source in data.NAMES:
+        return settings
+    of_test = images.fingerprint(("test",))
+    return settings | {"images": images.fingerprint(), TEST_IMAGES: of_test}
 
 
 def check_same(before, now, what):

@@ -9,7 +9,6 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
-import pathlib
 import threading
 import time
 
@@ -89,7 +88,7 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
             "`model` must be a registered name where `runs` is above 1, so that each run starts "
             f"anew: see `models.register`. Received: model={checks.shown(model)}, runs={runs}."
         )
-    out = pathlib.Path(out or f"runs/{model}-{runs}-runs")
+    out = checks.path("out", out or f"runs/{model}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     outcomes = {task["seed"]: outcome for task, outcome in train_all(tasks, jobs)}
     failed = {s: outcomes[s] for s in seeds if isinstance(outcomes[s], FAILURES)}

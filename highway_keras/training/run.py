@@ -21,9 +21,10 @@ from highway_keras.training.evaluation import (
     evaluate,
 )
 from highway_keras.training.folder import RunFolder
+from highway_keras.training.networks import layers_of
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.saved_network import load_network
-from highway_keras.training.state import unreadable
+from highway_keras.training.state import read_belongings, unreadable
 from highway_keras.training.streaming import PreprocessedImages, is_streamed
 
 
@@ -155,7 +156,10 @@ class Run:
             self.trainee.load_weights(self.folder.state)
         except Exception as error:  # damaged files raise errors of many kinds
             raise unreadable(self.folder.state) from error
-        epoch = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations)) // self.steps
+        saved = read_belongings(self.folder.state)
+        iterations = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations))
+        # In float16 they lack the steps that were skipped; version 0.1.0 saved nothing else.
+        epoch = len(saved["history"]) if saved else iterations // self.steps
         self.folder.restore_history(epoch)
         return epoch
 
@@ -264,7 +268,7 @@ class Run:
 @contextlib.contextmanager
 def _scaled_dropout(networks, factor):
     """Scale the rates of dropout while networks are trained and saved: they may be a user's own."""
-    layers = [layer for network in networks for layer in network.layers]
+    layers = [layer for network in networks for layer in layers_of(network)]
     rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
     try:
         for layer, rate in rates.items():

@@ -7,9 +7,10 @@ import keras
 from highway_keras import checks, data
 from highway_keras.data.in_memory import check_dataset
 from highway_keras.models.shipped import entry_of
+from highway_keras.notices import notice
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.folder import RunFolder
+from highway_keras.training.folder import MOVE, TEST_IMAGES, RunFolder
 
 
 class SavedNetwork:
@@ -31,7 +32,8 @@ class SavedNetwork:
         self.model = load_network(self.path)
         _check_classifies_images(self.model, self.path)
         folder = RunFolder(self.path.parent)
-        self.settings = folder.read_json() if folder.settings.exists() else entry_of(self.path)
+        known = folder.settings.exists()
+        self.settings = folder.read_json(MOVE) if known else entry_of(self.path)
 
     @property
     def dataset(self):
@@ -62,7 +64,19 @@ class SavedNetwork:
         self._check_fits(images)
         if data.is_folder(dataset) and "class_names" in self.settings:
             self._check_names(images)  # numbers, too: they are the names of its folders
+        self._check_still_held_out(dataset, images)
         return images
+
+    def _check_still_held_out(self, dataset, images):
+        """Say so if a user's own images were split anew, since some were added or removed."""
+        before = self.settings.get(TEST_IMAGES)
+        if before is None or str(dataset) != self.settings.get("dataset"):
+            return
+        if images.fingerprint(("test",)) != before:
+            notice(
+                f"The test images of {dataset} are no longer those of the run, so the network may "
+                "have been trained on some of them. Folders train/ and test/ keep them apart."
+            )
 
     def check(self, images):
         """Return a `data.Dataset` as training takes it.
