@@ -2,6 +2,7 @@
 
 import io
 import re
+from types import SimpleNamespace
 
 import keras
 import keras_tuner
@@ -315,6 +316,57 @@ def test_only_the_best_weights_stay_on_disk(searched):
     worst = searched.oracle.get_best_trials(6)[-1]
     with pytest.raises(ValueError, match=f"Trial {worst.trial_id} has no weights on disk"):
         searched.load_model(worst)
+
+
+def ended(search, scores):
+    """Trials with these scores, the last one first, as `_end` takes a population of them."""
+    trials = [search.oracle.create_trial(f"slot-{slot}") for slot in range(len(scores))]
+    for trial, score in zip(trials, scores, strict=True):
+        search.oracle.update_trial(trial.trial_id, {"val_loss": score}, step=0)
+    weights = draw(small(), VALUES[0], [0])
+    population = SimpleNamespace(best_weights=lambda index: weights)
+    backwards = np.array(scores[::-1])
+    return SimpleNamespace(trials=trials[::-1], scores=backwards, population=population)
+
+
+@needs_loops
+def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
+    options = {"max_trials": 12, "keep_models": 2, "directory": tmp_path}
+    search = PopulationRandomSearch(small(), "val_loss", **options)
+    search._end(ended(search, [0.5] * 10 + [0.25, np.inf]))
+    search.save()
+    kept = {path.parent.name for path in tmp_path.glob("*/trial_*/*.weights.h5")}
+    assert kept == {"trial_10", "trial_00"}
+    again = PopulationRandomSearch(small(), "val_loss", **options)
+    for found in (search, again):
+        assert [trial.trial_id for trial in found.oracle.get_best_trials(2)] == ["10", "00"]
+        assert len(found.get_best_models(2)) == 2
+    assert list(again.oracle.trials) == [f"{number:02}" for number in range(12)]
+
+
+@needs_loops
+def test_weights_of_a_trial_that_ends_meanwhile_in_another_worker_stay(tmp_path, monkeypatch):
+    search = PopulationRandomSearch(
+        small(), "val_loss", max_trials=2, keep_models=1, directory=tmp_path
+    )
+    running = ended(search, [0.5, 0.25])
+    other, own = running.trials
+    for trial in (other, own):
+        search._save_weights(trial.trial_id, draw(small(), VALUES[0], [0]))
+    own.status = "COMPLETED"
+    search.oracle.end_trial(own)
+    best_trials = search.oracle.get_best_trials
+
+    def then_the_other_ends(count):
+        found = best_trials(count)
+        other.status = "COMPLETED"
+        search.oracle.end_trial(other)
+        return found
+
+    monkeypatch.setattr(search.oracle, "get_best_trials", then_the_other_ends)
+    search._drop_weights()
+    monkeypatch.undo()
+    assert search.get_best_models()[0].count_params() > 0
 
 
 @needs_loops

@@ -59,7 +59,9 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def reload(self):
         super().reload()
-        ids = sorted(self.trials)
+        # In the order in which they were drawn, which breaks ties between the best.
+        ids = sorted(self.trials, key=int)
+        self.trials = {i: self.trials[i] for i in ids}
         ended = [i for i in ids if self.trials[i].status in ENDED]
         self.start_order += [i for i in ids if i not in self.start_order]
         self.end_order = [i for i in self.end_order if i in ended]

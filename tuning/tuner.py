@@ -226,10 +226,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _end(self, running):
         """End trials: first the weights of the best to disk, then the oracle."""
-        for index in np.argsort(running.scores)[: self.keep_models]:
-            if np.isfinite(running.scores[index]):
-                weights = running.population.best_weights(index)
-                self._save_weights(running.trials[index].trial_id, weights)
+        # Of trials that tie, the oracle decides later which are the best.
+        last = np.sort(running.scores)[: self.keep_models][-1]
+        for index in np.flatnonzero((running.scores <= last) & np.isfinite(running.scores)):
+            weights = running.population.best_weights(index)
+            self._save_weights(running.trials[index].trial_id, weights)
         for trial, score in zip(running.trials, running.scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             if trial.status == "FAILED":
@@ -245,12 +246,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _drop_weights(self):
         """Delete the weights of trials that have ended and are no longer among the best."""
+        paths = pathlib.Path(self.project_dir).glob("trial_*/checkpoint.weights.h5")
+        paths = {path.parent.name.removeprefix("trial_"): path for path in paths}
+        # First those that have ended: another worker's best trial may end before the next line.
+        ended = [i for i in paths if self.oracle.get_trial(i).status == "COMPLETED"]
         best = {trial.trial_id for trial in self.oracle.get_best_trials(self.keep_models)}
-        for path in pathlib.Path(self.project_dir).glob("trial_*/checkpoint.weights.h5"):
-            trial_id = path.parent.name.removeprefix("trial_")
-            # Another worker's trial may not have ended yet.
-            if trial_id not in best and self.oracle.get_trial(trial_id).status == "COMPLETED":
-                path.unlink(missing_ok=True)
+        for trial_id in set(ended) - best:
+            paths[trial_id].unlink(missing_ok=True)
 
     def load_model(self, trial):
         """Return the model of a trial with its best weights.
