@@ -466,6 +466,7 @@ def test_silence(capsys):
         ({"max_trials": 0}, ValueError, "`max_trials` must be a positive integer. Received: max"),
         ({"population": 0}, ValueError, "`population` must be a positive integer, or None for"),
         ({"keep_models": 0}, ValueError, "`keep_models` must be a positive integer. Received"),
+        ({"executions_per_trial": 3}, TypeError, "unexpected .* 'executions_per_trial'"),
     ],
 )
 def test_bad_arguments_of_the_tuner(arguments, error, message, tmp_path):

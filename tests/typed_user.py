@@ -63,7 +63,9 @@ digits = data.load("digits")
 result = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20)
 accuracy = result.test_accuracy
 hypermodel = tuning.HighwayHyperModel(depth=10)
-tuner = tuning.PopulationRandomSearch(hypermodel, "val_loss", max_trials=10, seed=1)
+tuner = tuning.PopulationRandomSearch(
+    hypermodel, "val_loss", max_trials=10, directory="runs", project_name="digits", overwrite=True
+)
 lesions = analysis.lesions(model, digits.x_test, digits.y_test)
 exported = export.export("runs/deep", "model.onnx", "onnx")
 version: str = highway_keras.__version__

@@ -50,8 +50,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         seed: Non-negative integer; decides hyperparameters, weights and order of images.
         population: Number of trials to train together. Default: what memory allows.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
-        **kwargs: Arguments of `keras_tuner.Tuner`, such as `directory`, `project_name` and
-            `overwrite`.
+        directory: Folder of searches; `None` for the current one.
+        project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
+        overwrite: Whether to delete what is there and search anew, instead of continuing.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`.
@@ -79,7 +80,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         seed=0,
         population=None,
         keep_models=10,
-        **kwargs,
+        directory=None,
+        project_name=None,
+        overwrite=False,
     ):
         check_hypermodel(hypermodel)
         self.seed = checks.seed(seed)
@@ -99,7 +102,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         )
         oracle.verbose = 0
         self.objective = oracle.objective
-        super().__init__(oracle, hypermodel, **kwargs)
+        where = {"directory": directory, "project_name": project_name}
+        super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
         if self.is_worker:
             self.oracle = chief.Chief(self.oracle)
 
