@@ -54,6 +54,15 @@ def test_a_worker_says_that_it_waits_for_a_chief_and_ends(port, tmp_path, monkey
     assert said == f"Waiting up to 1 s for the chief on 127.0.0.1:{port}.\n"
 
 
+def test_a_worker_does_not_overwrite_what_its_chief_has(port, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    (tmp_path / "untitled_project").mkdir()
+    (tmp_path / "untitled_project" / "oracle.json").write_text("{}")
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+    PopulationRandomSearch(hypermodel, directory=tmp_path, overwrite=True)
+    assert (tmp_path / "untitled_project" / "oracle.json").exists()
+
+
 class Gone(grpc.RpcError):
     def code(self):
         return grpc.StatusCode.UNAVAILABLE

@@ -130,6 +130,20 @@ def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
         tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
 
 
+def test_the_search_of_another_process_is_not_overwritten(holder, tmp_path):
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+    options = {"directory": tmp_path, "project_name": "a", "overwrite": True}
+    process = holder(tmp_path / "a")
+    (tmp_path / "a" / "oracle.json").write_text("{}")
+    with pytest.raises(BusyError, match=f"process {process.pid}"):
+        PopulationRandomSearch(hypermodel, **options)
+    assert (tmp_path / "a" / "oracle.json").exists()
+    process.kill()
+    process.wait()
+    PopulationRandomSearch(hypermodel, **options)
+    assert not (tmp_path / "a" / "oracle.json").exists()
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_runs_that_another_process_trains_do_not_keep_the_others(jobs, holder, tmp_path):
     holder(tmp_path / "seed-0")

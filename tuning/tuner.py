@@ -52,11 +52,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
         directory: Folder of searches; `None` for the current one.
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
-        overwrite: Whether to delete what is there and search anew, instead of continuing.
+        overwrite: Whether to delete what is there and search anew, instead of continuing. A worker
+            leaves that to its chief.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`.
         ValueError: If an argument is out of its range.
+        BusyError: If another process is searching in the folder to be overwritten.
         ImportError: If the backend is PyTorch.
 
     Example:
@@ -102,6 +104,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         )
         oracle.verbose = 0
         self.objective = oracle.objective
+        self.tuner_id = os.environ.get("KERASTUNER_TUNER_ID", "tuner0")  # as keras-tuner sets it
+        overwrite = overwrite and not self.is_worker  # the trials there are the chief's
+        folder = pathlib.Path(directory or ".", project_name or "untitled_project")
+        if overwrite and folder.exists():
+            with folder_lock(folder):  # nobody else is searching there
+                pass
         where = {"directory": directory, "project_name": project_name}
         super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
         if self.is_worker:
