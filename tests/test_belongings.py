@@ -5,6 +5,7 @@ import json
 import shutil
 
 import h5py
+import keras_tuner
 import numpy as np
 import pytest
 
@@ -295,6 +296,14 @@ def test_a_tuner_of_other_settings_leaves_a_search_alone(tmp_path):
     longer = PopulationRandomSearch(more, max_trials=3, directory=tmp_path)
     longer.search(x, y, verbose=0)
     assert len(longer.oracle.end_order) == 3
+
+
+@pytest.mark.parametrize("population", [None, 2])
+def test_the_search_of_another_tuner_is_left_alone(population, tmp_path):
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+    keras_tuner.RandomSearch(hypermodel, "loss", max_trials=2, directory=tmp_path).save()
+    with pytest.raises(ValueError, match=r"project_name='untitled_project'; another tuner made"):
+        PopulationRandomSearch(hypermodel, population=population, directory=tmp_path)
 
 
 def test_a_search_goes_on_from_what_another_process_did_meanwhile(tmp_path):

@@ -78,6 +78,16 @@ def check_recorded(folder, settings):
     return bool(before)
 
 
+def check_own(path, project_name):
+    """Raise a `ValueError` if the state of a tuner is not that of a `PopulationRandomSearch`."""
+    if path.exists() and "population" not in read_json(path):
+        raise ValueError(
+            "`project_name` must be that of a search by `PopulationRandomSearch`, or a new one. "
+            f"Received: project_name={project_name!r}; another tuner made the search in "
+            f"{path.parent}. Name another one, or pass overwrite=True to delete that search."
+        )
+
+
 def read_json(path):
     """Return what a file of a search holds, a dictionary; an empty one if it is not there."""
     if not path.exists():

@@ -17,7 +17,7 @@ from highway_keras.tuning.memory import cores, population_size
 from highway_keras.tuning.oracle import ResumableOracle
 from highway_keras.tuning.population import Images
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.settings import check_recorded, readable, search_settings
+from highway_keras.tuning.settings import check_own, check_recorded, readable, search_settings
 from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
 
@@ -139,6 +139,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.population = self.population or state["population"]
 
     def reload(self):
+        check_own(pathlib.Path(self._get_tuner_fname()), self.project_name)
         with readable(self.project_dir):
             super().reload()
 
