@@ -9,6 +9,7 @@ import grpc
 import keras
 import numpy as np
 import pytest
+from keras_tuner.src.distribute import oracle_chief
 from processes import COMMAND
 
 from highway_keras import data
@@ -63,6 +64,34 @@ def test_a_worker_does_not_overwrite_what_its_chief_has(port, tmp_path, monkeypa
     assert (tmp_path / "untitled_project" / "oracle.json").exists()
 
 
+def test_a_worker_compares_its_settings_with_those_of_a_chief_that_comes_later(
+    port, tmp_path, monkeypatch
+):
+    def start_chief():
+        path = tmp_path / "untitled_project" / "oracle.json"
+        path.write_text(json.dumps({"settings": {"depth": 9}}))
+
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    monkeypatch.setattr(chief, "wait", start_chief)
+    with pytest.raises(ValueError, match=r"A search resumes with .* depth: 9 -> 2"):
+        search(tmp_path)
+
+
+def test_a_worker_needs_the_folder_of_its_chief(listener, port, tmp_path, monkeypatch):
+    listener.listen()
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    with pytest.raises(ValueError, match="`directory` must be that of the chief's search"):
+        search(tmp_path)
+
+
+def test_a_search_that_has_ended_needs_no_worker(tmp_path, request, monkeypatch):
+    search(tmp_path)
+    request.getfixturevalue("port")
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    monkeypatch.setattr(oracle_chief, "start_server", None)
+    search(tmp_path)
+
+
 class Gone(grpc.RpcError):
     def code(self):
         return grpc.StatusCode.UNAVAILABLE
@@ -89,6 +118,12 @@ def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, 
     assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"The chief cannot listen on 127.0.0.1:{port} (Address already in use)" in line
+
+
+def test_a_chief_that_checks_its_port_does_not_listen_yet(listener, port, monkeypatch):
+    listener.close()
+    monkeypatch.setattr(socket.socket, "listen", None)
+    chief.check_free()
 
 
 @pytest.mark.parametrize("number", ["99999", "0", "-1", "http", "", "8000.5"])

@@ -39,8 +39,7 @@ def check_free():
     try:
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that ended
-            listener.bind(address())
-            listener.listen()
+            listener.bind(address())  # without listening: no worker is to take this for the chief
     except OSError as error:
         host, port = address()
         raise ValueError(

@@ -172,16 +172,25 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         settings = search_settings(self, pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
-            check_recorded(self.project_dir, settings)
+            self._check_chiefs(settings)
             self._search_slots(images, epochs, verbose)
             return
         with folder_lock(self.project_dir):
             self._take_over(settings)
-            if self.is_chief:
+            if not self.is_chief:
+                self._search_slots(images, epochs, verbose)
+            elif len(self.oracle.end_order) < self.max_trials:  # else no worker would come
                 chief.check_free()
                 super().search(verbose=0)
-            else:
-                self._search_slots(images, epochs, verbose)
+
+    def _check_chiefs(self, settings):
+        """Raise a `ValueError` unless the chief's search is in the folder, and has `settings`."""
+        chief.wait()  # it listens once it has recorded its own
+        if not check_recorded(self.project_dir, settings):
+            raise ValueError(
+                "`directory` must be that of the chief's search: all its processes share one. "
+                f"Received: directory={str(self.directory)!r} without it."
+            )
 
     def _take_over(self, settings):
         """Read what is in the folder: another process may have continued it."""
