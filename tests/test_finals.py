@@ -104,6 +104,16 @@ def test_finals_need_searches(tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+def test_finals_of_a_search_on_arrays_are_refused(searches, tmp_path):
+    copy = tmp_path / "searches"
+    shutil.copytree(searches, copy)
+    path = copy / "thin-plain-10" / "run.json"  # the second to be trained
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": None}))
+    with pytest.raises(ValueError, match="thin-plain-10, a search on arrays"):
+        paper.run_finals(copy, tmp_path / "finals", **SMALL)
+    assert not (tmp_path / "finals").exists()
+
+
 @pytest.mark.parametrize("preset", ["laptop", "finals"])
 def test_a_depth_that_was_not_searched(searches, preset, tmp_path, capsys):
     command = f"reproduce figure1 --preset {preset} --search {searches} --depth 10 20"

@@ -61,14 +61,15 @@ def run_finals(
         The rows of `figure1-finals.csv`, dictionaries.
 
     Raises:
-        ValueError: If there is no search with a result, or none of a depth or a kind, or `out`
-            holds runs with other settings.
+        ValueError: If there is no search with a result, or none of a depth or a kind, or one was
+            made on arrays, or `out` holds runs with other settings.
         TrainingDiverged: If all candidates or all finals of a search diverge.
     """
     checks.positive_integers(
         candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
     )
     out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
+    _check_data(found)
     sizes = {"candidates": candidates, "candidate_epochs": candidate_epochs, "epochs": epochs}
     for search in found:
         train_finals(
@@ -76,6 +77,16 @@ def run_finals(
         )
         draw_finals(out, searches)
     return final_rows(out, searches)
+
+
+def _check_data(searches):
+    """Raise a `ValueError` unless the data of each search can be loaded again."""
+    for search in searches:
+        if search.settings["dataset"] is None:
+            raise ValueError(
+                "`searches` must be on data with a name or a path, which the finals load again. "
+                f"Received: {search.folder.path}, a search on arrays."
+            )
 
 
 def train_finals(search, folder, candidates, candidate_epochs, epochs, **options):
