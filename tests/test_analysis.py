@@ -459,6 +459,11 @@ Y = np.zeros(SAMPLES, int)
         ),
         (
             ValueError,
+            "`x` must be a list of arrays, in the order of `model.inputs`.* of 'b', 'a'",
+            lambda: analysis.gates(dense_chain(), {"b": np.ones((1, 8)), "a": np.ones((1, 8))}),
+        ),
+        (
+            ValueError,
             "`x` must hold one or more samples",
             lambda: analysis.gates(dense_chain(), np.ones((0, 8))),
         ),

@@ -10,6 +10,11 @@ from highway_keras import checks
 
 def as_arrays(x, model_inputs):
     """Return the arrays of `x`, one for each input of the model, all of the same length."""
+    if isinstance(x, dict):  # whose order need not be that of the inputs
+        raise ValueError(
+            "`x` must be a list of arrays, in the order of `model.inputs`, for a model of several "
+            f"inputs. Received: a dictionary of {', '.join(map(repr, x))}."
+        )
     arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
     if len(arrays) != len(model_inputs):
         raise ValueError(
@@ -69,7 +74,7 @@ def _filled(array, length):
 
 
 def _is_structure(x):
-    return isinstance(x, list | tuple | dict)
+    return isinstance(x, list | tuple)
 
 
 def _fits(shape, expected):
