@@ -21,7 +21,7 @@ def main(arguments=None):
     parser.add_argument(
         "--turns", type=report.positive, default=9, help="turns of each peer (default: 9)"
     )
-    parser.add_argument("--out", metavar="CSV", help=report.OUT)
+    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
     options = parser.parse_args(arguments)
     found = []
     try:
@@ -33,9 +33,11 @@ def main(arguments=None):
                 report.save(options.out, rows, ("case", "peer"), command)
     except ValueError as error:
         parser.error(str(error))
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         sys.exit(str(error))
-    print_rows(found)
+    finally:  # cases take minutes: what an error or Ctrl-C comes after is not lost
+        if found:
+            print_rows(found)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import pathlib
 import statistics
 import sys
 
@@ -50,6 +51,13 @@ def load():
 def say(line):
     """Print a line of progress, which is not part of the report."""
     print(line, file=sys.stderr, flush=True)
+
+
+def table(text):
+    """Return an option as the path of a file in a folder that exists: a `type` for `argparse`."""
+    if not pathlib.Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must be in a folder that exists. Received: {text}")
+    return text
 
 
 def positive(text):

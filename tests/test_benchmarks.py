@@ -121,6 +121,7 @@ def test_convolutional_peers_are_of_our_size(block, model):
         ),
         (["--turns", "0"], "--turns: must be a positive integer. Received: 0"),
         (["--turns", "many"], "--turns: must be a positive integer. Received: many"),
+        (["--out", "nowhere/speed.csv"], "--out: must be in a folder that exists. .*nowhere/speed"),
         (["--before", "nowhere"], "`before` must be a folder with the package highway_keras"),
     ],
 )
@@ -143,6 +144,28 @@ def test_a_row_replaces_that_of_the_same_case(tmp_path):
     found = [(row["model"], row["speed"], row["command"]) for row in rows]
     assert found == [("a", "3", "time a"), ("b", "2", "time b")]
     assert all(row[key] for row in rows for key in provenance.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (RuntimeError("ours does not run"), SystemExit),
+        (OSError("No space left on device"), SystemExit),
+    ],
+)
+def test_measured_rows_are_printed_whatever_comes_after_them(error, ends, monkeypatch):
+    def measure(case, *arguments):
+        if case is second:
+            raise error
+        return [case.name]
+
+    (first, second, *_), printed = CASES.values(), []
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(command, "print_rows", printed.extend)
+    with pytest.raises(ends, match=str(error)):
+        command.main([])
+    assert printed == [first.name]
 
 
 # Tiny cases, whole
