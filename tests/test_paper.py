@@ -9,7 +9,7 @@ import pytest
 
 from highway_keras import data, models
 from highway_keras.cli import command as cli
-from highway_keras.paper import gradient_norms, provenance, zero_mean_starts
+from highway_keras.paper import first_losses, gradient_norms, provenance, zero_mean_starts
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
 
@@ -152,3 +152,24 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
         assert row["images"] == "40" and all(row[key] for key in provenance.COLUMNS)
         assert set(command.split()) <= set(row["command"].split())
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
+
+
+def test_the_first_loss_of_a_single_seed_is_a_row(tmp_path, monkeypatch):
+    out = tmp_path / "losses.csv"
+    monkeypatch.setattr(first_losses, "first_losses", lambda *arguments, data_dir: [2.5])
+    monkeypatch.setattr("sys.argv", ["first_losses", "--seeds", "1", "--out", str(out)])
+    first_losses.main()
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["n"], row["seeds"], row["mean"], row["std"]) for row in rows} == {
+        ("1", "0-0", "2.500", "0.000")
+    }
+
+
+@pytest.mark.parametrize("option", ["--seeds", "--limit"])
+def test_first_losses_need_seeds_and_images(option, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["first_losses", option, "0"])
+    with pytest.raises(SystemExit):
+        first_losses.main()
+    name = option.removeprefix("--")
+    assert f"`{name}` must be a positive integer. Received: {name}=0." in capsys.readouterr().err

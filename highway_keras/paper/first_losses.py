@@ -9,11 +9,10 @@ checks both. It is measured on held-out training images.
 import argparse
 import functools
 import pathlib
-import statistics
 
 import keras
 
-from highway_keras import data, models, results
+from highway_keras import checks, data, models, results
 from highway_keras.files import write_rows
 from highway_keras.paper import provenance
 from highway_keras.training.evaluation import EVALUATION_BATCH
@@ -70,6 +69,10 @@ def main():
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     parser.add_argument("--out", default="runs/first-losses.csv", help="default: %(default)s")
     options = parser.parse_args()
+    try:
+        checks.positive_integers(seeds=options.seeds, limit=options.limit)
+    except ValueError as error:
+        parser.error(str(error))
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
     sizes = f"--seeds {options.seeds} --limit {options.limit}"
     command = f"python -m highway_keras.paper.first_losses {sizes}"
@@ -82,8 +85,9 @@ def main():
             model, kernel, scale, options.seeds, options.limit, data_dir=options.data_dir
         )
         case = (model, kernel or "authors", scale, options.limit)
-        measured = (statistics.mean(losses), statistics.stdev(losses))
-        values = (*case, len(losses), f"0-{len(losses) - 1}", *(f"{v:.3f}" for v in measured))
+        found = results.spread(losses)
+        values = (*case, found["n"], f"0-{found['n'] - 1}")
+        values += (f"{found['mean']:.3f}", f"{found['std']:.3f}")
         values += (before[model]["test_loss"], *made.values())
         rows.append(dict(zip(COLUMNS, values, strict=True)))
         print(*values[:9], flush=True)
