@@ -16,6 +16,7 @@ import pytest
 
 from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
+from highway_keras.export import Exported
 from highway_keras.paper import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
@@ -286,6 +287,31 @@ def test_exports_as_rows(monkeypatch, tmp_path, images):
     assert (row["model"], row["format"], row["quantize"]) == ("thin-highway-10", "keras", "")
     assert row["bytes"] > 0 and row["images"] == len(images.x_test)
     assert row["accuracy"] == row["keras_accuracy"] and row["difference"] < 1e-5
+
+
+def test_an_export_whose_package_is_missing_keeps_the_others(monkeypatch, tmp_path, capsys):
+    def export(file, path, format, *arguments):
+        if format == "onnx":
+            raise ImportError("pip install onnx")
+        return Exported(path, 1)
+
+    monkeypatch.setattr(exports, "export", export)
+    rows = exports.export_rows("thin-highway-50", "mnist", tmp_path, None)
+    assert {row["format"] for row in rows} == set(exports.FORMATS) - {"onnx"}
+    assert "without onnx: pip install onnx" in capsys.readouterr().err
+
+
+def test_the_command_of_an_export_names_its_weights(monkeypatch, tmp_path, images):
+    monkeypatch.setattr(exports, "FILE", tmp_path / "export.csv")
+    monkeypatch.setattr(data, "load", lambda *arguments, **options: images)
+    monkeypatch.setattr(exports, "export", lambda file, path, *arguments: Exported(path, 1))
+    for name, weights in (("thin-highway-50", "mnist"), ("highway-a", "cifar10")):
+        monkeypatch.setattr(sys, "argv", ["exports", name, "--weights", weights])
+        exports.main()
+    assert {row["command"] for row in read(tmp_path / "export.csv")} == {
+        "python -m tools.exports thin-highway-50",
+        "python -m tools.exports highway-a --weights cifar10",
+    }
 
 
 @pytest.fixture

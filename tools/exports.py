@@ -1,28 +1,34 @@
 """Sizes and accuracies of exports of the zoo's weights: `python -m tools.exports NAME...`.
 
-Each installed format and quantization is verified on all test images. The rows go into
-`results/export.csv`. Speeds are measured by `benchmarks.serving`.
+Each installed format is verified as `export` does it: on 1000 test images, or on all of them if it
+is quantized. The rows go into `results/export.csv`. Speeds are measured by `benchmarks.serving`.
 """
 
 import argparse
 import pathlib
 import tempfile
 
+from benchmarks import report
 from highway_keras import data, models, training
 from highway_keras.export import FORMATS, export
 from highway_keras.paper import provenance
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "export.csv"
+WEIGHTS = "mnist"
 
 
 def export_rows(name, weights, folder, images):
-    """Export the weights of a network to every format; return a row for each."""
+    """Export the weights of a network to every installed format; return a row for each."""
     file, rows = models.get(name).weights_file(weights), []
     for format, known in FORMATS.items():
         for quantize in (None, *known.quantizations):
             path = pathlib.Path(folder) / f"{format}-{quantize}{known.suffix}"
-            done = export(file, path, format, quantize, images)
+            try:
+                done = export(file, path, format, quantize, images)
+            except ImportError as error:
+                report.say(f"without {' '.join(filter(None, (format, quantize)))}: {error}")
+                continue
             measured = {
                 "bytes": done.size,
                 "keras_accuracy": done.keras_accuracy,
@@ -35,10 +41,15 @@ def export_rows(name, weights, folder, images):
     return rows
 
 
+def _command(name, weights):
+    chosen = "" if weights == WEIGHTS else f" --weights {weights}"
+    return f"python -m tools.exports {name}{chosen}"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.exports", description=__doc__)
     parser.add_argument("names", nargs="+", metavar="NAME")
-    parser.add_argument("--weights", default="mnist", help="default: mnist")
+    parser.add_argument("--weights", default=WEIGHTS, help="default: %(default)s")
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args()
     for name in options.names:
@@ -46,7 +57,7 @@ def main():
         images = data.load(saved.dataset, data_dir=options.data_dir)
         with tempfile.TemporaryDirectory() as folder:
             rows = export_rows(name, options.weights, folder, images)
-        made = provenance.provenance(f"python -m tools.exports {name}")
+        made = provenance.provenance(_command(name, options.weights))
         rows = [{**row, "seed": saved.settings["seeds"][0], **made} for row in rows]
         provenance.update_rows(FILE, rows, ("model", "weights", "format", "quantize"))
         print(f"{len(rows)} rows of {name}")
