@@ -63,7 +63,8 @@ def fit(
         weights: Start of a registered network, as for `models.create`: a name of its card's
             `weights`, or a file. If the number of classes differs, the classifier starts from
             scratch, and a message says so.
-        freeze: Whether to freeze all layers but the classifier, the last one with weights.
+        freeze: Whether to freeze all layers but the classifier, the last one with weights, for
+            this run.
         input_shape: (height, width, channels) to scale the pictures of a folder to. Default: the
             network's. A message says how many had another size.
         callbacks: List of `keras.callbacks.Callback`, called after the epoch is saved: if one
