@@ -35,7 +35,7 @@ def main(arguments=None):
         parser.error(str(error))
     except (OSError, RuntimeError) as error:
         sys.exit(str(error))
-    finally:  # cases take minutes: what an error or Ctrl-C comes after is not lost
+    finally:  # a later error, or Ctrl-C, loses no measured rows
         if found:
             print_rows(found)
 
