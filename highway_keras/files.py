@@ -43,7 +43,7 @@ def replacing(path):
 
 def make_folder(path):
     """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
-    path = pathlib.Path(path).expanduser()
+    path = pathlib.Path(os.path.expanduser(path))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
