@@ -7,9 +7,10 @@ from highway_keras.models import shipped
 from tools.numbers.rows import NONE, columns, row, rows, spread, table, whole_run
 
 RECIPES = ("authors", "modern")
+TABLE_3 = ("highway-gap-10", "highway-gap-100")
 # The epochs whose training accuracy the pages name: the last, and ten or five before it.
 NAMED_EPOCHS = {"highway-a": (90, 100), "fitnet-a": (90, 100)}
-NAMED_EPOCHS |= {"highway-b": (19, 24), "highway-gap-10": (19, 24)}
+NAMED_EPOCHS |= dict.fromkeys(("highway-b", *TABLE_3), (19, 24))
 
 
 def zoo():
@@ -138,8 +139,9 @@ NUMBERS = {
     "minutes.32": functools.partial(minutes, "mnist-highway-32", 30),
     "runs.cifar": functools.partial(runs, "table2", "table3"),
     "logs": beside_the_logs,
-    "highway-gap-10.log.reached": functools.partial(reached_in_the_log, "highway-gap-10"),
 }
+for _name in TABLE_3:
+    NUMBERS[f"{_name}.log.reached"] = functools.partial(reached_in_the_log, _name)
 for _card in map(models.get, models.list_models()):
     if _card.table in results.TABLES.values():
         NUMBERS |= {
