@@ -67,7 +67,7 @@ def uninterrupted(tmp_path_factory, digits):
 class KillAt:
     """Stands in for `os` where files are replaced, and kills before a given replacement."""
 
-    getpid = staticmethod(os.getpid)
+    getpid, path = staticmethod(os.getpid), os.path
 
     def __init__(self, moment):
         self.left = moment
