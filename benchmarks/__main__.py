@@ -21,7 +21,7 @@ def main(arguments=None):
     parser.add_argument(
         "--turns", type=report.positive, default=9, help="turns of each peer (default: 9)"
     )
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     found = []
     try:

@@ -29,7 +29,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=3, help="epochs after the first (default: 3)"
     )
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     sizes = json.dumps({name: getattr(options, name) for name in ("model", "images", "dtype")})
     # An epoch can take hours.

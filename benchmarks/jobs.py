@@ -25,7 +25,7 @@ def main(arguments=None):
     parser.add_argument(
         "--turns", type=report.positive, default=3, help="turns of each (default: 3)"
     )
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     seconds = {jobs: [] for jobs in JOBS}
     for index in range(options.turns):

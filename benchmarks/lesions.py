@@ -30,7 +30,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=5, help="turns of each (default: 5)"
     )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     for file in options.files:
         saved = training.SavedNetwork(file)

@@ -6,8 +6,6 @@ import pathlib
 import statistics
 import sys
 
-OUT = "also write the rows to this file, in place of those of the same cases"
-
 
 def spread(values, digits=".3g"):
     """Return `median (lowest-highest)` as text."""
@@ -53,7 +51,13 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def table(text):
+def add_out(parser):
+    """Add the option `--out`, the table of a benchmark's rows."""
+    text = "also write the rows to this file, in place of those of the same cases"
+    parser.add_argument("--out", metavar="CSV", type=_table, help=text)
+
+
+def _table(text):
     """Return an option as the path of a file in a folder that exists: a `type` for `argparse`."""
     if not pathlib.Path(text).parent.is_dir():
         raise argparse.ArgumentTypeError(f"must be in a folder that exists. Received: {text}")

@@ -35,7 +35,7 @@ def main(arguments=None):
         text = f"{text} (default: {default})"
         parser.add_argument(name, type=report.positive, default=default, help=text)
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     for depth in options.depth:
         row = _compare(options, depth)

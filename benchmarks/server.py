@@ -40,7 +40,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=3, help="turns of each protocol (default: 3)"
     )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder) / "1"

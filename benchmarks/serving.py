@@ -28,7 +28,7 @@ def main(arguments=None):
         "--turns", type=report.positive, default=9, help="turns of each (default: 9)"
     )
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    parser.add_argument("--out", metavar="CSV", type=report.table, help=report.OUT)
+    report.add_out(parser)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import secrets
 
+from highway_keras import checks
 from highway_keras.text import cell
 
 LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
@@ -43,7 +44,7 @@ def replacing(path):
 
 def make_folder(path):
     """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
-    path = pathlib.Path(os.path.expanduser(path))
+    path = checks.path("out", path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

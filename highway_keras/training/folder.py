@@ -183,18 +183,20 @@ class RunFolder:
             raise self._unreadable_history() from error
 
     def restore_history(self, epochs):
-        """Reset the history to what the saved state has seen: its first `epochs`.
+        """Reset the history to what the saved state has seen; return the number of its epochs.
 
-        The state holds them itself. With one of version 0.1.0, `history.csv` is cut back to them.
+        The state holds them itself. One of version 0.1.0 does not: `history.csv` is cut back to
+        the `epochs` that the state's steps make.
         """
-        belongings = read_belongings(self.state) if epochs else {}
-        rows = belongings.get("history") or self.read_rows()[:epochs]
-        if len(self._numbers(rows)) != epochs:
+        belongings = read_belongings(self.state) if self.state.exists() else {}
+        rows = belongings["history"] if belongings else self.read_rows()[:epochs]
+        if not belongings and len(self._numbers(rows)) != epochs:
             raise self._unreadable_history()
         if rows:
             write_rows(self.history, rows, line_end="\r\n")  # as Keras's CSVLogger, which goes on
         else:
             self.history.unlink(missing_ok=True)
+        return len(rows)
 
     def _unreadable_history(self):
         return ValueError(

@@ -24,7 +24,7 @@ from highway_keras.training.folder import RunFolder
 from highway_keras.training.networks import layers_of
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.saved_network import load_network
-from highway_keras.training.state import read_belongings, unreadable
+from highway_keras.training.state import unreadable
 from highway_keras.training.streaming import PreprocessedImages, is_streamed
 
 
@@ -150,18 +150,13 @@ class Run:
         """Load the saved state if there is one; return the epoch to continue with."""
         self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
-            self.folder.restore_history(0)
-            return 0
+            return self.folder.restore_history(0)
         try:
             self.trainee.load_weights(self.folder.state)
         except Exception as error:  # damaged files raise errors of many kinds
             raise unreadable(self.folder.state) from error
-        saved = read_belongings(self.folder.state)
         iterations = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations))
-        # In float16 they lack the steps that were skipped; version 0.1.0 saved nothing else.
-        epoch = len(saved["history"]) if saved else iterations // self.steps
-        self.folder.restore_history(epoch)
-        return epoch
+        return self.folder.restore_history(iterations // self.steps)
 
     def _load_best(self):
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
