@@ -498,10 +498,12 @@ def test_the_command_goes_on_without_the_page(tmp_path, capsys):
     assert f"saved {tmp_path / 'look' / 'index.html'}" in printed.out
 
 
-def test_analyze_goes_on_without_the_page(tmp_path):
+def test_analyze_goes_on_without_the_page(tmp_path, monkeypatch):
     images, labels = pictures((8, 8, 1), classes=3)
     model = classifier(keras.layers.BatchNormalization())
-    found = analysis.analyze(model, images, labels, tmp_path, verbose=0)
+    (tmp_path / "live.html").write_text("the page of another network")
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    found = analysis.analyze(model, images, labels, f"~/{tmp_path.name}", verbose=0)
     assert found.live is None and "BatchNormalization" in found.no_live
     assert "\n" not in found.no_live
     assert "No live page. The live page cannot compute" in found.page.read_text(encoding="utf-8")

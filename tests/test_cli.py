@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import warnings
 
 import keras
 import numpy as np
@@ -18,9 +19,10 @@ from processes import COMMAND
 
 import highway_keras
 from highway_keras import data, files, models, results, training
+from highway_keras.cli import backend, predict, zoo
 from highway_keras.cli import command as cli
-from highway_keras.cli import predict, zoo
 from highway_keras.cli.backend import import_backend
+from highway_keras.notices import notice
 from highway_keras.training import classification
 
 
@@ -409,6 +411,15 @@ def test_fit_options(tmp_path, capsys):
 
 
 # How it ends
+
+
+def test_notices_are_shown_after_the_libraries_have_been_silent(capfd, monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", backend._show_warning)
+    with backend.silent_libraries():
+        notice("no longer those of the run")
+        os.write(2, b"progress of a converter\n")
+        assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == "highway-keras: no longer those of the run\n"
 
 
 @pytest.mark.parametrize(

@@ -555,7 +555,7 @@ def test_files_of_others_are_not_replaced(run, tmp_path):
     """A card beside `run.keras` would be the `run.json` of the training."""
     (tmp_path / "run.json").write_text("settings")
     (tmp_path / "run.keras").write_text("a network")
-    with pytest.raises(ValueError, match=r", and run\.json next to it exists\. Name another\.$"):
+    with pytest.raises(ValueError, match=r"must not exist yet\. .*run\.keras\. Name another\.$"):
         export.export(run / "best.keras", tmp_path / "run.keras", "keras")
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "labels.txt").write_text("a user's own")
@@ -564,10 +564,12 @@ def test_files_of_others_are_not_replaced(run, tmp_path):
     (tmp_path / "deep.json").write_text("[" * 10**5)
     for name in ("run.json", "folder.json", "labels.txt", "pipe.json", "deep.json"):
         path = (tmp_path / name).with_suffix(".keras")
-        message = rf"replaces only an earlier export\. .*{name} is something else\. Name another\.$"
+        found = path.name if path.exists() else name
+        message = rf"replaces only an earlier export\. .*{found} is something else\. Name another"
         with pytest.raises(ValueError, match=message):
             export.export(run / "best.keras", path, "keras", overwrite=True)
     assert (tmp_path / "run.json").read_text() == "settings"
+    assert (tmp_path / "run.keras").read_text() == "a network"
 
 
 @pytest.mark.parametrize("beside", [".json", ".txt", ".bin"])
@@ -583,8 +585,23 @@ def test_what_is_next_to_an_export_belongs_to_its_card(beside, run, tmp_path):
 
 @needs_tensorflow
 def test_only_a_saved_model_is_a_folder_to_replace(run, tmp_path):
+    (tmp_path / "saved_model.pb").write_text("that of others")
     with pytest.raises(ValueError, match=r"overwrite=True replaces only an earlier export"):
         export.export(run / "best.keras", tmp_path, overwrite=True)
+
+
+def test_images_sorted_by_class_are_verified_on_all_classes(run, digits, tmp_path, monkeypatch):
+    order, seen = np.argsort(digits.y_test, kind="stable"), []
+    images = dataclasses.replace(digits, x_test=digits.x_test[order], y_test=digits.y_test[order])
+
+    def verify(aside, format, quantize, x, y, expected, names):
+        seen.extend(y)
+        return 0.0, 1.0
+
+    monkeypatch.setattr(exporting, "VERIFIED_IMAGES", 60)
+    monkeypatch.setattr(exporting, "verify", verify)
+    done = export.export(run / "best.keras", tmp_path / "digits.keras", "keras", dataset=images)
+    assert done.images == len(seen) == 60 and set(seen) == set(range(10))
 
 
 # Without data

@@ -82,6 +82,8 @@ def test_a_split_that_changed_is_said(tmp_path):
     shutil.copy(folder / "ant" / "000.png", folder / "ant" / "new.png")
     with pytest.warns(Notice, match="insects are no longer those of the run, so the network may"):
         saved.load()
+    with pytest.warns(Notice, match="are no longer those of the run"):
+        saved.load(f"{folder.parent}/./insects/")
 
 
 @pytest.mark.parametrize("names", [("Train", "Test"), ("training", "testing")])
@@ -214,6 +216,13 @@ def test_evaluate_measures_the_folders_test_images(trained, folder, capsys):
         found = json.loads(capsys.readouterr().out)
         assert found["accuracy"] == measured["test_accuracy"] and found["images"] == 15
         assert found["accuracy"] > 0.9 and found["dataset"] == "insects"
+
+
+def test_evaluate_holds_no_images_out(trained, tmp_path, capsys):
+    write_classes(tmp_path / "few" / "train", 3)  # too few to hold out some of them
+    write_classes(tmp_path / "few" / "test", 15)
+    assert run("evaluate", trained / "best.keras", "--dataset", tmp_path / "few") == 0
+    assert "(15 images)" in capsys.readouterr().out
 
 
 exports = pytest.param(

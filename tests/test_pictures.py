@@ -289,6 +289,15 @@ def test_pictures_are_named_by_a_list_of_paths(names):
         next(classify(model, list("0123456789"), names))
 
 
+def test_names_of_pictures_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "photos").mkdir()
+    picture = tmp_path / "photos" / "ant.png"
+    Image.new("L", (8, 8)).save(picture)
+    for name in ("~/photos", "~/photos/*.png", "~/photos/ant.png"):
+        assert data.find_pictures([name]) == [str(picture)]
+
+
 def test_a_picture_on_a_broken_disk(tmp_path, monkeypatch):
     def broken(path):
         raise OSError(5, "Input/output error")

@@ -10,7 +10,7 @@ import pytest
 from harness import array, standard_normal
 from selection import all_but
 
-from highway_keras import data, export, layers
+from highway_keras import analysis, data, export, layers
 from highway_keras.export import exporting
 from highway_keras.layers import ConvHighway1D, ConvHighway2D, ConvHighway3D, Highway, HighwayStack
 
@@ -139,6 +139,17 @@ def test_biases_still_train():
     model.fit(standard_normal((8, 6)), standard_normal((8, 6), seed=1), verbose=0)
     np.testing.assert_array_equal(array(model.layers[0].kernel_int8), kernel)
     assert np.any(array(model.layers[0].bias) != bias)
+
+
+def test_analysis_measures_the_rounded_kernels():
+    inputs = keras.Input((6,))
+    x = HighwayStack(2)(Highway()(inputs))
+    model = keras.Model(inputs, keras.layers.Softmax()(x))
+    model.quantize("int8")
+    x, y = standard_normal((8, 6)), np.arange(8) % 6
+    assert analysis.gates(model, x).values.shape == (8, 3, 6)
+    found = analysis.lesions(model, x, y, verbose=0)
+    assert found.intact_error == np.mean(array(model(x)).argmax(-1) != y)
 
 
 def test_a_kernel_of_zeros_stays_zero():

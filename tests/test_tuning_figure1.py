@@ -71,12 +71,13 @@ def test_the_right_panel_is_the_mean_of_the_top_10(folder):
     assert row["top10_std"] == pytest.approx(np.std(scores, ddof=1))
 
 
-def test_fewer_than_ten_trials_have_no_mean_of_the_top_10(folder, tmp_path):
+def test_fewer_than_ten_trials_have_no_mean_of_the_top_10(folder, tmp_path, monkeypatch):
     for count, known in ((9, False), (10, True)):
         write_search(tmp_path / str(count), "plain", 20, [([n + 1.0], 0.0) for n in range(count)])
         [row] = top_rows(read_searches(tmp_path / str(count)))
         assert (row["top10_mean"] != "") == (row["top10_std"] != "") == known
-    paper.draw_figure1(tmp_path / "9", tmp_path / "drawn")  # an empty panel
+    monkeypatch.setenv("HOME", str(tmp_path))
+    paper.draw_figure1("~/9", "~/drawn")  # an empty panel
     with (tmp_path / "drawn" / "figure1-top10.csv").open() as file:
         [row] = csv.DictReader(file)
     assert (row["best"], row["top10_mean"], row["top10_std"]) == ("1.0", "", "")

@@ -201,7 +201,7 @@ class Observed(keras.Layer):
     """A gated layer that returns its output, its gate, and what was requested for each block."""
 
     def __init__(self, layer, what, per_position):
-        super().__init__(dtype=layer.dtype_policy)
+        super().__init__(dtype=layer.compute_dtype)  # not its policy, which may quantize
         self.layer, self.what, self.per_position = layer, what, per_position
         self.supports_masking = True
 

@@ -55,7 +55,7 @@ class LesionedBlock(Copies):
     """A gated layer on all copies, plus a new copy: the intact one with the gates closed."""
 
     def __init__(self, layer, copies):
-        super().__init__(copies, (*range(copies), 0), dtype=layer.dtype_policy)
+        super().__init__(copies, (*range(copies), 0), dtype=layer.compute_dtype)
         self.layer = layer
 
     def call(self, inputs):
@@ -78,7 +78,7 @@ class LesionedChain(Copies):
     def __init__(self, layers, copies):
         self.depth = sum(getattr(layer, "depth", 1) for layer in layers)
         sources = (*range(copies), *[0] * self.depth)
-        super().__init__(copies, sources, dtype=layers[0].dtype_policy)
+        super().__init__(copies, sources, dtype=layers[0].compute_dtype)
         self.layers = list(layers)
 
     def call(self, inputs):

@@ -1,11 +1,11 @@
 """A callback that watches the gates while a network trains."""
 
 import csv
-import pathlib
 
 import keras
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, run
 from highway_keras.analysis.blocks import block_biases
 from highway_keras.analysis.gating import BATCH_SIZE, observer
@@ -53,7 +53,8 @@ class GateMonitor(keras.callbacks.Callback):
 
     def __init__(self, sample, folder, append=False):
         super().__init__()
-        self.sample, self.folder, self.append = sample, pathlib.Path(folder), append
+        self.sample, self.append = sample, append
+        self.folder = checks.path("folder", folder)
 
     def on_train_begin(self, logs=None):
         self._graph = Graph(self.model)

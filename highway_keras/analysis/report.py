@@ -86,7 +86,7 @@ def analyze(
     >>> from highway_keras import analysis
     >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
     """
-    out, graph = pathlib.Path(out), Graph(model)
+    out, graph = checks.path("out", out), Graph(model)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x = as_arrays(x, graph.inputs)
@@ -126,6 +126,7 @@ def _draw(found, out, sample, class_names):
     for name, plot in figures.items():
         path = out / f"{name}.png"
         with optional_picture(path):
+            path.unlink(missing_ok=True)  # it may show another network
             image = _png(plot())
             path.write_bytes(image)
             images[name] = image
@@ -156,6 +157,7 @@ def layer_rows(found):
 def _write_live(path, model, x, y, class_names, title):
     """Write the live page; return what to note about it. If it fails, the rest must not be lost."""
     try:
+        path.unlink(missing_ok=True)  # it may show another network
         live_page(model, x, y, path, class_names, title)
     except Exception as error:
         reason = str(error) or type(error).__name__

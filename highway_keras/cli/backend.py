@@ -45,8 +45,9 @@ def _show_warning(message, *where, **others):
 
 @contextlib.contextmanager
 def silent_libraries():
-    """Drop what native libraries write to the descriptor of stderr."""
-    stderr = os.dup(2)
+    """Drop what native libraries write to the descriptor of stderr; hold our notices until then."""
+    stderr, show, held = os.dup(2), warnings.showwarning, []
+    warnings.showwarning = lambda *shown, **others: held.append((shown, others))
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
@@ -54,3 +55,6 @@ def silent_libraries():
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
+        warnings.showwarning = show
+        for shown, others in held:
+            show(*shown, **others)

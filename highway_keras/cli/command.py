@@ -95,7 +95,7 @@ def _with_flags(message, options):
     for name, flag in options.parser.flags.items():
         message = message.replace(f"`{name}`", flag)
         message = re.sub(rf"\b{name}=True\b", flag, message)
-        message = re.sub(rf"(?<!-set )\b{name}=(?=\S)", f"{flag} ", message)
+        message = re.sub(rf"(?<!-set )(?<![\w/.-]){name}=(?=\S)", f"{flag} ", message)
     return message
 
 

@@ -39,7 +39,7 @@ def _add_figure1(experiments):
     add_searches(command)
     add_data_dir(command)
     command.add_argument("--out", default="runs/figure1", help="folder (default: runs/figure1)")
-    # An interrupted one continues; depths and kinds: the paper's, or those that --search holds.
+    # An interrupted one continues; depths and kinds: the defaults, or those that --search holds.
     command.set_defaults(resume=True, depths=None, kinds=None)
 
 
@@ -49,6 +49,11 @@ def _figure1(options):
 
     given = {"depths": options.depths, "kinds": options.kinds}
     given = {name: values for name, values in given.items() if values is not None}
+    if options.searches is not None and options.population is not None:
+        raise ValueError(
+            "--population is for searches that are still to run. Received: --search "
+            f"{options.searches}. Leave one of them out."
+        )
     if options.preset == "finals":
         return _finals(options, paper, given)
     searches = options.searches or paper.run_preset(

@@ -27,7 +27,10 @@ def add_commands(commands):
     add_network(command)
     add_dataset(command, "that of its training")
     add_limit(command)
-    command.add_argument("--out", help="folder of the page (default: analysis, next to FILE)")
+    command.add_argument(
+        "--out",
+        help="folder of the page (default: analysis next to the file, or here with --weights)",
+    )
 
     summary = "Write a network for another runtime, and verify it."
     command = add_command(commands, "export", _export, summary)
@@ -38,7 +41,9 @@ def add_commands(commands):
         help="saved_model (default), keras, onnx, litert or openvino",
     )
     command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)")
-    command.add_argument("--out", required=True, help="folder of a SavedModel, else a file")
+    command.add_argument(
+        "--out", dest="path", required=True, help="folder of a SavedModel, else a file"
+    )
     command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
     command.add_argument(
         "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
@@ -55,7 +60,7 @@ def _evaluate(options):
     from highway_keras import training
 
     saved = training.SavedNetwork(file)
-    images = saved.load(options.dataset, options.data_dir)
+    images = saved.load(options.dataset, options.data_dir, validation=0)
     loss, accuracy = saved.evaluate(images)
     measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
     if options.json:
@@ -101,7 +106,7 @@ def _export(options):
     with silent_libraries():  # the converters' progress
         done = export(
             file,
-            options.out,
+            options.path,
             options.format,
             quantize=options.quantize,
             dataset=options.dataset,

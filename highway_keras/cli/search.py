@@ -40,7 +40,13 @@ def add_commands(commands):
 
 def add_searches(command):
     command.add_argument(
-        "--depth", dest="depths", metavar="DEPTH", type=int, nargs="+", default=[10, 20, 50, 100]
+        "--depth",
+        dest="depths",
+        metavar="DEPTH",
+        type=int,
+        nargs="+",
+        default=[10, 20, 50, 100],
+        help="numbers of hidden layers (default: 10 20 50 100)",
     )
     command.add_argument(
         "--kind",

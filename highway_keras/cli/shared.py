@@ -1,8 +1,8 @@
 """What several commands share: their arguments, and how they print."""
 
 import json
-import pathlib
 
+from highway_keras import checks
 from highway_keras.text import printable
 
 FAILED = 1  # an exit code
@@ -40,14 +40,16 @@ def network_file(options):
     """Return the path of the network that the options name."""
     from highway_keras import models
 
-    name, path = options.network, pathlib.Path(options.network)
+    name, path = options.network, checks.path("network", options.network)
+    if options.weights and path.is_file():
+        raise ValueError(f"--weights is for a name that `list` shows. Received: {name}, a file.")
     if options.weights:
         return models.get(name).weights_file(options.weights)
-    if name in models.list_models() and not path.exists():
-        trained = ", ".join(models.get(name).weights)
-        remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
-        raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
-    return path
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return checks.existing_file("network", path)
+    trained = ", ".join(models.get(name).weights)  # nothing there is called so: a name, if known
+    remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
+    raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
 
 
 def add_json(command):

@@ -48,7 +48,10 @@ def add_commands(commands):
     )
     add_jobs(command)
     add_distribute(command)
-    command.add_argument("--out", help="folder of the run (default: runs/MODEL-DATASET)")
+    command.add_argument(
+        "--out",
+        help="folder of the run (default: runs/MODEL-DATASET, of N runs runs/MODEL-N-runs)",
+    )
     command.add_argument("--resume", action="store_true", help="continue a run that was stopped")
 
 
@@ -64,9 +67,10 @@ def _add_recipe(command):
         "--recipe",
         help=f"{', '.join(RECIPES)} (default: digits on the digits, else the network's own)",
     )
-    command.add_argument("--epochs", type=int)
-    command.add_argument("--batch-size", type=int)
-    command.add_argument("--learning-rate", type=float)
+    default = "(default: the recipe's)"
+    command.add_argument("--epochs", type=int, help=default)
+    command.add_argument("--batch-size", type=int, help=default)
+    command.add_argument("--learning-rate", type=float, help=default)
     add_dtype_policy(command)
     command.add_argument(
         "--set",

@@ -6,11 +6,11 @@ and exported networks: it does not rotate photos as their EXIF data say, and sca
 
 import concurrent.futures
 import os
-import pathlib
 import re
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.data.dataset import DataError, hold_out
 from highway_keras.data.images import check_channels, picture_shape
 from highway_keras.data.memory import BYTES_IN_TRAINING, fits_training
@@ -28,7 +28,7 @@ def read_folder(folder):
 
     File paths take the place of images: `read_pictures` reads the ones wanted.
     """
-    folder = pathlib.Path(folder).expanduser()
+    folder = checks.path("dataset", folder)
     if "train" in _folders(folder) and _folders(folder / "train"):
         _check_parts(folder)
         (x_train, y_train, names), (x_test, y_test, tested) = (

@@ -20,7 +20,7 @@ def read_image(path, input_shape):
 
     It is read as a viewer shows it: rotated as its EXIF data say (JPEG), transparent parts white,
     16-bit channels as their upper 8 bits. The signature `encoded` of an exported network does the
-    same.
+    same, up to one gray level where it scales.
 
     Args:
         path: Path of the file.

@@ -3,7 +3,6 @@
 import dataclasses
 import difflib
 import os
-from pathlib import Path
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError, Dataset, hold_out
@@ -89,8 +88,11 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
 
 def is_folder(name):
     """Return whether `load` treats `name` as a folder of pictures."""
-    is_path = isinstance(name, str | os.PathLike) and os.fspath(name) not in NAMES
-    return is_path and not os.fspath(name).endswith(".npz") and Path(name).expanduser().is_dir()
+    if not isinstance(name, str | os.PathLike):
+        return False
+    text = os.fspath(name)
+    is_path = text not in NAMES and not text.endswith(".npz")
+    return is_path and os.path.isdir(os.path.expanduser(text))
 
 
 def _split(labels, validation, title):
@@ -109,7 +111,8 @@ def _title(name):
     """Return what a data set is called."""
     if is_in_memory(name):
         return "arrays"
-    return Path(name).expanduser().resolve().name if is_folder(name) else Path(name).stem
+    path = checks.path("dataset", name)
+    return path.resolve().name if is_folder(name) else path.stem
 
 
 def _read(name, data_dir):

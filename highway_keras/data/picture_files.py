@@ -31,7 +31,8 @@ def find_pictures(names):
     >>> data.find_pictures(["seven.png", "scans/", "photos/*.jpg"])  # doctest: +SKIP
     """
     names = map(os.fspath, checks.paths("names", names))
-    return list(dict.fromkeys(path for name in names for path in _expand(name)))
+    found = (path for name in names for path in _expand(os.path.expanduser(name)))
+    return list(dict.fromkeys(found))
 
 
 def _expand(name):

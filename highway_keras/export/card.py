@@ -8,6 +8,8 @@ import highway_keras
 from highway_keras import files
 from highway_keras.text import printable
 
+CARD = "model_card.json"  # among the assets of a SavedModel
+
 
 def model_card(saved, class_names, format, quantize):
     """Return the model card of a `SavedNetwork`, a dictionary.

@@ -53,6 +53,12 @@ def check_request(path, format, quantize):
         raise ValueError(
             f"`path` must end in {wanted.suffix} for format={format!r}. Received: path={path}."
         )
+    of_a_file = [name for name, known in FORMATS.items() if known.suffix == path.suffix]
+    if not wanted.suffix and path.suffix and of_a_file:
+        raise ValueError(
+            f"`path` must be a folder for format={format!r}. Received: path={path}, as for "
+            f"format={of_a_file[0]!r}."
+        )
     _check_installation(format, wanted)
 
 

@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import tempfile
 
-from highway_keras.export.card import is_card
+from highway_keras.export.card import CARD, is_card
 from highway_keras.export.formats import FORMATS
 from highway_keras.locks import file_lock
 
@@ -29,11 +29,11 @@ def check_place(path, format, overwrite):
 
 
 def _is_export(file, path, format):
-    """Return whether a file, or the folder of a SavedModel, may be part of an earlier export."""
+    """Return whether a file, or the folder of a SavedModel, is part of an earlier export."""
     if not FORMATS[format].suffix:
-        return (path / "saved_model.pb").is_file()
-    # What is next to `path` was not named: the run.json of a training, a user's own labels.txt.
-    return file.is_file() and (file == path or is_card(path.with_suffix(".json")))
+        return is_card(path / "assets" / CARD)
+    # Neither a network that a training saved nor a user's own labels.txt has a card beside it.
+    return file.is_file() and is_card(path.with_suffix(".json"))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import tempfile
 import keras
 import tensorflow as tf
 
-from highway_keras.export.card import write_card, write_card_beside
+from highway_keras.export.card import CARD, write_card, write_card_beside
 from highway_keras.export.decoding import decode_all
 
 ONNX_OPSET = 17
@@ -36,7 +36,7 @@ def write_saved_model(model, path, card, calibration):
     archive.write_out(str(path), verbose=False)
     assets = path / "assets"
     assets.mkdir(exist_ok=True)
-    write_card(card, assets / "model_card.json", assets / "class_names.txt")
+    write_card(card, assets / CARD, assets / "class_names.txt")
 
 
 def write_onnx(model, path, card, calibration):

@@ -4,8 +4,6 @@ For three networks the authors published the log of one run, with loss and accur
 images after every epoch. The comparison checks that network, images and solver match theirs.
 """
 
-import pathlib
-
 from highway_keras import checks, results
 from highway_keras.locks import folder_lock
 from highway_keras.models import get
@@ -59,7 +57,7 @@ def compare_with_authors(
     checks.one_of("model", model, logs)
     epochs = checks.integer("epochs", epochs, least=1, most=len(logs[model]))
     seeds = [checks.seed(seed, "seeds") for seed in seeds]
-    out = pathlib.Path(out or f"runs/authors-log/{model}")
+    out = checks.path("out", out or f"runs/authors-log/{model}")
     rows = []
     for seed in seeds:
         folder = RunFolder(out / f"seed-{seed}")

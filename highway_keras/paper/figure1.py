@@ -1,7 +1,6 @@
 """Figure 1 of the paper, from the searches on disk: tables as CSV, panels as PNG."""
 
-import pathlib
-
+from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
@@ -39,7 +38,7 @@ def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
     """
     which = {"depths": depths, "kinds": kinds}
     read_searches(searches, **which)  # a mistake in it leaves no folder
-    out = pathlib.Path(out)
+    out = checks.path("out", out)
     with folder_lock(out, seconds=60):  # another process may be drawing
         return _draw(read_searches(searches, **which), out, command)
 

@@ -68,7 +68,7 @@ def run_finals(
     checks.positive_integers(
         candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
     )
-    out, found = pathlib.Path(out), read_searches(searches, depths, kinds)
+    out, found = checks.path("out", out), read_searches(searches, depths, kinds)
     _check_data(found)
     sizes = {"candidates": candidates, "candidate_epochs": candidate_epochs, "epochs": epochs}
     for search in found:
@@ -178,7 +178,7 @@ def final_rows(out, searches):
         searches: Folder of the searches, for the command that makes a row.
     """
     rows = []
-    for folder in pathlib.Path(out).glob("thin-*/final-*"):
+    for folder in checks.path("out", out).glob("thin-*/final-*"):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
         trial = folder.name.removeprefix("final-")
         run = RunFolder(folder)
@@ -199,7 +199,6 @@ def final_rows(out, searches):
 
 def draw_finals(out, searches):
     """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
-    out = pathlib.Path(out)
     with folder_lock(out, seconds=60):  # another process may be training another search
         rows = final_rows(out, searches)
         write_rows(out / "figure1-finals.csv", rows)

@@ -2,11 +2,10 @@
 
 import itertools
 import math
-import pathlib
 
 import numpy as np
 
-from highway_keras import data
+from highway_keras import checks, data
 from highway_keras.extras import extra
 from highway_keras.files import write_figure, write_rows
 from highway_keras.locks import folder_lock
@@ -83,9 +82,9 @@ def reproduce_gradients(
     Returns:
         The rows, dictionaries.
     """
+    out = checks.path("out", out)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    out = pathlib.Path(out)
     with folder_lock(out):
         command = f"highway-keras reproduce gradients --limit {len(x)}"
         made = provenance.provenance(command)

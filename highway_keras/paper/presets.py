@@ -1,7 +1,6 @@
 """The sizes of Figure 1's searches."""
 
 import dataclasses
-import pathlib
 
 from highway_keras import checks
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
@@ -46,7 +45,7 @@ def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments
         ImportError: With the PyTorch backend, which cannot train a population.
     """
     preset = PRESETS[checks.one_of("name", name, PRESETS)]
-    searches = pathlib.Path(out) / "searches"
+    searches = checks.path("out", out) / "searches"
     sizes = dataclasses.asdict(preset)
     run_searches(depths, kinds, out=searches, resume=True, **sizes, **arguments)
     return searches

@@ -4,11 +4,11 @@ import dataclasses
 import itertools
 import json
 import math
-import pathlib
 import statistics
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder
 
@@ -80,7 +80,8 @@ def read_searches(folder, depths=None, kinds=None):
     Raises:
         ValueError: If there is none, or none for a depth or kind.
     """
-    searches = [read_search(path.parent) for path in pathlib.Path(folder).glob("*/oracle.json")]
+    files = checks.path("searches", folder).glob("*/oracle.json")
+    searches = [read_search(file.parent) for file in files]
     searches = [search for search in searches if search and search.completed]
     if not searches:
         raise ValueError(

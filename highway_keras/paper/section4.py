@@ -1,7 +1,5 @@
 """Section 4 of the paper: Figures 2, 3 and 4, for the best of a hundred networks of 50 layers."""
 
-import pathlib
-
 from highway_keras import analysis, checks, data
 from highway_keras.paper.finals import best_final, train_finals
 from highway_keras.paper.searches import read_searches
@@ -67,7 +65,7 @@ def reproduce_section4(
         candidate_epochs=candidate_epochs,
         epochs=epochs,
     )
-    out = pathlib.Path(out or f"runs/section4-{dataset}")
+    out = checks.path("out", out or f"runs/section4-{dataset}")
     size = {"trials": trials, "epochs": search_epochs, "limit": limit, "population": population}
     shared = {"data_dir": data_dir, "verbose": verbose}
     space = {"depths": [DEPTH], "kinds": ["highway"], "activations": ["tanh"], "dataset": dataset}

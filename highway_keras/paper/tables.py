@@ -1,7 +1,6 @@
 """Tables 1 to 3 of the paper: every network trained several times, one row per run."""
 
 import dataclasses
-import pathlib
 
 from highway_keras import checks
 from highway_keras.files import write_rows
@@ -85,7 +84,7 @@ def reproduce_table(
     >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
     is_chief = not distribute or data_parallel().is_chief
-    out, cards = pathlib.Path(out or f"runs/{table}"), _cards(table, models)
+    out, cards = checks.path("out", out or f"runs/{table}"), _cards(table, models)
     checks.one_of("recipe", recipe, VARIANTS)
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, none="all images")
@@ -163,7 +162,7 @@ def _finished(table, out):
     """Yield (card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
         for recipe in VARIANTS:
-            parent = pathlib.Path(out) / f"{card.name}-{recipe}"
+            parent = out / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
                 folder = RunFolder(parent / f"seed-{seed}")

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import pathlib
 
 import numpy as np
 
@@ -129,6 +128,7 @@ def reproduce_starts(
         The rows, dictionaries.
     """
     checks.positive_integer("epochs", epochs)
+    out = checks.path("out", out)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
     command = f"highway-keras reproduce starts --depth {depth} --epochs {epochs} --limit {len(x)}"
@@ -140,5 +140,5 @@ def reproduce_starts(
                 loss = f"{loss:.4g}"
                 values = (kind, depth, *start, loss, len(x), epochs, 1, seed, *made.values())
                 rows.append(dict(zip(COLUMNS, values, strict=True)))
-            provenance.update_rows(pathlib.Path(out) / "starts.csv", rows, SETTING)
+            provenance.update_rows(out / "starts.csv", rows, SETTING)
     return rows

@@ -1,5 +1,6 @@
 """A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
+import os
 import zipfile
 
 import keras
@@ -11,6 +12,8 @@ from highway_keras.notices import notice
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import MOVE, TEST_IMAGES, RunFolder
+
+PATH = str | os.PathLike
 
 
 class SavedNetwork:
@@ -70,7 +73,7 @@ class SavedNetwork:
     def _check_still_held_out(self, dataset, images):
         """Say so if a user's own images were split anew, since some were added or removed."""
         before = self.settings.get(TEST_IMAGES)
-        if before is None or str(dataset) != self.settings.get("dataset"):
+        if before is None or not _same_path(dataset, self.settings.get("dataset")):
             return
         if images.fingerprint(("test",)) != before:
             notice(
@@ -130,6 +133,12 @@ class SavedNetwork:
     def classify(self, paths, top=1):
         """Yield a `Classified` for each picture file; see `classification.classify`."""
         return classify(self.model, self.class_names, paths, top)
+
+
+def _same_path(*names):
+    """Return whether two names of images are paths of the same folder or file."""
+    paths = [os.path.realpath(os.path.expanduser(n)) for n in names if isinstance(n, PATH)]
+    return len(paths) == 2 and paths[0] == paths[1]
 
 
 def _are_numbers(names):
