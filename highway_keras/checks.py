@@ -150,7 +150,7 @@ def class_names(name, value, count):
     wrong = sorted(one for one, n in Counter(value).items() if n > 1 or not one.strip())
     if wrong:
         raise ValueError(
-            f"`{name}` must name each class once, and none by nothing. "
+            f"`{name}` must give each class a name of its own, which is not empty. "
             f"Received: {', '.join(map(repr, wrong))}."
         )
 

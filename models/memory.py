@@ -19,8 +19,8 @@ def check_memory(weights, copies=1, **arguments):
     needed = FLOAT * copies * weights
     if needed > free():
         received = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        kept = "" if copies == 1 else f", with what training keeps of each {copies} times as much,"
+        kept = "" if copies == 1 else f", of which training keeps {copies} copies,"
         raise ValueError(
             f"The network must fit into memory. Its {weights:.3g} weights{kept} would need "
-            f"{gib(needed)} where {gib(free())} are free. Received: {received}."
+            f"{gib(needed)}; {gib(free())} are free. Received: {received}."
         )

@@ -319,7 +319,7 @@ def test_the_page_loads_nothing(page):
         ({"class_names": ["a"]}, "`class_names` must name the 10 classes. Received: 1 names."),
         (
             {"class_names": [*"abcdefgha", " "]},
-            "each class once, and none by nothing. Received: ' ', 'a'",
+            "each class a name of its own, which is not empty. Received: ' ', 'a'",
         ),
         ({"y": np.array([3, 10])}, "`y` must be class numbers from 0 to 9. Received: 3 to 10."),
         ({"x": np.zeros((2, 8, 8, 1))}, "`x` must be an array of samples"),

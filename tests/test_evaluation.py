@@ -88,7 +88,7 @@ def test_a_network_that_does_not_fit_is_not_built(monkeypatch):
     free = type("Memory", (), {"available": 3 * 2**30})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     check_memory(2**28, units=5)
-    needs = r"Its 2.68e\+08 weights, .* 4 GiB where 3 GiB are free. Received: units=5"
+    needs = r"Its 2.68e\+08 weights, .* 4 GiB; 3 GiB are free. Received: units=5"
     with pytest.raises(ValueError, match=needs):
         check_memory(2**28, copies=4, units=5)
     for make in (

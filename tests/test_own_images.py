@@ -309,7 +309,7 @@ def no_memory(monkeypatch):
 
 
 def test_pictures_that_do_not_fit_stay_on_the_disk(folder, no_memory, monkeypatch):
-    with pytest.warns(Notice, match=r"stay on the disk.* would take .* GiB, where .* are free"):
+    with pytest.warns(Notice, match=r"stay on the disk.* would take .* GiB; .* are free"):
         streamed = load(folder)
     assert all(isinstance(array, PictureArray) for array in parts(streamed)[::2])
     monkeypatch.setattr(memory, "SHARE", 0.5)
@@ -425,7 +425,7 @@ def test_arrays(tmp_path):
     result = fit(((x, y), (x[:9], y[:9])), tmp_path / "run")
     assert result.folder.read_json()["dataset"] is None
     saved = training.SavedNetwork(result.folder.best)
-    with pytest.raises(ValueError, match=r"There is no path for .* its data set: pass `dataset`"):
+    with pytest.raises(ValueError, match=r"names no path of its data set: pass `dataset`"):
         saved.load()
     assert saved.evaluate(saved.load((x, y)))[1] >= 0
     with pytest.raises(ValueError, match=r"started with. images: '\w+' -> '\w+'"):

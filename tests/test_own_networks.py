@@ -345,7 +345,7 @@ def test_a_foreign_file_is_measured_on_a_folder(foreign, capsys):
     right = np.mean(theirs.argmax(-1) == found.y_test)
     assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(right) and right > 0.6
     assert run(*command) == 2
-    assert "There is no run.json next to" in capsys.readouterr().err
+    assert "No run.json next to" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -22,9 +22,10 @@ def check_sign(argument, gate_bias, start):
     """Raise if the biases of the gate lie on the opposite side of 0 from their start."""
     if _lie_about(-start, gate_bias):
         raise ValueError(
-            f"`{argument}` must have the gate's biases as its source does, which starts them at "
-            f"{start:g}. Received: a mean of {_mean(gate_bias)}. Negate the gate's weights if they "
-            "are those of the opposite gate, or pass check_biases=False if they are right."
+            f"`{argument}` must have the gate's biases on the side of 0 where its source starts "
+            f"them, at {start:g}. Received: a mean of {_mean(gate_bias)}. Negate the gate's "
+            "weights if they are those of the opposite gate, or pass check_biases=False if they "
+            "are right."
         )
 
 

@@ -32,7 +32,7 @@ def from_elmo(weights, activation, prefix=""):
             to arrays.
         activation: Activation of H. bilm-tf always uses `"relu"`; `activation` in its options is
             that of the convolutions.
-        prefix: What comes before that in the names of a dictionary that also holds other weights:
+        prefix: What comes before these names in a dictionary that also holds other weights:
             `"lm/"` in bilm-tf's checkpoints, whose optimizer slots are left out, too.
 
     Returns:

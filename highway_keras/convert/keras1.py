@@ -52,8 +52,8 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If the order of the weights, the file's version of Keras or its activation
-            contradicts the arguments; if the file is damaged or has no such layer; if number or
-            shapes of the arrays are wrong, a number is not finite, or the biases look swapped.
+            contradicts the arguments; if the file is damaged or has no such layer; if the number or
+            the shapes of the arrays are wrong, a number is not finite, or the biases look swapped.
         TypeError: If `weights` is neither a path nor a list of arrays of real numbers.
 
     Example:

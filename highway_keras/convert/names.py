@@ -74,7 +74,7 @@ def numbered_layers(argument, state, scheme, prefix):
         elif weight not in scheme.weights:
             raise ValueError(
                 f"{label} must be one of a layer's weights, {_listed(scheme.weights)}. "
-                f"Received: {weight!r}. Leave out what is none of them."
+                f"Received: {weight!r}. Leave out everything else."
             )
         elif weight in layers.setdefault(number, {}):
             raise ValueError(

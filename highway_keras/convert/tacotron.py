@@ -36,7 +36,7 @@ def from_tacotron(state, activation, prefix=""):
         state: A dictionary from names to arrays or CPU tensors: of keithito/tacotron, such as
             `"highway_1/H/kernel"`, or of r9y9/tacotron_pytorch, such as `"highways.0.H.weight"`.
         activation: Activation of H. Both use `"relu"`.
-        prefix: What comes before that in the names of a whole model, whose other weights are then
+        prefix: What comes before these names in a whole model, whose other weights are then
             left out: `"model/inference/encoder_cbhg/"` or `"encoder.cbhg."`. Default:
             `state` holds nothing else.
 

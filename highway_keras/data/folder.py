@@ -129,8 +129,8 @@ def read_pictures(parts, input_shape, source):
     else:
         needed = gib(BYTES_IN_TRAINING * values)
         notice(
-            f"The pictures of {source} stay on the disk and are read anew in each epoch: in memory "
-            f"training on them would take {needed}, where {gib(free())} are free."
+            f"The pictures of {source} stay on the disk and are read anew in each epoch: training "
+            f"on them in memory would take {needed}; {gib(free())} are free."
         )
     _say_changes(shapes, input_shape, source)
     return arrays

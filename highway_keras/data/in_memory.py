@@ -88,7 +88,7 @@ def _arrays(part):
 def _unknown(source):
     return TypeError(
         "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
-        "(images, labels), or a pair of these two to train on and to test; images to choose by "
+        "(images, labels), or a pair of either, to train on and to test on; images to choose by "
         f"are held out of the first. Received: dataset={checks.shown(source)}."
     )
 

@@ -16,7 +16,7 @@ from highway_keras.ops import highway
 
 
 def mixture(z, relu_share):
-    """Relu for the networks of a population where `relu_share` is 1, tanh where it is 0."""
+    """Return relu for the networks of a population where `relu_share` is 1, tanh where it is 0."""
     return ops.where(relu_share > 0, ops.relu(z), ops.tanh(z))
 
 
@@ -47,7 +47,7 @@ class Block:
 
     @property
     def recomputes(self):
-        """An activation without a row in the table needs its input, which is not kept."""
+        """Whether the backward pass recomputes H, T and C: some derivatives need their inputs."""
         return self.rematerialize or not all(f in _FROM_OUTPUT for f in self.activations)
 
     def forward(self, x, w, b, relu_share):

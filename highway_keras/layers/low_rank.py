@@ -37,7 +37,8 @@ class LowRankKernels(keras.Layer):
         ```
 
         Biases keep learning. A saved model loads with the adapters merged into the kernels, as an
-        ordinary layer. Weights loaded into a layer with adapters keep theirs, so training resumes.
+        ordinary layer. Weights saved with adapters load into a layer with adapters of the same rank
+        and alpha, so training can resume.
 
         Args:
             rank: Rank of the adapters, from 1 to the outputs of the layer.

@@ -83,9 +83,9 @@ def check_probabilities(name, found):
     if wrong.any():
         row = np.argmax(wrong)
         raise NotProbabilities(
-            f"{name!r} must return class probabilities, from 0 to 1 and 1 together, as a softmax "
-            f"does (`classifier_activation='softmax'`). Received: {found[row].min():.3g} to "
-            f"{found[row].max():.3g}, {sums[row]:.3g} together."
+            f"{name!r} must return class probabilities, each from 0 to 1, with a sum of 1, as a "
+            "softmax does (`classifier_activation='softmax'`). "
+            f"Received: {found[row].min():.3g} to {found[row].max():.3g}, {sums[row]:.3g} together."
         )
 
 

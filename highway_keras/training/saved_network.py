@@ -42,8 +42,10 @@ class SavedNetwork:
     def dataset(self):
         """Name of the data set it was trained on, or path of its folder or `.npz`."""
         if self.settings.get("dataset") is None:
-            where = "no run.json next to" if "dataset" not in self.settings else "no path for"
-            raise ValueError(f"There is {where} {self.path} to tell its data set: pass `dataset`.")
+            found = f"The run.json next to {self.path} names no path of"
+            if "dataset" not in self.settings:
+                found = f"No run.json next to {self.path} names"
+            raise ValueError(f"{found} its data set: pass `dataset`.")
         if not isinstance(self.settings["dataset"], str):
             raise ValueError(
                 f"`dataset` in the run.json next to {self.path} must be a name. Received: "
