@@ -270,7 +270,7 @@ def test_the_command(run, tmp_path, capsys):
     assert f"saved {tmp_path / 'out'}  (" in text
     assert cli.main(command) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("highway-keras: `path` must not exist yet.")
+    assert line.startswith("highway-keras: --out must not exist yet.")
 
 
 def test_another_backend_is_told_what_to_do(monkeypatch, tmp_path):
