@@ -22,12 +22,17 @@ RANK = 2
 def adapted(make, shape, **options):
     """A model of one layer with adapters that have learned something."""
     model = keras.Sequential([keras.Input(shape[1:]), make()])
-    layer = model.layers[0]
-    layer.enable_lora(RANK, **options)
-    for weight in layer.trainable_weights:
-        if weight.name.startswith("lora"):
-            weight.assign(standard_normal(weight.shape))
+    model.layers[0].enable_lora(RANK, **options)
+    for weight in adapters(model):
+        weight.assign(standard_normal(weight.shape))
     return model
+
+
+def adapters(model):
+    """The factors that the one layer of a model has beside its kernels."""
+    found = [w for w in model.layers[0].trainable_weights if w.name.startswith("lora")]
+    assert found
+    return found
 
 
 @cases
@@ -78,6 +83,9 @@ def test_a_saved_model_loads_merged(make, shape, tmp_path):
 def test_weights_resume_with_their_adapters(make, shape, tmp_path):
     model, other = adapted(make, shape), adapted(make, shape)
     model.save_weights(tmp_path / "state.weights.h5")
+    for adapter, saved in zip(adapters(other), adapters(model), strict=True):
+        adapter.assign(standard_normal(adapter.shape, seed=1))
+        assert not np.allclose(array(adapter), array(saved))
     other.load_weights(tmp_path / "state.weights.h5")
     for weight, loaded in zip(model.weights, other.weights, strict=True):
         np.testing.assert_array_equal(weight, loaded)
