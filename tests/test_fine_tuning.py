@@ -83,7 +83,7 @@ def test_without_freezing_all_weights_move(dataset, tmp_path):
         source.get_weights()[:-2], network_in(found).get_weights(), strict=False
     ):
         assert before.shape == after.shape and not np.array_equal(before, after)
-        assert np.abs(before - after).mean() < np.abs(before).mean() + 0.1  # from there, not anew
+        assert np.abs(before - after).mean() < 0.5 * np.abs(before).mean()  # from there, not anew
 
 
 def test_with_the_same_classes_the_classifier_has_its_weights(deep, tmp_path):
