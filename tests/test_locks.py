@@ -153,7 +153,7 @@ def test_runs_that_another_process_trains_do_not_keep_the_others(jobs, holder, t
     assert training.RunFolder(tmp_path / "seed-1").has_ended
 
 
-def test_two_processes_share_a_table_run_by_run(holder, tmp_path, monkeypatch):
+def test_two_processes_share_a_table_run_by_run(tmp_path, monkeypatch):
     def fit(model, out, seed, **options):
         if seed == 1:
             raise BusyError("another has it")

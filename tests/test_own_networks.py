@@ -359,7 +359,7 @@ def test_a_foreign_file_is_exported_with_a_folder(foreign, tmp_path, capsys):
     assert (tmp_path / "without.txt").read_text().split() == names[2:]
 
 
-def test_a_fine_tuned_file_away_from_its_run_is_one_of_them(foreign, dataset, tmp_path, capsys):
+def test_a_fine_tuned_file_away_from_its_run_is_one_of_them(foreign, tmp_path, capsys):
     result = fit(highway_network(), foreign / "insects", tmp_path / "run")
     lonely = shutil.copy(result.folder.best, tmp_path / "lonely.keras")
     assert run("evaluate", lonely, "--dataset", foreign / "insects", "--json") == 0
