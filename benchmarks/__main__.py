@@ -29,7 +29,8 @@ def main(arguments=None):
             rows = measure(case, options.turns, options.peer, options.before)
             found += rows
             if options.out:
-                command = f'python -m benchmarks --case "{case.name}" --turns {options.turns}'
+                asked = {"peer": options.peer, "before": options.before, "turns": options.turns}
+                command = report.command("benchmarks", case=case.name, **asked)
                 report.save(options.out, rows, ("case", "peer"), command)
     except ValueError as error:
         parser.error(str(error))

@@ -40,8 +40,8 @@ def main(arguments=None):
     turns = [worker.turns for worker in workers]
     _print(options, *turns)
     if options.out:
-        command = f"python -m benchmarks.epoch --model {options.model} --images {options.images}"
-        command += f" --turns {options.turns} --dtype {options.dtype}"
+        asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
+        command = report.command("benchmarks.epoch", **asked)
         report.save(options.out, [_row(options, *turns)], ("model", "dtype", "backend"), command)
 
 

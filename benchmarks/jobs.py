@@ -38,9 +38,9 @@ def main(arguments=None):
     print(f"side by side / one after the other: {report.spread(ratios)}, n={options.turns}")
     if options.out:
         case = {name: getattr(options, name) for name in ("model", "epochs", "limit")}
+        command = report.command("benchmarks.jobs", **case, turns=options.turns)
+        case["limit"] = options.limit or ""  # as the file has it
         row = {**case, "n": options.turns, **report.middle("jobs_2_over_1", ratios)}
-        command = f"python -m benchmarks.jobs --model {options.model} --epochs {options.epochs}"
-        command += f" --limit {options.limit}" if options.limit else ""
         report.save(options.out, [row], tuple(case), command)
 
 

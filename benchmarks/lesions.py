@@ -39,9 +39,10 @@ def main(arguments=None):
         )
         row = _compare(saved.model, images.x_train, images.y_train, options.turns)
         if options.out:
-            name = pathlib.Path(file).name
-            command = f"python -m benchmarks.lesions {file} --turns {options.turns}"
-            report.save(options.out, [{"file": name, **row}], ("file",), command)
+            row = {"file": pathlib.Path(file).name, **row}
+            sizes = {"limit": options.limit, "turns": options.turns}
+            command = report.command("benchmarks.lesions", file, **sizes)
+            report.save(options.out, [row], ("file", "images"), command)
 
 
 def _compare(model, x, y, turns):

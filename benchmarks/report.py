@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import shlex
 import statistics
 import sys
 
@@ -30,6 +31,24 @@ def save(path, rows, keys, command):
 
     made = provenance.provenance(command)
     provenance.update_rows(path, [{**made, **row} for row in rows], keys)
+
+
+def command(module, *files, **options):
+    """Return the command line that measures a row again.
+
+    Args:
+        module: What `python -m` runs.
+        *files: Its arguments without a name.
+        **options: Its options that the row depends on; `None` is left out.
+    """
+    words = ["python", "-m", module, *files]
+    for name, value in options.items():
+        if value is not None:
+            words += [
+                f"--{name.replace('_', '-')}",
+                *(value if isinstance(value, list) else [value]),
+            ]
+    return shlex.join(map(str, words))
 
 
 def middle(name, values):

@@ -40,9 +40,9 @@ def main(arguments=None):
     for depth in options.depth:
         row = _compare(options, depth)
         if options.out:
-            command = f"python -m benchmarks.search --depth {depth} --trials {options.trials}"
-            command += f" --stock-trials {options.stock_trials} --limit {options.limit}"
-            command += f" --epochs {options.epochs}"
+            names = ("trials", "stock_trials", "limit", "epochs")
+            asked = {name: getattr(options, name) for name in names}
+            command = report.command("benchmarks.search", depth=depth, **asked)
             report.save(options.out, [row], ("depth", "images", "epochs"), command)
 
 

@@ -50,8 +50,8 @@ def main(arguments=None):
     rows = [_row(options, protocol, turns[protocol]) for protocol in PROTOCOLS]
     _print(rows)
     if options.out:
-        command = f"python -m benchmarks.server {options.file} --clients {options.clients}"
-        command += f" --seconds {options.seconds} --turns {options.turns}"
+        asked = {name: getattr(options, name) for name in ("clients", "seconds", "turns")}
+        command = report.command("benchmarks.server", options.file, **asked)
         report.save(options.out, rows, ("file", "protocol", "clients"), command)
 
 

@@ -42,7 +42,7 @@ def main(arguments=None):
     _print(turns)
     if options.out:
         name = pathlib.Path(options.file).name
-        command = f"python -m benchmarks.serving {options.file} --turns {options.turns}"
+        command = report.command("benchmarks.serving", options.file, turns=options.turns)
         report.save(options.out, _rows(name, turns), ("file", "format"), command)
 
 

@@ -6,11 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import report, run
+from benchmarks import jobs, lesions, report, run
 from benchmarks.cases import CASES, Case
 from benchmarks.peers import maxout, two_convolutions
 from benchmarks.turns import ROOT, Worker, take_turns
@@ -168,6 +169,34 @@ def test_measured_rows_are_printed_whatever_comes_after_them(error, ends, monkey
     assert printed == [first.name]
 
 
+def test_a_row_has_the_command_that_measures_it_again(tmp_path, monkeypatch):
+    """The options that it depends on; rows of other options do not take its place."""
+    row = {"case": "thin-highway-10 train", "peer": "plain"}
+    monkeypatch.setattr(command, "measure", lambda *arguments: [row])
+    monkeypatch.setattr(command, "print_rows", list)
+    asked = ["--peer", "plain", "machine", "--before", "old", "--turns", "2"]
+    command.main(["--case", row["case"], *asked, "--out", str(tmp_path / "speed.csv")])
+    line = f"python -m benchmarks --case '{row['case']}' {' '.join(asked)}"
+    assert [r["command"] for r in read(tmp_path / "speed.csv")] == [line]
+
+    monkeypatch.setattr(jobs, "_train", lambda options, jobs: 1.0)
+    for size in ([], ["--limit", "9"], ["--turns", "2"]):
+        jobs.main([*size, "--out", str(tmp_path / "jobs.csv")])
+    start = "python -m benchmarks.jobs --model mnist-highway-16 --epochs 2"
+    lines = [f"{start} --turns 2", f"{start} --limit 9 --turns 3"]
+    assert [r["command"] for r in read(tmp_path / "jobs.csv")] == lines
+
+    saved = types.SimpleNamespace(dataset="digits", model=None)
+    monkeypatch.setattr(lesions.training, "SavedNetwork", lambda file: saved)
+    monkeypatch.setattr(lesions, "_compare", lambda model, x, y, turns: {"images": len(x)})
+    for size in ([], ["--limit", "9"]):
+        lesions.main(["best.keras", *size, "--out", str(tmp_path / "lesions.csv")])
+    lines = [f"python -m benchmarks.lesions best.keras{size}" for size in ("", " --limit 9")]
+    assert [r["command"] for r in read(tmp_path / "lesions.csv")] == [
+        f"{line} --turns 5" for line in lines
+    ]
+
+
 # Tiny cases, whole
 
 
@@ -196,7 +225,7 @@ def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_without_ours_there_is_nothing_to_compare(monkeypatch, capsys):
+def test_without_ours_there_is_nothing_to_compare(monkeypatch):
     case = Case("no-such-network", False, batch=2, steps=1, peers=("ours",))
     monkeypatch.setitem(CASES, case.name, case)
     with pytest.raises(SystemExit, match=r"predict batch 2: ours does not run\. .*Received"):
@@ -256,6 +285,7 @@ def test_the_lesions_benchmark(saved, tmp_path):
     printed = call("lesions", saved, *sizes, "--out", tmp_path / "rows.csv")
     [row] = read(tmp_path / "rows.csv")
     assert (row["file"], row["layers"], row["images"]) == ("best.keras", "2", "50")
+    assert row["command"] == f"python -m benchmarks.lesions {saved} --limit 50 --turns 1"
     assert float(row["over_evaluate_500"]) > 0
     assert "thin-highway-10: 2 lesions, 50 images, n=1" in printed
     assert printed.count("all lesions / this one") == 2
