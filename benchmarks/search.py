@@ -1,4 +1,4 @@
-"""Random search as one program against random search trial by trial, as a ratio of trials per hour.
+"""Random search as one program against random search trial by trial, as ratios of trials.
 
     python -m benchmarks.search --depth 10 50
 
@@ -6,7 +6,8 @@ The peer is what a keras-tuner user writes: `keras_tuner.RandomSearch` over a ne
 layers per block. Both search the same space on the same MNIST images for the same number of epochs.
 Each run has its own process; its time includes building and compiling, not importing and reading
 images. Half of the peer's trials run before ours and half after, so a machine that slows down slows
-both. `search_runs.py` holds the two.
+both. Trials count per hour, and per hour of processor time; a projection to longer trials knows
+only the latter. `search_runs.py` holds the two.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from benchmarks.turns import NO_LIMIT, Worker, take_turns
 BATCH_SIZE = 128
 PROJECTED = {"images": 60_000, "epochs": 20}
 LONGER = 2  # epochs, of the runs that a projection is made from
+AN_HOUR = "an hour of processor time"
 
 
 def main(arguments=None):
@@ -71,7 +73,7 @@ def _compare(options, depth):
     row |= {"n": ours["trials"], "stock_n": stock["trials"]}
     row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
     row["stock_an_hour"] = 3600 * stock["trials"] / stock["seconds"]
-    for unit, text in (("seconds", "an hour"), ("cpu", "a CPU hour")):
+    for unit, text in (("seconds", "an hour"), ("cpu", AN_HOUR)):
         ratio = (stock[unit] / stock["trials"]) / (ours[unit] / ours["trials"])
         row[f"ratio_{unit}"] = ratio
         print(f"  population / stock, trials {text}: {ratio:.1f}")
@@ -80,7 +82,7 @@ def _compare(options, depth):
 
 
 def _project(options, depth, short):
-    """Print and return the ratio for long trials.
+    """Print and return the ratio for long trials, per hour of processor time.
 
     A trial takes a start time and a time per step: runs of two lengths give both.
     """
@@ -94,9 +96,15 @@ def _project(options, depth, short):
         a_trial, longer = (run["cpu"] / run["trials"] for run in (one, other))
         a_step = (longer - a_trial) / (steps * LONGER)
         costs[name] = a_trial + a_step * (projected - steps * options.epochs)
-        print(f"  {name}: {1000 * a_step:.2f} CPU ms a step, {costs[name]:.0f} CPU s in 20 epochs")
+        print(
+            f"  {name}: {1000 * a_step:.2f} CPU ms a step, "
+            f"{costs[name]:.0f} CPU s in {PROJECTED['epochs']} epochs"
+        )
     ratio = costs["stock"] / costs["population"]
-    print(f"  projected to all images and 20 epochs, trials a CPU hour: {ratio:.1f}")
+    print(
+        f"  projected to all images and {PROJECTED['epochs']} epochs, "
+        f"population / stock, trials {AN_HOUR}: {ratio:.1f}"
+    )
     return ratio
 
 

@@ -150,6 +150,8 @@ NUMBERS = {
     "b.torch": of_highway_b("torch_eager"),
     "search.10": search(10, "ratio_seconds"),
     "search.50": search(50, "ratio_seconds"),
+    "search.10.processor": search(10, "ratio_cpu"),
+    "search.50.processor": search(50, "ratio_cpu"),
     "search.10.long": search(10, "projected_ratio", ".1f"),
     "search.50.long": search(50, "projected_ratio", ".1f"),
     "jobs.16": jobs("mnist-highway-16"),
