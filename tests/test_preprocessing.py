@@ -218,7 +218,16 @@ def test_preprocessor_adapts_to_training_images_only(digits):
 
 def test_preprocessor_adapts_in_batches(monkeypatch):
     many = np.random.default_rng(0).integers(0, 256, (2500, 3, 3, 1), "uint8")
+    sizes, adapt = [], MeanImage.adapt
+
+    def noted(layer, batches):
+        batches = list(batches)
+        sizes.extend(map(len, batches))
+        adapt(layer, batches)
+
+    monkeypatch.setattr(MeanImage, "adapt", noted)
     model = preprocessor(("mean",), many)
+    assert sizes == [1000, 1000, 500]
     np.testing.assert_allclose(to_numpy(model.layers[0].mean), many.mean(axis=0), rtol=1e-6)
 
 
