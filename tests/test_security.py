@@ -102,7 +102,7 @@ def test_the_least_keras_is_one_that_refuses_such_files():
     assert "keras>=3.11" in setup["options"]["install_requires"].split()
 
 
-def test_the_policy_names_what_is_tested():
+def test_the_policy_names_kinds_of_files_and_the_least_keras():
     policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     for kind in (".keras", ".npz", ".weights.h5", "run.json", "PNG", "JPEG", "Keras 3.11"):
         assert kind in policy
