@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import pathlib
 import re
 
 import h5py
@@ -12,8 +11,8 @@ import pytest
 
 from highway_keras import Highway, HighwayStack, convert
 from highway_keras.convert import biases
+from tools.conversions import KERAS, LAYERS, OLD, STATES
 
-OLD = pathlib.Path(__file__).parent / "old_weights"
 WIDTH = 6
 EARLY = ("W", "b", "W_carry", "b_carry")
 LATE = ("W", "W_carry", "b", "b_carry")
@@ -340,34 +339,25 @@ def test_wrong_convention_of_a_square_source_shows(source, wrong):
 
 # Outputs are those that the libraries themselves computed.
 
-WRITERS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
-ACTIVATIONS_IN_FILE = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
 
-
-@pytest.mark.parametrize("written", WRITERS)
+@pytest.mark.parametrize("written", KERAS)
 def test_file_of_the_real_keras(written):
     outputs = np.load(OLD / f"keras-{written}.npz")
     x = outputs["dense_1"]
-    for name, activation in ACTIVATIONS_IN_FILE.items():
+    for name, activation in LAYERS.items():
         layer = convert.from_keras1(
-            OLD / f"keras-{written}.h5", activation, WRITERS[written], layer=name
+            OLD / f"keras-{written}.h5", activation, KERAS[written], layer=name
         )
         assert np.abs(run([layer], x) - outputs[name]).max() < TOLERANCE
         x = outputs[name]
 
 
-@pytest.mark.parametrize(
-    "file, function, arguments",
-    [
-        ("allennlp-2.10.1", convert.from_allennlp, ["tanh"]),
-        ("tacotron-pytorch", convert.from_tacotron, ["relu", "encoder.cbhg."]),
-        ("tacotron-tensorflow", convert.from_tacotron, ["relu", "model/inference/encoder_cbhg/"]),
-    ],
-)
-def test_state_of_the_real_library(file, function, arguments):
+@pytest.mark.parametrize("file", STATES)
+def test_state_of_the_real_library(file):
+    function, activation, options = STATES[file]
     arrays = {name.replace("|", "/"): array for name, array in np.load(OLD / f"{file}.npz").items()}
     x, y = arrays.pop("x"), arrays.pop("y")
-    assert np.abs(run(function(arrays, *arguments), x) - y).max() < TOLERANCE
+    assert np.abs(run(function(arrays, activation, **options), x) - y).max() < TOLERANCE
 
 
 def test_file_of_elmo():
