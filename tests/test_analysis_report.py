@@ -4,12 +4,12 @@ import csv
 import html.parser
 import itertools
 import pathlib
-import shutil
 import subprocess
 
 import keras
 import numpy as np
 import pytest
+from browser import CHROMIUM, Browser
 from PIL import Image
 from processes import COMMAND
 
@@ -17,8 +17,6 @@ from highway_keras import Highway, HighwayStack, HighwayWrapper, analysis, model
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def network():
@@ -118,11 +116,9 @@ def test_the_table_has_a_row_a_layer(analysed):
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_the_page_in_a_browser(analysed, tmp_path):
     picture = tmp_path / "page.png"
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
-    flags += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
-    flags += ("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}")
-    command = [CHROMIUM, *flags, "--window-size=1100,2000", f"--screenshot={picture}"]
-    subprocess.run([*command, analysed.page.as_uri()], check=True, capture_output=True, timeout=120)
+    with Browser(tmp_path / "profile", width=1100, height=2000) as tab:
+        tab.open(analysed.page)
+        tab.screenshot(picture, whole=False)
     pixels = np.asarray(Image.open(picture).convert("RGB")).astype(int)
     # The maps are the only coloured parts of the page.
     colourful = pixels.max(-1) - pixels.min(-1) > 60
