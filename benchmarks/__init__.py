@@ -8,7 +8,11 @@ Run from a clone, with the repository as the working directory; none of this is 
 - `python -m benchmarks.serving FILE`: the export formats next to Keras `predict`.
 - `python -m benchmarks.search`: the population search next to stock keras-tuner.
 - `python -m benchmarks.lesions FILE`: all lesions next to one evaluation.
+- `python -m benchmarks.jobs`: two runs side by side next to one after the other.
+- `python -m benchmarks.server FILE`: an export behind KServe's model server, under load.
+- `python -m benchmarks.transfer`: what fine-tuning reaches on few images, four ways.
 
-All but the last run every peer in its own process, and the processes take turns (`turns.py`), so a
-machine that slows down slows all of them.
+The first three run every peer in its own process, and the processes take turns (`turns.py`), so a
+machine that slows down slows all of them. In the search, half of the peer's trials run before ours
+and half after; lesions, jobs and the server's protocols take turns, too, without such processes.
 """
