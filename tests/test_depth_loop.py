@@ -235,6 +235,41 @@ def test_mixed_precision(dtype):
     assert_equal(actual, expected, {"float16": 1e-2, "bfloat16": 8e-2}[dtype])
 
 
+def squared_slope(f):
+    """The squared norm of the gradient of `weighted(f(x, ...))` by `x`: a gradient penalty."""
+
+    def penalty(x, *others):
+        if BACKEND == "tensorflow":
+            import tensorflow as tf
+
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = weighted(f(x, *others))
+            slope = tape.gradient(y, x)
+        elif BACKEND == "jax":
+            import jax
+
+            slope = jax.grad(lambda x: weighted(f(x, *others)))(x)
+        else:
+            import torch
+
+            (slope,) = torch.autograd.grad(weighted(f(x, *others)), x, create_graph=True)
+        return ops.sum(slope * slope)
+
+    return penalty
+
+
+def test_the_gradient_of_the_gradient():
+    arrays = weights(3, "coupled")
+    loop = squared_slope(lambda *a: scan(*a, activation="tanh"))
+    if BACKEND == "tensorflow":
+        with pytest.raises(NotImplementedError, match="differentiable once on TensorFlow"):
+            value_and_gradients(loop, arrays)
+        return
+    chain = squared_slope(lambda *a: python_chain(*a, activation="tanh")[0][-1])
+    assert_equal(value_and_gradients(loop, arrays), value_and_gradients(chain, arrays), 1e-4)
+
+
 def test_closed_gates_carry_and_open_gates_transform():
     x, kernel, _ = weights(1, "coupled")
     for start, expected in ((-200.0, x), (200.0, np.tanh(x @ kernel[0, :, :WIDTH]))):

@@ -10,6 +10,10 @@ import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 HAS_LOOPS = True  # compiled loops: `scan` and `fold` below
+ONCE = (
+    "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
+    "are differentiable again."
+)
 UNKNOWN_MEMORY = 4 * 2**30  # of a GPU, in bytes: TensorFlow has no public way to ask
 
 
@@ -42,6 +46,27 @@ def scan(step, carry, xs, reverse=False):
         lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
     )
     return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
+
+
+def unwatched(x):
+    """Return `x` for a compiled loop with its own gradient.
+
+    A tape that watched the loop would want its stacks, which XLA does not hand out.
+    """
+    return tf.stop_gradient(x)
+
+
+def final(gradient):
+    """Return a function that computes gradients with a compiled loop, which has none itself."""
+
+    def refuse(*upstream):
+        raise NotImplementedError(ONCE)
+
+    @tf.custom_gradient
+    def compute(*inputs):
+        return gradient(*tf.nest.map_structure(unwatched, inputs)), refuse
+
+    return compute
 
 
 def side_by_side():

@@ -20,8 +20,7 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
     # Given as arguments, not captured: on JAX a captured tensor could not be a traced one.
     @ops.custom_gradient
     def run(x, kernel, bias, relu_share):
-        # A tape that watched the compiled loop would want its stacks, which XLA does not hand out.
-        inputs = [ops.stop_gradient(v) for v in (x, kernel, bias, relu_share)]
+        inputs = [shim.unwatched(v) for v in (x, kernel, bias, relu_share)]
         outputs, residuals = forward(*inputs)
 
         def gradient(*upstream):  # TensorFlow gives it as arguments, JAX as one tuple
@@ -64,7 +63,7 @@ def _loops(block, return_sequence, return_gate):
         dx, d_weights = shim.scan(step, last, layers, reverse=True)
         return _columns(dx), *d_weights
 
-    return shim.compiled(forward), shim.compiled(backward)
+    return shim.compiled(forward), shim.final(shim.compiled(backward))
 
 
 def _columns(x):

@@ -30,6 +30,9 @@ class HighwayStack(GatedLayer):
     its backward pass is a hand-written exact gradient (Eq. 4 of the supplement). On a CPU,
     TensorFlow runs a loop on every core, each with its share of the batch.
 
+    On TensorFlow a stack is differentiable once. What needs derivatives of gradients, such as a
+    gradient penalty, takes the layers of `unstack()`.
+
     A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so the carry
     path passes on more than a third of the input's amplitude, `(1 - T) ** depth`, however many
     layers there are. A stack of 1000 layers then trains like one of 10.
