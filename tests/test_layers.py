@@ -120,6 +120,63 @@ def test_wrapper_passes_the_mask_to_its_layer():
     assert not np.allclose(array(wrapper(x))[:, 2:], array(wrapper(x[:, 2:])), atol=1e-4)
 
 
+class Own(keras.layers.Layer):
+    """A layer of a user's own with nothing but `build` and `call`, and no kernel of its size."""
+
+    def __init__(self, kernel_size):
+        super().__init__()
+        self.kernel_size = kernel_size
+
+    def build(self, input_shape):
+        self.own = self.add_weight(shape=(input_shape[-1], input_shape[-1]))
+
+    def call(self, x):
+        return keras.ops.tanh(x @ self.own)
+
+
+class OwnModel(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(4)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+@pytest.mark.parametrize(
+    ("make", "policy"),
+    [(lambda: Own(3), "float32"), (lambda: Own((3,)), "mixed_bfloat16"), (OwnModel, "float32")],
+)
+def test_wrapper_takes_layers_of_a_users_own(make, policy):
+    keras.config.set_dtype_policy(policy)
+    layer = make()
+    wrapper, x = HighwayWrapper(layer), standard_normal((2, 3, 4))
+    assert wrapper(keras.Input((3, 4))).shape == (None, 3, 4)
+    assert tuple(wrapper.transform_kernel.shape) == (4, 4)
+    y, t = (array(z).astype("float32") for z in wrapper(x, return_gate=True))
+    h = array(layer(x)).astype("float32")
+    np.testing.assert_allclose(y, x + t * (h - x), atol=1e-6 if policy == "float32" else 0.05)
+
+
+@pytest.mark.parametrize("make", [keras.layers.Attention, keras.layers.AdditiveAttention])
+def test_wrapped_attention_attends_to_its_input(make):
+    layer, x = make(), standard_normal((2, 3, 4))
+    y, t = (array(z) for z in HighwayWrapper(layer)(x, return_gate=True))
+    np.testing.assert_allclose(y, x + t * (array(layer([x, x])) - x), atol=1e-6)
+
+
+def test_a_frozen_wrapper_and_its_copies_train_nothing():
+    wrappers = [HighwayWrapper(keras.layers.Dense(4), trainable=flag) for flag in (False, True)]
+    wrappers[1].trainable = False
+    for wrapper in wrappers:
+        inputs = keras.Input((4,))
+        model = keras.Model(inputs, wrapper(inputs))
+        copy = keras.models.clone_model(model)
+        assert not model.trainable_weights and not copy.trainable_weights
+        copy.layers[1].trainable = True
+        assert len(copy.trainable_weights) == 4
+
+
 def test_wrapper_and_its_layer_may_have_different_dtype_policies():
     wrapper = HighwayWrapper(keras.layers.Dense(3, dtype="float32"), dtype="mixed_bfloat16")
     outputs = wrapper(standard_normal((2, 3)))

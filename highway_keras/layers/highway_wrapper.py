@@ -22,6 +22,7 @@ from highway_keras.ops import highway
 _GATES = (TRANSFORM, CARRY)
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 _ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
+_ATTENTION_TO_A_LIST = (keras.layers.Attention, keras.layers.AdditiveAttention)
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -99,6 +100,8 @@ class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
                 f"(of type {type(layer).__name__})."
             )
         super().__init__(layer, activity_regularizer=activity_regularizer, **kwargs)
+        if not self.trainable:
+            layer.trainable = False
         set_options(self, locals(), _GATES)
         self.carry = check_carry(carry)
         self.gate_dtype = gate_dtype and keras.dtype_policies.get(gate_dtype)
@@ -138,6 +141,8 @@ class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
         return keras.Operation.compute_output_spec(self, inputs, **kwargs)
 
     def _arguments(self, inputs):
+        if isinstance(self.layer, _ATTENTION_TO_A_LIST):
+            return ([inputs, inputs],)
         return (inputs, inputs) if isinstance(self.layer, _ATTENTION) else (inputs,)
 
     def _check_shape(self, input_shape):
@@ -146,7 +151,7 @@ class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
                 "`HighwayWrapper` expects inputs of shape (batch_size, ..., units). "
                 f"Received: input_shape={tuple(input_shape)}."
             )
-        shape = tuple(self.layer.compute_output_shape(*self._arguments(input_shape)))
+        shape = self._shape_of_h(input_shape)
         if shape != tuple(input_shape):
             raise ValueError(
                 f"`layer` must preserve the shape of its input. Received: "
@@ -155,14 +160,22 @@ class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
                 "change the size with a plain layer before it."
             )
 
+    def _shape_of_h(self, input_shape):
+        try:
+            return tuple(self.layer.compute_output_shape(*self._arguments(input_shape)))
+        except NotImplementedError:  # a layer of a user's own that has only `build` and `call`
+            outputs = self.layer(keras.KerasTensor(input_shape, self.compute_dtype))
+            return keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
+
     def _gate(self, prefix, input_shape):
         options = options_of(self, prefix)
         for weight in ("kernel", "bias"):
             if options[f"{weight}_initializer"] is None:
                 options[f"{weight}_initializer"] = negated(getattr(self.transform_gate, weight))
-        options.update(name=f"{prefix}gate", dtype=self.gate_dtype or self.dtype_policy)
+        dtype = self.gate_dtype or self.dtype_policy
+        options.update(name=f"{prefix}gate", dtype=dtype, trainable=self.trainable)
         rank = len(input_shape) - 2
-        if len(getattr(self.layer, "kernel_size", ())) == rank > 0:
+        if _is_convolution(self.layer, rank):
             gate = self._convolution(rank, input_shape, options)
         else:
             gate = keras.layers.Dense(input_shape[-1], **options)
@@ -190,3 +203,10 @@ class HighwayWrapper(PenalizedOutput, keras.layers.Wrapper):
             "gate_dtype": policy and keras.dtype_policies.serialize(policy),
             **option_config(self, _GATES),
         }
+
+
+def _is_convolution(layer, rank):
+    """Return whether a layer has all that a convolution over `rank` axes has."""
+    size = getattr(layer, "kernel_size", None)
+    has_all = all(hasattr(layer, name) for name in ("padding", "data_format", "dilation_rate"))
+    return isinstance(size, tuple) and len(size) == rank > 0 and has_all
