@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from picture_folders import CLASSES, images, little, write_parts
 
-from highway_keras import Highway, analysis, data, export, models, training
+from highway_keras import Highway, HighwayWrapper, analysis, data, export, models, training
 from highway_keras.cli import command as cli
 from highway_keras.notices import Notice
-from highway_keras.training.networks import architecture
+from highway_keras.training.networks import architecture, find_network
 
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 3}
 
@@ -190,6 +190,18 @@ def test_freezing_ends_with_an_interruption(dataset, tmp_path):
         fit(model, dataset, tmp_path / "run", freeze=True, callbacks=[Fails()])
     assert all(layer.trainable for layer in model.layers)
     fit(model, dataset, tmp_path / "run", freeze=True, resume=True)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_what_was_frozen_before_a_run_stays_frozen(freeze):
+    model = little(Highway(), HighwayWrapper(keras.layers.Dense(64)), keras.layers.Dense(6))
+    model.layers[1].enable_lora(2)
+    model.layers[2].layer.trainable = False
+    before = [weight.path for weight in model.trainable_weights]
+    with find_network(model, freeze=freeze).in_training():
+        during = [weight.path for weight in model.trainable_weights]
+    assert [weight.path for weight in model.trainable_weights] == before
+    assert during == (before[-2:] if freeze else before)
 
 
 def test_the_factor_on_dropout_reaches_models_within_a_model(dataset, tmp_path):

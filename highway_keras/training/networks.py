@@ -140,16 +140,18 @@ class Own:
     def in_training(self):
         """Return a context in which the model is trained; with `freeze`, all but its top is frozen.
 
-        Afterwards its layers are trainable as they were before.
+        Afterwards its layers and weights are trainable as they were before.
         """
-        were = {layer: layer.trainable for layer in [self.model, *layers_of(self.model)]}
+        # Layers first: setting a layer sets all layers and weights in it.
+        parts = [*self.model._flatten_layers(), *self.model.variables]
+        were = [(part, part.trainable) for part in parts]
         try:
             if "freeze" in self.settings:
                 freeze_below_top(self.model)
             yield
         finally:
-            for layer, trainable in were.items():
-                layer.trainable = trainable
+            for part, trainable in were:
+                part.trainable = trainable
 
     def build(self, images, recipe, engine):
         """Return the model itself."""
