@@ -91,6 +91,44 @@ def test_a_seeded_orthogonal_start_differs_by_layer():
     assert len({float(kernel[0, 0]) for kernel in array(stack.kernel)}) == 3
 
 
+def by_its_shape(shape, dtype=None):
+    return keras.random.normal(shape, stddev=shape[0] ** -0.5, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "initializer", ["lecun_normal", "he_uniform", keras.initializers.LecunNormal(1), by_its_shape]
+)
+def test_every_bias_starts_as_that_of_a_layer_alone(initializer):
+    stack, alone = (
+        HighwayStack(8, bias_initializer=initializer),
+        Highway(bias_initializer=initializer),
+    )
+    for layer in (stack, alone):
+        layer.build((None, 400))
+    biases = array(stack.bias)
+    np.testing.assert_allclose(biases.std(-1), array(alone.bias).std(), rtol=0.2)
+    assert len({float(bias[0]) for bias in biases}) == len(biases)
+
+
+def test_a_stack_takes_any_start_that_a_layer_takes():
+    for start in (np.eye(4), lambda shape, dtype=None: keras.ops.eye(*shape, dtype=dtype)):
+        stack = HighwayStack(3, kernel_initializer=start)
+        stack.build((None, 4))
+        np.testing.assert_array_equal(array(stack.kernel), [np.eye(4)] * 3)
+
+
+@pytest.mark.parametrize("name", ["Orthogonal", "GlorotNormal", "TruncatedNormal"])
+def test_a_seed_gives_the_same_stack_again(name):
+    def kernels(seed):
+        stack = HighwayStack(2, kernel_initializer=getattr(keras.initializers, name)(seed=seed))
+        stack.build((None, 4))
+        return array(stack.kernel)
+
+    np.testing.assert_array_equal(kernels(1), kernels(1))
+    first, second = kernels(keras.random.SeedGenerator(1))
+    assert not np.array_equal(first, second)
+
+
 def test_biases_by_layer():
     stack = HighwayStack(3, transform_bias_initializer=[-1, -2, -3])
     stack = HighwayStack.from_config(stack.get_config())

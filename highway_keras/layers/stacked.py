@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from highway_keras import checks
+from highway_keras.initializers import TransformBias
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -40,24 +41,41 @@ class ByLayer(keras.initializers.Initializer):
         return {"values": self.values}
 
 
+# Their numbers do not depend on the shape: all layers are one draw.
+_OF_ANY_SHAPE = (
+    ByLayer,
+    TransformBias,
+    keras.initializers.Zeros,
+    keras.initializers.Ones,
+    keras.initializers.Constant,
+    keras.initializers.RandomNormal,
+    keras.initializers.RandomUniform,
+    keras.initializers.TruncatedNormal,
+)
+
+
 def initializer(of_layer):
     """Return the initializer that starts each layer as `of_layer` does, each with a new draw."""
 
     def start(shape, dtype=None):
-        if isinstance(of_layer, keras.initializers.VarianceScaling):
+        if type(of_layer) in _OF_ANY_SHAPE:
+            return of_layer(shape, dtype=dtype)
+        if isinstance(of_layer, keras.initializers.VarianceScaling) and len(shape) == 3:
             # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
             return math.sqrt(shape[0]) * of_layer(shape, dtype=dtype)
-        if isinstance(of_layer, keras.initializers.Orthogonal | keras.initializers.Identity):
-            clones = [_reseeded(of_layer, index) for index in range(shape[0])]
-            return ops.stack([clone(shape[1:], dtype=dtype) for clone in clones])
-        return of_layer(shape, dtype=dtype)
+        layers = [_reseeded(of_layer, index) for index in range(shape[0])]
+        return ops.stack([layer(shape[1:], dtype=dtype) for layer in layers])
 
     return start
 
 
 def _reseeded(of_layer, index):
-    config = of_layer.get_config()
-    if isinstance(config.get("seed"), int):
+    """Return what starts the layer of that index: an object with a seed always draws the same."""
+    is_object = isinstance(of_layer, keras.initializers.Initializer)
+    config = of_layer.get_config() if is_object else {}
+    if not isinstance(config.get("seed", "none"), int | None):
+        return of_layer
+    if config["seed"] is not None:
         config["seed"] += index
     return type(of_layer).from_config(config)
 
