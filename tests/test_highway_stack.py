@@ -61,6 +61,23 @@ def test_from_layers_and_unstack_are_each_others_inverse(options):
         np.testing.assert_array_equal(array(one), array(other))
 
 
+def test_a_width_may_be_the_inputs_or_given():
+    layers = [Highway(), Highway(5)]
+    for layer in layers:
+        layer.build((None, 5))
+    assert HighwayStack.from_layers(layer for layer in layers).units == 5
+
+
+def test_the_last_layer_has_the_penalty_on_the_output():
+    stack = built_stack(2, activity_regularizer="l2")
+    first, last = stack.unstack()
+    again = HighwayStack.from_layers([first, last])
+    penalties = [
+        layer.get_config()["activity_regularizer"] for layer in (stack, first, last, again)
+    ]
+    assert penalties == [penalties[0], None, penalties[0], penalties[0]] and penalties[0]
+
+
 def test_gates_are_those_of_the_chain():
     stack, x = built_stack(3), standard_normal((4, 6))
     _, gates = stack(x, return_gate=True)
@@ -273,7 +290,15 @@ BAD = {
         lambda: HighwayStack.from_layers(
             built_stack(1).unstack() + built_stack(1, activation="tanh").unstack()
         ),
-        "must have the same options",
+        "apart from initializers. Received: .*_1_0 differs from .*_0 in activation.$",
+    ),
+    "widths": (
+        lambda: HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack()),
+        "differs from .* in units.$",
+    ),
+    "penalties": (
+        lambda: HighwayStack.from_layers(2 * built_stack(1, activity_regularizer="l2").unstack()),
+        "Only the last of `layers` may have an `activity_regularizer`",
     ),
 }
 

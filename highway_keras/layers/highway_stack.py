@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
 import numpy as np
@@ -49,7 +49,8 @@ class HighwayStack(GatedLayer):
             `model.summary()` shows it: `"highway_stack_x50"`.
 
     The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
-    constraints act on each layer's weights separately.
+    constraints act on each layer's weights separately; `activity_regularizer` acts on the output of
+    the stack, that of the last layer.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -123,11 +124,12 @@ class HighwayStack(GatedLayer):
         self._starts_by_depth = given is None
 
     @classmethod
-    def from_layers(cls, layers: Sequence[Highway], name: str | None = None) -> HighwayStack:
+    def from_layers(cls, layers: Iterable[Highway], name: str | None = None) -> HighwayStack:
         """Return the stack that computes what a chain of built `Highway` layers computes.
 
         Args:
-            layers: Built `Highway` layers with the same width and options.
+            layers: Built `Highway` layers with the same width and options. Only the last one may
+                have an `activity_regularizer`.
             name: Name of the stack.
 
         Returns:
@@ -136,20 +138,15 @@ class HighwayStack(GatedLayer):
         Raises:
             ValueError: If there are none, one is not built, or their options differ.
         """
+        layers = list(layers)
         if not layers or not all(type(layer) is Highway and layer.built for layer in layers):
             raise ValueError(
                 f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
             )
-        first = _shared_config(layers[0])
-        odd = [layer.name for layer in layers if _shared_config(layer) != first]
-        if odd:
-            raise ValueError(
-                "`layers` must have the same options, apart from initializers. "
-                f"Received: {', '.join(odd)} differ from {layers[0].name}."
-            )
-        units = layers[0].kernel.shape[0]
-        stack = cls(len(layers), **{**first, "units": units, "name": name})
-        stack.build((None, units))
+        config = _common_config(layers)
+        stack = cls(len(layers), **{**config, "name": name})
+        stack.output_regularizer = layers[-1].output_regularizer
+        stack.build((None, stack.units))
         merged = [layer.merged_weights for layer in layers]
         for index, weight in enumerate(stack.weights):
             values = [ops.convert_to_numpy(weights[index]) for weights in merged]
@@ -169,6 +166,7 @@ class HighwayStack(GatedLayer):
             )
         config = _shared_config(self)
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
+        layers[-1].output_regularizer = self.output_regularizer
         for index, layer in enumerate(layers):
             layer.build((None, self.kernel.shape[-1]))
             for weight, stacked_weight in zip(layer.weights, self.merged_weights, strict=True):
@@ -239,6 +237,25 @@ def _start_of_gates(given, depth):
 
 def _shared_config(layer):
     """Return what a stack and its layers share; initializers have done their work by then."""
-    apart = ("depth", "rematerialize", "name")
+    apart = ("depth", "rematerialize", "name", "activity_regularizer")
     config = layer.get_config()
     return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}
+
+
+def _common_config(layers):
+    """Return the configuration that built `Highway` layers have in common."""
+    first, *others = ({**_shared_config(x), "units": x.kernel.shape[0]} for x in layers)
+    for layer, config in zip(layers[1:], others, strict=True):
+        odd = [option for option in first if config[option] != first[option]]
+        if odd:
+            raise ValueError(
+                "`layers` must have the same options, apart from initializers. Received: "
+                f"{layer.name} differs from {layers[0].name} in {', '.join(odd)}."
+            )
+    penalized = [x.name for x in layers[:-1] if x.output_regularizer is not None]
+    if penalized:
+        raise ValueError(
+            "Only the last of `layers` may have an `activity_regularizer`: that of a stack acts on "
+            f"its output. Received: {', '.join(penalized)} with one."
+        )
+    return first
