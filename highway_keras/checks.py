@@ -95,6 +95,15 @@ def seeds(first, runs):
     return range(first, last + 1)
 
 
+def floating(name, dtype):
+    """Raise unless `dtype`, the name of a tensor's, is a floating-point one."""
+    if "float" not in dtype:
+        raise TypeError(
+            f"`{name}` must be floating point, because gates blend input and block state. "
+            f"Received: dtype={dtype}. Cast first: `keras.ops.cast(x, 'float32')`."
+        )
+
+
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary would ask for its hash

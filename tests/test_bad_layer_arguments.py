@@ -266,14 +266,14 @@ SHAPES = {
     ),
 }
 # Types: Keras adds to the text of what is raised while a layer runs.
-INTEGERS = "`inputs` must be floating point, because gates blend them with the block state. "
+INTEGERS = "`inputs` must be floating point, because gates blend input and block state. "
 TYPES = {
     "integers": (lambda: Highway()(np.ones((2, 3), "int32")), TypeError, INTEGERS),
     "symbolic integers": (lambda: Highway()(image(3, dtype="int32")), TypeError, INTEGERS),
     "pixels": (
         lambda: ConvHighway2D(3, 3)(np.ones((2, 8, 8, 3), "uint8")),
         TypeError,
-        INTEGERS + "Received: dtype=uint8. Cast them first: `keras.ops.cast(x, 'float32')`.",
+        INTEGERS + "Received: dtype=uint8. Cast first: `keras.ops.cast(x, 'float32')`.",
     ),
     "wrapped integers": (
         lambda: HighwayWrapper(Dense(3))(np.ones((2, 3), "int32")),

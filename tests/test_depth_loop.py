@@ -379,3 +379,23 @@ def test_errors(change, message):
     x, kernel, bias = weights(3, "coupled")
     with pytest.raises(ValueError, match=message):
         scan(**{"x": x, "kernel": kernel, "bias": bias, **change})
+
+
+class WithoutHash:
+    __hash__ = None
+
+    def __call__(self, z):
+        return z
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.ones((BATCH, WIDTH), "int32")}, "`x` must be floating point.*dtype=int32. Cast"),
+        ({"activation": WithoutHash()}, "Activations must have a hash, as functions do"),
+    ],
+)
+def test_errors_of_type(change, message):
+    x, kernel, bias = weights(3, "coupled")
+    with pytest.raises(TypeError, match=message):
+        scan(**{"x": x, "kernel": kernel, "bias": bias, **change})

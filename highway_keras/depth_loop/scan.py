@@ -1,8 +1,11 @@
 """`scan`: check arguments and shapes, bring them into the form that the chain takes."""
 
+from collections.abc import Hashable
+
 import keras
 from keras import ops
 
+from highway_keras import checks
 from highway_keras.depth_loop.block import Block, mixture
 from highway_keras.depth_loop.chain import chain
 from highway_keras.depth_loop.shares import in_shares
@@ -61,6 +64,7 @@ def scan(
 
     Raises:
         ValueError: If an option is unknown, the depth is 0, or the shapes do not fit.
+        TypeError: If `x` is not floating point, or an activation has no hash.
 
     Example:
 
@@ -76,6 +80,7 @@ def scan(
     """
     _check_options(kind, carry, return_gate)
     x = ops.convert_to_tensor(x)
+    checks.floating("x", keras.backend.standardize_dtype(x.dtype))
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
     branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
@@ -83,6 +88,7 @@ def scan(
     activation, relu_share = _read_activation(activation, x, kernel)
     gates = (transform_activation, carry_activation)
     activations = (activation, *map(keras.activations.get, gates))[:branches]
+    _check_hashes(activations)
     block = Block(kind, activations, bool(rematerialize))
 
     trials = len(kernel.shape) - 3
@@ -126,6 +132,15 @@ def _check_options(kind, carry, return_gate):
         raise ValueError(
             f"`return_gate=True` needs gates, kind='highway'. Received: kind={kind!r}."
         )
+
+
+def _check_hashes(activations):
+    for activation in activations:
+        if not isinstance(activation, Hashable):
+            raise TypeError(
+                "Activations must have a hash, as functions do: the loop is compiled once for each."
+                f" Received: {checks.shown(activation)}. A dataclass has one with `frozen=True`."
+            )
 
 
 def _check_shapes(x, kernel, bias, branches):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from highway_keras import initializers
+from highway_keras import checks, initializers
 
 # One row per option, with the Keras module that reads and writes it. An option stands for the block
 # state H under this name, and for the gates T and C under their prefix.
@@ -99,9 +99,4 @@ def check_data_format(data_format):
 
 def check_floating(inputs):
     """Raise unless `inputs` is a floating-point tensor."""
-    dtype = keras.backend.standardize_dtype(inputs.dtype)
-    if "float" not in dtype:
-        raise TypeError(
-            "`inputs` must be floating point, because gates blend them with the block state. "
-            f"Received: dtype={dtype}. Cast them first: `keras.ops.cast(x, 'float32')`."
-        )
+    checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
