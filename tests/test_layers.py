@@ -205,3 +205,5 @@ def test_match_size_samples_the_mask_with_the_steps():
     x[:, 2] = 0
     mask = MaskProbe()(MatchSize(strides=2)(keras.layers.Masking()(x)))
     np.testing.assert_array_equal(array(mask), 2 * [[True, False, True]])
+    of_images = MatchSize(strides=2).compute_mask(None, np.ones((2, 8, 7), bool))
+    assert of_images.shape == (2, 4, 4)

@@ -84,7 +84,10 @@ class MatchSize(keras.Layer):
         return tuple(shape)
 
     def compute_mask(self, inputs, mask=None):
-        return None if mask is None else mask[:, :: self.strides]
+        if mask is None:
+            return None
+        every = [slice(None, None, self.strides)] * (len(mask.shape) - 1)
+        return mask[(slice(None), *every)]
 
     def get_config(self):
         config = {"channels": self.channels, "strides": self.strides}
