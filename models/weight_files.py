@@ -132,18 +132,23 @@ def _check_activations(model, path):
         stored = set(_activations(json.loads(archive.read("config.json"))))
     own = set(_activations(model.get_config()))
     if stored != own:
-        was, now = (", ".join(sorted(names)) or "none" for names in (stored, own))
-        raise ValueError(f"Its activations are {was}; those of the model are {now}")
+        was, now = (", ".join(sorted(names)) or "none" for names in (stored - own, own - stored))
+        raise ValueError(f"Activations that only it has: {was}; only the model: {now}")
 
 
 def _activations(config):
-    """Yield the names of activations below the classifier, whose own may be left out."""
+    """Yield the names of activations below the classifier, whose own may be left out.
+
+    Those of gates are like "transform_sigmoid": two gates may swap theirs.
+    """
     if isinstance(config, dict):
         if config.get("name") == CLASSIFIER:
             return
-        found = config.get("activation")
-        if found is not None:
-            yield str(found["config"] if isinstance(found, dict) else found)
+        for key, found in config.items():
+            unused = key == "carry_activation" and config.get("carry") == "coupled"
+            if key.endswith("activation") and found is not None and not unused:
+                name = found["config"] if isinstance(found, dict) else found
+                yield f"{key.removesuffix('activation')}{name}"
     parts = config.values() if isinstance(config, dict) else config
     for part in parts if isinstance(config, dict | list | tuple) else ():
         yield from _activations(part)

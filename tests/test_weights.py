@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from selection import all_but
 
-from highway_keras import data, files, models, training
+from highway_keras import Highway, data, files, models, training
 from highway_keras.cli import command as cli
 from highway_keras.data import preprocessing
 from highway_keras.models import model_cards, shipped
@@ -437,7 +437,20 @@ def test_a_file_may_have_its_own_number_of_classes(other, tmp_path):
 @pytest.mark.parametrize("other", [{}, {"classes": 5}, {"include_top": False}])
 def test_weights_of_another_activation_do_not_fit(other, tmp_path):
     models.create(NAME, units=8, activation="relu").save(tmp_path / "relu.keras")
-    with pytest.raises(ValueError, match="activations are relu; those of the model are tanh"):
+    with pytest.raises(ValueError, match="that only it has: relu; only the model: tanh"):
         models.create(NAME, units=8, weights=tmp_path / "relu.keras", **other)
     fits = {"activation": "relu", "classifier_activation": None}
     models.create(NAME, units=8, weights=tmp_path / "relu.keras", **fits)
+
+
+def test_weights_of_another_gate_do_not_fit(tmp_path):
+    def gated(name, input_shape, classes, gate="sigmoid"):
+        images = keras.Input(input_shape)
+        x = Highway(transform_activation=gate)(keras.layers.Flatten()(images))
+        return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+
+    models.register("gated", gated, "digits", (2, 2, 1), 3)
+    models.create("gated", gate="hard_sigmoid").save(tmp_path / "hard.keras")
+    with pytest.raises(ValueError, match="transform_hard_sigmoid; only the model: transform_sigm"):
+        models.create("gated", weights=tmp_path / "hard.keras")
+    models.create("gated", weights=tmp_path / "hard.keras", gate="hard_sigmoid")
