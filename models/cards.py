@@ -164,7 +164,8 @@ class Card:
 
 def _check_one_shape(input_shape=None, input_tensor=None, **others):
     found = None if input_tensor is None else tuple(getattr(input_tensor, "shape", ())[1:])
-    if input_shape is not None and found and tuple(input_shape) != found:
+    shape = tuple(input_shape) if isinstance(input_shape, list) else input_shape
+    if shape is not None and found and shape != found:
         raise ValueError(
             "`input_shape` must be that of `input_tensor`, or left out. "
             f"Received: input_shape={input_shape}, input_tensor of shape {found}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import keras
@@ -11,11 +10,11 @@ from highway_keras import checks
 from highway_keras.models.cards import name_of
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
-    check_image_shape,
     check_pooling,
     dropout,
-    first_tensor,
+    first_images,
     fresh,
+    given,
     network,
     normal,
     pool_features,
@@ -42,20 +41,21 @@ FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
 MAXOUT_KERNEL = "lecun_uniform"
 
 
-def highway_a(transform_bias=-1.0, **arguments: Unpack[CifarArguments]):
+def highway_a(transform_bias=None, **arguments: Unpack[CifarArguments]):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth and parameter count (~236 K).
     """
-    stages = highway_stages(HIGHWAY_A, transform_bias)
-    return cifar_network(stages, dense_head(250), **{"name": name_of("highway_a"), **arguments})
+    stages = highway_stages(HIGHWAY_A, given(transform_bias, -1.0))
+    return cifar_network(stages, dense_head(250), **_named(arguments, "highway_a"))
 
 
-def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
+def highway_b(transform_bias=None, **arguments: Unpack[CifarArguments]):
     """Build Highway B of Table 2, 19 layers.
 
     Args:
-        transform_bias: Initial bias of the transform gates.
+        transform_bias: Initial bias of the transform gates. Default: -1 in Highway A, -2 in
+            Highway B and the network of Table 3, -3 in Highway C.
         **arguments: As for every CIFAR network; see `highway_keras.models.types.CifarArguments`.
 
     Returns:
@@ -73,29 +73,29 @@ def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
-    stages = highway_stages(HIGHWAY_B, transform_bias)
-    return cifar_network(stages, dense_head(500), **{"name": name_of("highway_b"), **arguments})
+    stages = highway_stages(HIGHWAY_B, given(transform_bias, -2.0))
+    return cifar_network(stages, dense_head(500), **_named(arguments, "highway_b"))
 
 
-def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
+def highway_c(transform_bias=None, **arguments: Unpack[CifarArguments]):
     """Build Highway C of Table 2, 32 alternating 1x1 and 3x3 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    stages = highway_stages(HIGHWAY_C, transform_bias, kernel_sizes=(1, 3))
-    return cifar_network(stages, dense_head(100), **{"name": name_of("highway_c"), **arguments})
+    stages = highway_stages(HIGHWAY_C, given(transform_bias, -3.0), kernel_sizes=(1, 3))
+    return cifar_network(stages, dense_head(100), **_named(arguments, "highway_c"))
 
 
-def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
+def highway_gap(classes=10, transform_bias=None, **arguments: Unpack[CifarArguments]):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
     `classes` also decides how the classifier starts: the authors' start for CIFAR-10 is normal.
     """
     # Their first kernel is "gaussian" without a `std`, which Caffe takes as 1.
-    stages = highway_stages(HIGHWAY_B, transform_bias, first_kernel=normal(1.0))
+    bias = given(transform_bias, -2.0)
+    stages = highway_stages(HIGHWAY_B, bias, first_kernel=normal(1.0))
     top = None if classes == 100 else normal(0.05)
-    name = name_of("highway_gap", classes=classes)
-    arguments = {"name": name, "classifier_kernel": top, **arguments}
+    arguments = {"classifier_kernel": top, **_named(arguments, "highway_gap", classes=classes)}
     return cifar_network(stages, average_head, any_size=True, classes=classes, **arguments)
 
 
@@ -106,16 +106,21 @@ def fitnet_a(**arguments: Unpack[CifarArguments]):
     uniform with variance 1 / fan-in. The larger of two such units has the second moment of one, so
     a signal keeps its size; with 2 / fan-in it doubles in every layer.
     """
-    return _fitnet(FITNET_A, **{"name": name_of("fitnet_a"), **arguments})
+    return _fitnet(FITNET_A, **_named(arguments, "fitnet_a"))
 
 
 def fitnet_b(**arguments: Unpack[CifarArguments]):
     """Build Fitnet B of Table 2, 19 maxout layers, without hints; see `fitnet_a`."""
-    return _fitnet(FITNET_B, **{"name": name_of("fitnet_b"), **arguments})
+    return _fitnet(FITNET_B, **_named(arguments, "fitnet_b"))
+
+
+def _named(arguments, factory, **fixed):
+    """Return the arguments, with the registered name for none."""
+    return {**arguments, "name": arguments.get("name") or name_of(factory, **fixed)}
 
 
 def _fitnet(widths, kernel_initializer=None, **arguments):
-    kernel = kernel_initializer or MAXOUT_KERNEL
+    kernel = given(kernel_initializer, MAXOUT_KERNEL)
     return cifar_network(maxout_stages(widths), maxout_head, kernel_initializer=kernel, **arguments)
 
 
@@ -153,9 +158,8 @@ def cifar_network(
         An uncompiled `keras.Model`.
     """
     any_size = any_size or not include_top
-    check = functools.partial(check_image_shape, least=32, any_size=any_size)
-    inputs = first_tensor(input_shape, input_tensor, check)
-    kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
+    inputs = first_images(input_shape, input_tensor, least=32, any_size=any_size)
+    kernel = fresh(given(kernel_initializer, AUTHORS_KERNEL))
     x = dropout(inputs, dropout_rate, "input_dropout")
     for index, stage in enumerate(stages, start=1):
         if index > 1:

@@ -1,7 +1,5 @@
 """Section 3.2: the convolutional highway networks of Table 1."""
 
-import functools
-
 import keras
 
 from highway_keras import checks
@@ -9,12 +7,12 @@ from highway_keras.models.cards import name_of
 from highway_keras.models.memory import check_memory
 from highway_keras.models.parts import (
     AUTHORS_KERNEL,
-    check_image_shape,
     check_pooling,
     convolutional_highway,
     dropout,
-    first_tensor,
+    first_images,
     fresh,
+    given,
     network,
     normal,
     pool_features,
@@ -29,7 +27,7 @@ INPUT_DROPOUT = 0.2
 
 def mnist_highway(
     width=16,
-    transform_bias=-1.0,
+    transform_bias=None,
     kernel_initializer=None,
     input_shape=(28, 28, 1),
     classes=10,
@@ -47,7 +45,7 @@ def mnist_highway(
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
-        transform_bias: Initial bias of the transform gates.
+        transform_bias: Initial bias of the transform gates. Default: -1.
         input_shape: (height, width, channels), sides of at least 12; without the top, also `None`.
         kernel_initializer, pooling: As for every convolutional factory; see
             `highway_keras.models.types.ConvolutionalArguments`.
@@ -72,16 +70,15 @@ def mnist_highway(
     """
     width = checks.positive_integer("width", width)
     check_memory(2 * LAYERS * 9 * width**2, width=width)
-    check = functools.partial(check_image_shape, least=12, any_size=not include_top)
-    inputs = first_tensor(input_shape, input_tensor, check)
-    kernel = fresh(kernel_initializer or AUTHORS_KERNEL)
+    inputs = first_images(input_shape, input_tensor, least=12, any_size=not include_top)
+    kernel = fresh(given(kernel_initializer, AUTHORS_KERNEL))
+    bias = given(transform_bias, -1.0)
     x = dropout(inputs, INPUT_DROPOUT, "input_dropout")
     x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
     for number, (layers, pool, rate) in enumerate(STAGES, start=1):
         for index in range(1, layers + 1):
-            x = convolutional_highway(
-                width, 3, kernel, transform_bias, f"stage{number}_highway{index}"
-            )(x)
+            layer = f"stage{number}_highway{index}"
+            x = convolutional_highway(width, 3, kernel, bias, layer)(x)
         # "same" rounds odd sizes up, as Caffe's pooling does.
         x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{number}_pool")(x)
         x = dropout(x, rate, f"stage{number}_dropout")

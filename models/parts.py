@@ -1,5 +1,7 @@
 """Parts that factories share: initializers, layers, the end of a network, a check of the input."""
 
+import functools
+
 import keras
 
 from highway_keras import checks
@@ -23,14 +25,28 @@ def normal(stddev):
 
 
 def fresh(kernel_initializer):
-    """Return the configuration of an initializer: one object would draw all kernels the same."""
+    """Return what each kernel starts from: a function, or the configuration of an initializer.
+
+    A function draws anew each time; one object would draw all kernels the same.
+    """
     try:
-        return keras.initializers.serialize(keras.initializers.get(kernel_initializer))
+        start = keras.initializers.get(kernel_initializer)
+        if not isinstance(start, keras.initializers.Initializer):
+            return start
+        config = keras.initializers.serialize(start)
+        keras.initializers.get(config)
+        return config
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
         raise ValueError(
             "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
-            f"Received: kernel_initializer={checks.shown(kernel_initializer)}."
+            f"Received: kernel_initializer={checks.shown(kernel_initializer)}. A class of your own "
+            "needs the decorator `@keras.saving.register_keras_serializable()`."
         ) from error
+
+
+def given(value, default):
+    """Return `value`, or for `None` what the factory takes by default."""
+    return default if value is None else value
 
 
 def check_activation(name, activation):
@@ -67,12 +83,13 @@ def predictions(x, classes, activation, kernel_initializer):
     """Return the classifier's output; recipes know it by its name, `predictions`."""
     classes = checks.positive_integer("classes", classes)
     check_memory(x.shape[-1] * classes, classes=classes)
+    function = keras.activations.get(check_activation("classifier_activation", activation))
     return keras.layers.Dense(
         classes,
-        activation=check_activation("classifier_activation", activation),
+        activation=activation,
         kernel_initializer=kernel_initializer,
         name=CLASSIFIER,
-        dtype=keras.DTypePolicy("float32") if activation == "softmax" else None,
+        dtype=keras.DTypePolicy("float32") if function is keras.activations.softmax else None,
     )(x)
 
 
@@ -136,6 +153,18 @@ def first_tensor(input_shape, input_tensor, check):
         )
     check(tuple(input_tensor.shape[1:]))
     return input_tensor
+
+
+def first_images(input_shape, input_tensor, least, any_size):
+    """Return what a convolutional network starts from; see `check_image_shape`."""
+    if keras.config.image_data_format() != "channels_last":
+        raise ValueError(
+            "Networks of images need channels last: "
+            "`keras.config.set_image_data_format('channels_last')`. "
+            f"Received: {keras.config.image_data_format()!r}, Keras's setting."
+        )
+    check = functools.partial(check_image_shape, least=least, any_size=any_size)
+    return first_tensor(input_shape, input_tensor, check)
 
 
 def network(inputs, outputs, name, weights):

@@ -13,6 +13,7 @@ from highway_keras.models.parts import (
     check_shape,
     first_tensor,
     fresh,
+    given,
     network,
     predictions,
 )
@@ -84,13 +85,14 @@ def thin_mlp(
     units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
     inputs = first_tensor(input_shape, input_tensor, check_shape)
     check_memory(count_weights(depth, kind, units, inputs.shape[1:]), units=units, depth=depth)
-    normalized = "he_uniform" if activation == "relu" else "glorot_uniform"
+    function = keras.activations.get(check_activation("activation", activation))
+    normalized = "he_uniform" if function is keras.activations.relu else "glorot_uniform"
     layer = {
         "units": units,
-        "activation": check_activation("activation", activation),
-        "kernel_initializer": fresh(kernel_initializer or normalized),
+        "activation": activation,
+        "kernel_initializer": fresh(given(kernel_initializer, normalized)),
     }
-    bias = -math.log(depth) if transform_bias is None else transform_bias
+    bias = given(transform_bias, -math.log(depth))
     gate = {"transform_kernel_initializer": normalized, "transform_bias_initializer": bias}
     x = keras.layers.Flatten(name="flatten")(inputs)
     x = keras.layers.Dense(**layer, name="plain")(x)

@@ -8,6 +8,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from keras.initializers import Initializer
 
 from highway_keras import analysis, data, export, models, training
 from highway_keras.cli import command as cli
@@ -172,6 +173,14 @@ def test_transform_biases_start_negative(name, bias):
         np.testing.assert_allclose(layer.transform_bias, bias, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["mnist-highway-16", "highway-a"])
+def test_none_means_the_networks_own_default(name):
+    model = models.get(name).build(transform_bias=None, name=None)
+    assert model.name == name
+    gate = layers_of(model, ConvHighway2D)[0]
+    assert np.all(np.asarray(gate.transform_bias) == TRANSFORM_BIASES[name])
+
+
 def test_table_1_is_the_authors_definition():
     model = network("mnist-highway-16")
     dropouts = layers_of(model, keras.layers.Dropout)
@@ -241,15 +250,28 @@ def test_the_start_of_kernels_is_an_argument(name):
     assert set(gates) <= {name.startswith("thin")}
 
 
-@pytest.mark.parametrize("name", ["mnist-highway-16", "highway-a"])
-def test_every_kernel_has_its_own_draw(name):
-    start = keras.initializers.RandomNormal()
+def drawn(shape, dtype=None):
+    return keras.random.normal(shape, stddev=0.01, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("mnist-highway-16", keras.initializers.RandomNormal()),
+        ("mnist-highway-16", drawn),
+        ("highway-a", keras.initializers.RandomNormal()),
+    ],
+)
+def test_every_kernel_has_its_own_draw(name, start):
     layers = layers_of(models.create(name, kernel_initializer=start), ConvHighway2D)[:2]
     kernels = [np.asarray(k) for layer in layers for k in (layer.kernel, layer.transform_kernel)]
     assert len({kernel.tobytes() for kernel in kernels}) == 4
 
 
-@pytest.mark.parametrize(("activation", "scale"), [("relu", 2 / 50), ("tanh", 1 / 50)])
+@pytest.mark.parametrize(
+    ("activation", "scale"),
+    [("relu", 2 / 50), (keras.activations.relu, 2 / 50), ("tanh", 1 / 50)],
+)
 def test_thin_kernels_are_normalized_for_their_activation(activation, scale):
     layer = models.thin_mlp(2, activation=activation).get_layer("highway_1")
     for kernel in (layer.kernel, layer.transform_kernel):  # limit = sqrt(3 variance)
@@ -300,9 +322,10 @@ def test_logits(name):
 
 def test_probabilities_stay_float32_under_mixed_precision():
     keras.config.set_dtype_policy("mixed_bfloat16")
-    model = models.thin_mlp(3)
-    assert model.get_layer("highway_1").compute_dtype == "bfloat16"
-    assert model.output.dtype == "float32"
+    for softmax in ("softmax", keras.activations.softmax):
+        model = models.thin_mlp(3, classifier_activation=softmax)
+        assert model.get_layer("highway_1").compute_dtype == "bfloat16"
+        assert model.output.dtype == "float32"
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -470,6 +493,13 @@ def test_global_pooling_takes_images_of_any_size(include_top):
         ),
         (
             lambda: models.create(
+                "highway-a", input_tensor=keras.Input((32, 32, 3)), input_shape=32
+            ),
+            ValueError,
+            "`input_shape` must be that of `input_tensor`, or left out. Received: input_shape=32,",
+        ),
+        (
+            lambda: models.create(
                 "thin-highway-10", weights="mnist", include_top=False, input_shape=(8, 8, 1)
             ),
             ValueError,
@@ -486,6 +516,16 @@ def test_mistakes_about_the_input_are_one_line(call, error, message):
     with pytest.raises(error, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_keras_may_not_be_set_to_channels_first():
+    keras.config.set_image_data_format("channels_first")
+    try:
+        for name in ("mnist-highway-16", "highway-a"):
+            with pytest.raises(ValueError, match=r"need channels last: .* Received: 'channels_f"):
+                models.create(name)
+    finally:
+        keras.config.set_image_data_format("channels_last")
 
 
 # A user's own networks
@@ -668,6 +708,10 @@ def test_unknown_name(function, name, message):
             for make in (models.mnist_highway, models.highway_gap, models.fitnet_a)
         ),
         (lambda: models.thin_mlp(2, kernel_initializer=3), "Received: kernel_initializer=3"),
+        (
+            lambda: models.thin_mlp(2, kernel_initializer=type("My", (Initializer,), {})()),
+            "A class of your own needs the decorator `@keras.saving.register_keras_serializable",
+        ),
     ],
 )
 def test_bad_arguments(make, message):
