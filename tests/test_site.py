@@ -11,6 +11,7 @@ import pytest
 
 import highway_keras
 from highway_keras import models, results
+from highway_keras.cli import command
 from tools.docs import api, google_style, links, live, notebooks, zoo
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -56,7 +57,9 @@ def test_every_public_class_and_function_has_its_place():
             if name != "ConvHighway" and (inspect.isclass(thing) or inspect.isfunction(thing)):
                 assert f"::: highway_keras.{room}.{name}\n" in pages[f"api/{room}.md"]
     assert "ConvHighway\n" not in pages["api/layers.md"]  # another name of ConvHighway2D
-    assert "## `highway-keras fit`" in pages["api/command.md"]
+    (commands,) = [a.choices for a in command.parser()._actions if a.metavar == "COMMAND"]
+    found = re.findall(r"^## `highway-keras (\w+)`$", pages["api/command.md"], re.MULTILINE)
+    assert found == [*commands]
     assert "--model-set" in pages["api/command.md"]
 
 

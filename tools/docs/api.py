@@ -83,7 +83,7 @@ def public_names(room):
 def command_page():
     """Return what `--help` prints, for each command."""
     overview = _help()
-    names = re.findall(r"^ {4}(\w+) ", overview, re.MULTILINE)
+    names = re.findall(r"^ {4}(\w+)\b", overview, re.MULTILINE)  # a long one has its own line
     parts = ["# The command", f"```text\n{overview}```"]
     parts += [f"## `highway-keras {name}`\n\n```text\n{_help(name)}```" for name in names]
     return "\n\n".join(parts) + "\n"
