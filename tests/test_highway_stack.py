@@ -290,7 +290,7 @@ BAD = {
         lambda: HighwayStack.from_layers(
             built_stack(1).unstack() + built_stack(1, activation="tanh").unstack()
         ),
-        "apart from initializers. Received: .*_1_0 differs from .*_0 in activation.$",
+        "apart from initializers. Received: .*_0 differs from .*_0 in activation.$",
     ),
     "widths": (
         lambda: HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack()),
