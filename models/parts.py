@@ -34,7 +34,8 @@ def fresh(kernel_initializer):
         if not isinstance(start, keras.initializers.Initializer):
             return start
         config = keras.initializers.serialize(start)
-        keras.initializers.get(config)
+        if start is kernel_initializer:  # whose class may be one that cannot be read back
+            keras.initializers.get(config)
         return config
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
         raise ValueError(
