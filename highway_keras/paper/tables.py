@@ -162,7 +162,7 @@ def _finished(table, out):
     """Yield (card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
         for recipe in VARIANTS:
-            parent = out / f"{card.name}-{recipe}"
+            parent = checks.path("out", out) / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
                 folder = RunFolder(parent / f"seed-{seed}")
