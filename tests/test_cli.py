@@ -479,7 +479,7 @@ def test_a_mistake_is_one_line_without_those_of_native_libraries(tmp_path):
     command = [*COMMAND, "evaluate", "none.keras"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     (line,) = done.stderr.splitlines()
-    assert done.returncode == 2 and line.startswith("highway-keras: `path` must be an existing")
+    assert done.returncode == 2 and line.startswith("highway-keras: `network` must be an existing")
 
 
 CONTROL = "\x1b[2J"  # clears a terminal
