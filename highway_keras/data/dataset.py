@@ -67,6 +67,11 @@ class Dataset:
         )
 
 
+def shuffled(labels):
+    """Return the indices of images in a fixed shuffled order: they may be sorted by class."""
+    return hold_out(labels, 0)[0]
+
+
 def hold_out(labels, fraction, seed=0):
     """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
 

@@ -5,7 +5,7 @@ import difflib
 import os
 
 from highway_keras import checks
-from highway_keras.data.dataset import DataError, Dataset, hold_out
+from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
 from highway_keras.data.digits import read_digits
 from highway_keras.data.folder import read_folder, read_pictures
 from highway_keras.data.in_memory import check_dataset, is_in_memory, read_memory
@@ -63,7 +63,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
         images = check_dataset(name)
         if limit is None:
             return images
-        kept = hold_out(images.y_train, 0)[0][:limit]  # they may be sorted by class
+        kept = shuffled(images.y_train)[:limit]
         return dataclasses.replace(
             images, x_train=images.x_train[kept], y_train=images.y_train[kept]
         )

@@ -178,7 +178,7 @@ def final_rows(out, searches):
         searches: Folder of the searches, for the command that makes a row.
     """
     rows = []
-    for folder in checks.path("out", out).glob("thin-*/final-*"):
+    for folder in out.glob("thin-*/final-*"):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
         trial = folder.name.removeprefix("final-")
         run = RunFolder(folder)

@@ -132,7 +132,7 @@ def _draw(table, picture):
 
 def read_table(table, out):
     """Return the rows of the runs of a table that have ended in the folder `out`."""
-    return [_row(table, *run) for run in _finished(table, out)]
+    return [_row(table, *run) for run in _finished(table, checks.path("out", out))]
 
 
 def _cards(table, names=None):
@@ -162,7 +162,7 @@ def _finished(table, out):
     """Yield (card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
         for recipe in VARIANTS:
-            parent = checks.path("out", out) / f"{card.name}-{recipe}"
+            parent = out / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
                 folder = RunFolder(parent / f"seed-{seed}")
