@@ -182,9 +182,8 @@ def test_a_layer_without_weights_cannot_be_quantized():
 # Networks
 
 
-@pytest.fixture(scope="module")
-def trained(digits):
-    model = keras.Sequential(
+def network(digits):
+    return keras.Sequential(
         [
             keras.Input(digits.input_shape),
             data.preprocessor(("scale", "mean"), digits.x_train),
@@ -196,40 +195,45 @@ def trained(digits):
             keras.layers.Dense(digits.classes, activation="softmax"),
         ]
     )
+
+
+@pytest.fixture(scope="module")
+def small(digits, tmp_path_factory):
+    """A network, and the int8 file of it."""
+    model, path = network(digits), tmp_path_factory.mktemp("small") / "small.keras"
+    before = model.get_weights()
+    export.export(model, path, "keras", "int8", verify=False)
+    np.testing.assert_equal(model.get_weights(), before)
+    return model, path
+
+
+def test_what_is_exported_is_what_keras_quantizes(small):
+    model, path = small
+    twin = keras.models.clone_model(model)
+    twin.set_weights(model.get_weights())
+    twin.quantize("int8")
+    loaded = keras.models.load_model(path)
+    np.testing.assert_equal(loaded.get_weights(), twin.get_weights())
+    assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # Keras's own, too
+    card = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert (card["format"], card["quantize"]) == ("keras", "int8")
+    assert card["parameters"] == model.count_params()
+
+
+@pytest.fixture(scope="module")
+def trained(digits):
+    model = network(digits)
     model.compile(keras.optimizers.Adam(0.005), "sparse_categorical_crossentropy")
     model.fit(digits.x_train, digits.y_train, epochs=12, verbose=0)
     return model
 
 
-@pytest.fixture(scope="module")
-def small(trained, digits, tmp_path_factory):
-    """The trained network as an int8 file, verified in a new process."""
-    path = tmp_path_factory.mktemp("small") / "small.keras"
-    before = trained.get_weights()
-    done = export.export(trained, path, "keras", "int8", digits)
-    np.testing.assert_equal(trained.get_weights(), before)
-    return path, done
-
-
 @pytest.mark.slow
-def test_exported_for_keras(small, trained):
-    path, done = small
+def test_exported_for_keras(trained, digits, tmp_path):
+    done = export.export(trained, tmp_path / "small.keras", "keras", "int8", digits)
     assert done.keras_accuracy > 0.9
     assert abs(done.accuracy - done.keras_accuracy) <= 0.01
     assert 0 < done.difference < 0.1
-    loaded = keras.models.load_model(path)
-    assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # Keras's own, too
-    card = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    assert (card["format"], card["quantize"]) == ("keras", "int8")
-    assert card["parameters"] == trained.count_params()
-
-
-@pytest.mark.slow
-def test_what_is_exported_is_what_keras_quantizes(small, trained, digits):
-    twin = keras.models.clone_model(trained)
-    twin.set_weights(trained.get_weights())
-    twin.quantize("int8")
-    np.testing.assert_equal(keras.models.load_model(small[0]).get_weights(), twin.get_weights())
 
 
 @pytest.mark.slow
@@ -250,7 +254,7 @@ def test_a_file_in_floating_point_loses_the_optimizers(trained, digits, tmp_path
 def test_a_quantized_network_is_served_by_tensorflow(small, digits):
     from highway_keras.export.classifier import classifier
 
-    model = keras.models.load_model(small[0])
+    model = keras.models.load_model(small[1])
     expected = model.predict(digits.x_test[:50], verbose=0)
     outputs = classifier(model)(digits.x_test[:50])
     np.testing.assert_allclose(array(outputs["probabilities"]), expected, atol=1e-5)
@@ -261,7 +265,7 @@ def test_a_quantized_network_is_verified_as_such(small, digits, tmp_path, monkey
     """It rounds its inputs: a difference of 1e-7 may become one of a step of int8."""
     asked = []
     monkeypatch.setattr(exporting, "verify", lambda *arguments: asked.append(arguments) or (0, 1))
-    export.export(small[0], tmp_path / "out", dataset=digits)
+    export.export(small[1], tmp_path / "out", dataset=digits)
     assert asked[0][1:3] == ("saved_model", "int8") and len(asked[0][3]) == len(digits.x_test)
 
 
@@ -271,5 +275,5 @@ def test_other_runtimes_want_the_float_network(small, digits, tmp_path, monkeypa
     monkeypatch.setitem(export.FORMATS, "onnx", installed)
     text = r"format='onnx'` cannot compute .*Received: a network quantized to int8\. Export th"
     with pytest.raises(ValueError, match=text):
-        export.export(small[0], tmp_path / "out.onnx", "onnx", dataset=digits)
+        export.export(small[1], tmp_path / "out.onnx", "onnx", dataset=digits)
     assert not (tmp_path / "out.onnx").exists()
