@@ -129,7 +129,7 @@ def test_the_index_says_what_was_trained(packed, runs):
     assert (entry["images"], entry["held_out"]) == (50, 10) and entry["preprocessing"] == ["scale"]
     assert "CPU" in entry["hardware"] and f"keras {keras.__version__}" in entry["versions"]
     assert (entry["loss"], entry["accuracy"]) == packed.after
-    assert models.get(NAME).weights == ("mnist",) and models.get("fitnet-b").weights == ()
+    assert models.get(NAME).weights == ("mnist",) and models.get("thin-plain-10").weights == ()
 
 
 def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
@@ -212,14 +212,17 @@ def test_damaged_weights(packed, zoo):
             "Received: weights=minst",
         ),
         (
-            lambda: models.create("fitnet-b", weights="cifar10"),
-            "`weights` must be None or an existing file. Received: weights=cifar10",
+            lambda: models.create("thin-plain-10", weights="mnist"),
+            "`weights` must be None or an existing file. Received: weights=mnist",
         ),
         (
             lambda: models.get(NAME).weights_file("cifar10"),
             "must name trained weights of 'thin-highway-10': mnist. Received: weights='cifar10'",
         ),
-        (lambda: models.card_text("fitnet-b", "cifar10"), "of 'fitnet-b': there are none yet"),
+        (
+            lambda: models.card_text("thin-plain-10", "cifar10"),
+            "of 'thin-plain-10': there are none yet",
+        ),
         (
             lambda: models.create(NAME, weights="mnist", units=49),
             "`weights` does not fit the model 'thin-highway-10'",
@@ -292,7 +295,10 @@ def test_evaluate_and_predict(packed, tmp_path, capsys):
         (f"evaluate {NAME} --weights cifar10", "of 'thin-highway-10': mnist. Received: .*cifar10"),
         ("evaluate thin-higway-10 --weights mnist", "Did you mean thin-highway-10"),
         (f"evaluate {NAME}", r"a network without weights. Use trained ones with --weights mnist,"),
-        ("predict fitnet-b x.png", r"without weights. Train it with `fit`, or give a .keras file"),
+        (
+            "predict thin-plain-10 x.png",
+            r"without weights. Train it with `fit`, or give a .keras file",
+        ),
     ],
 )
 def test_mistakes_of_the_command(command, message, packed, capsys):
