@@ -19,24 +19,27 @@ from highway_keras.training import jobs
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
-import sys, time
+import contextlib, sys
 from highway_keras.locks import folder_lock
-with folder_lock(sys.argv[1]):
-    print("has it", flush=True)
-    time.sleep(600)
+with contextlib.ExitStack() as held:
+    for folder in sys.stdin:
+        held.enter_context(folder_lock(folder.rstrip()))
+        print("has it", flush=True)
 """
 FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
 SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def holder():
-    """Start processes that hold the lock of a folder."""
+    """Have another process hold the lock of a folder until the tests have ended."""
     started = []
 
     def hold(folder):
-        command = [sys.executable, "-c", HOLDS, str(folder)]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        if not started or started[-1].poll() is not None:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            started.append(subprocess.Popen([sys.executable, "-c", HOLDS], **pipes))
+        print(folder, file=started[-1].stdin, flush=True)
         assert started[-1].stdout.readline() == "has it\n"
         return started[-1]
 
