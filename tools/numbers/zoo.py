@@ -10,7 +10,7 @@ RECIPES = ("authors", "modern")
 TABLE_3 = ("highway-gap-10", "highway-gap-100")
 # The epochs whose training accuracy the pages name: the last, and ten or five before it.
 NAMED_EPOCHS = {"highway-a": (90, 100), "fitnet-a": (90, 100)}
-NAMED_EPOCHS |= dict.fromkeys(("highway-b", "highway-c", *TABLE_3), (19, 24))
+NAMED_EPOCHS |= dict.fromkeys(("highway-b", "highway-c", "fitnet-b", *TABLE_3), (19, 24))
 
 
 def zoo():
