@@ -168,7 +168,8 @@ def _piped(command, unbuffered, file):
     process = subprocess.Popen(command, **pipes, env=environment)
     if file is None:
         process.stdout.close()
-    message = process.stderr.read()
+    with process.stderr:
+        message = process.stderr.read()
     return process.wait(60), message
 
 
