@@ -236,7 +236,7 @@ def test_layers_as_rows():
         assert 0 < row["mean_gate"] < 1 and row["routing_0"] > 0
 
 
-def test_a_whole_run_is_the_one_on_all_training_images(monkeypatch):
+def test_whole_runs_are_those_on_all_training_images(monkeypatch):
     def run(validation, accuracy):
         flags = "--epochs 100 --batch-size 10 --learning-rate 1 --dtype-policy float32"
         command = f"highway-keras fit highway-a {flags} --set validation={validation}"
@@ -246,12 +246,16 @@ def test_a_whole_run_is_the_one_on_all_training_images(monkeypatch):
     part = run(0.0, "0.3")[0]
     curves.append({**part, "command": part["command"] + " --limit 10"})
     monkeypatch.setattr(results, "read", lambda name: curves)
-    assert numbers.whole_run("highway-a") == [] and zoo.training_accuracy("highway-a", 1) == NONE
+    assert numbers.whole_runs("highway-a") == [] and zoo.training_accuracy("highway-a", 1) == NONE
     curves += run(0.0, "0.925")
     assert zoo.training_accuracy("highway-a", 1) == "92.5"
-    curves += [{**run(0.0, "0.9")[0], "command": curves[-1]["command"] + " --seed 1"}]
-    with pytest.raises(LookupError, match="2 runs of highway-a, not one"):
-        numbers.whole_run("highway-a")
+    command = curves[-1]["command"]
+    curves += [{**run(0.0, "0.895")[0], "command": f"{command} --seed 1"}]
+    assert len(numbers.whole_runs("highway-a")) == 2
+    assert zoo.training_accuracy("highway-a", 1) == "91.0"
+    curves += [{**run(0.0, "0.9")[0], "command": command.replace("100", "50") + " --seed 2"}]
+    with pytest.raises(LookupError, match="2 settings of highway-a, not one"):
+        numbers.whole_runs("highway-a")
 
 
 def test_layers_of_a_convolutional_network_as_rows(tmp_path):

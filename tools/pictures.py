@@ -13,7 +13,7 @@ from highway_keras.paper.bias_plot import plot_biases
 from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.gradient_norms import plot_gradient_norms
 from highway_keras.training.curves import COLOURS
-from tools.numbers.rows import rows, whole_run
+from tools.numbers.rows import rows, whole_runs
 from tools.render import ROOT
 
 TITLES = {"xlabel": "epoch", "ylabel": "training loss (nats)"}
@@ -71,15 +71,18 @@ def draw_table_2(path):
     """Draw the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     figure, axes = _axes()
     for name, colour in zip(("highway-a", "fitnet-a"), COLOURS, strict=False):
-        curve = whole_run(name)
-        if not curve:
+        runs = whole_runs(name)
+        if not runs:
             raise LookupError(f"training-curves.csv has no run of {name} on all training images.")
-        label = f"{name}, {models.get(name).parameters:,} parameters"
-        values = [100 * float(r["accuracy"]) for r in curve]
-        axes.plot(range(1, len(values) + 1), values, "-", color=colour, label=f"{label}: training")
-        accuracy = 100 * float(curve[-1]["test_accuracy"])
-        axes.plot(len(values), accuracy, "o", ms=6, color=colour, label=f"{name}: test")
-    axes.set(title="CIFAR-10, one run each", xlabel="epoch", ylabel="accuracy (%)")
+        for run in runs:
+            values = [100 * float(r["accuracy"]) for r in run]
+            (line,) = axes.plot(range(1, len(run) + 1), values, "-", lw=1, color=colour)
+            accuracy = 100 * float(run[-1]["test_accuracy"])
+            (point,) = axes.plot(len(run), accuracy, "o", ms=5, alpha=0.6, color=colour)
+        line.set_label(f"{name}, {models.get(name).parameters:,} parameters: training")
+        point.set_label(f"{name}: test")
+    title = "CIFAR-10: a line and a point for each run"
+    axes.set(title=title, xlabel="epoch", ylabel="accuracy (%)")
     _finish(figure, axes, path)
 
 

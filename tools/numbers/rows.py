@@ -1,5 +1,6 @@
 """How rendered numbers come out of `results/`: rows by their columns, and Markdown tables."""
 
+import re
 import statistics
 
 from highway_keras import results
@@ -29,12 +30,16 @@ def curves(model):
     return found
 
 
-def whole_run(model):
-    """Return the rows, in order, of a network's one run that held no training images out."""
-    runs = [run for command, run in curves(model).items() if _is_whole(command)]
-    if len(runs) > 1:
-        raise LookupError(f"training-curves.csv has {len(runs)} runs of {model}, not one.")
-    return runs[0] if runs else []
+def whole_runs(model):
+    """Return the rows, in order, of each run of a network that held no training images out.
+
+    They differ only in their seeds.
+    """
+    runs = {command: run for command, run in curves(model).items() if _is_whole(command)}
+    settings = {re.sub(r" --seed \d+$", "", command) for command in runs}
+    if len(settings) > 1:
+        raise LookupError(f"training-curves.csv has {len(settings)} settings of {model}, not one.")
+    return list(runs.values())
 
 
 def _is_whole(command):
