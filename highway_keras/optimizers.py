@@ -11,6 +11,7 @@ from highway_keras import checks
 from highway_keras.backends.current import shim
 
 CLASSIFIER = "predictions"
+SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normalization learns
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -19,7 +20,7 @@ class CaffeSGD(keras.optimizers.SGD):
 
     ```
     gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
-    g = gradient + l2 * w                 # kernels; the classifier's: classifier_l2 * l2; biases: 0
+    g = gradient + l2 * w                 # the classifier's kernel: classifier_l2 * l2; biases: 0
     v = momentum * v - rate * g           # biases: bias_rate * rate
     w += v                                # nesterov=True: w += momentum * v - rate * g
     ```
@@ -32,7 +33,8 @@ class CaffeSGD(keras.optimizers.SGD):
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
         momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
-        l2: Penalty on kernels (Caffe's `weight_decay`), at least 0.
+        l2: Penalty on all weights but biases and those of normalization, `gamma` and `beta`
+            (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
         bias_rate: Factor on the learning rate of all biases, at least 0.
         clip_norm: Largest norm of all gradients together, without the penalty; `None` for no
@@ -87,9 +89,10 @@ class CaffeSGD(keras.optimizers.SGD):
     def _rate_and_l2(self, path):
         """Return the factor on the learning rate, and the penalty, of the weight at `path`."""
         *_, layer, weight = ("", *path.split("/"))
-        if weight.endswith("bias"):
-            return self.bias_rate, 0.0
-        return 1.0, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
+        rate = self.bias_rate if weight.endswith("bias") else 1.0
+        if weight.endswith(SPARED):
+            return rate, 0.0
+        return rate, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
 
     def get_config(self):
         names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
@@ -99,7 +102,8 @@ class CaffeSGD(keras.optimizers.SGD):
 def _clipped(gradients, most):
     """Return the gradients, scaled down together where their norm is above `most`."""
     # Keras's `global_clipnorm` takes the norm on each TensorFlow replica, of its share alone.
-    squares = [ops.sum(ops.square(gradient)) for gradient in shim.summed(gradients)]
+    found = [gradient for gradient in gradients if gradient is not None]  # others have no path
+    squares = [ops.sum(ops.square(gradient)) for gradient in shim.summed(found)]
     norm = ops.sqrt(sum(squares))
     factor = most / ops.maximum(norm, most)
-    return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
+    return [g if g is None else g * ops.cast(factor, g.dtype) for g in gradients]

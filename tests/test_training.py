@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import warnings
 
 import h5py
 import keras
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from highway_keras import data, models, training
+from highway_keras import ConvHighway2D, HighwayStack, data, models, training
 from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe
 from highway_keras.training.batches import MOST_STEPS, array_batches, plan_steps
 from highway_keras.training.callbacks import EpochSeeds
@@ -243,6 +244,54 @@ def test_warmup_may_fill_the_whole_training():
     assert float(optimizer.learning_rate) == pytest.approx(recipe.learning_rate / 2)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "exponential", "decay": 0.5},
+        {"schedule": "cosine", "decay": 1.0},
+        {"schedule": "steps", "decay_epochs": (1, 2)},
+        {"schedule": "steps"},
+    ],
+    ids=["exponential", "cosine", "steps", "constant"],
+)
+def test_a_whole_rate_falls_like_any_other(changes):
+    def rates(rate):
+        recipe = get_recipe("thin").override(learning_rate=rate, epochs=3, **changes)
+        optimizer = from_recipe(recipe, steps=10)
+        for step in (0, 5, 12, 29):
+            optimizer.iterations.assign(step)
+            yield float(optimizer.learning_rate)
+
+    expected = [*rates(1.0)]
+    assert [*rates(1)] == expected == [*rates(np.float32(1))]
+    assert (len({*expected}) > 1) == (changes != {"schedule": "steps"})
+
+
+@pytest.mark.parametrize("make", [lambda: ConvHighway2D(4, 3), lambda: HighwayStack(2)])
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_weight_decay_is_the_recipes_for_kernels_of_any_rank(kind, make):
+    changes = {"optimizer": kind, "weight_decay": 0.5, "learning_rate": 0.1, "decay": 1}
+    optimizer = from_recipe(get_recipe("thin").override(**changes), steps=10)
+    layer = make()
+    layer.build((None, 8, 8, 4) if isinstance(layer, ConvHighway2D) else (None, 4))
+    kernel = ops.convert_to_numpy(layer.kernel)
+    optimizer.build(layer.trainable_variables)
+    optimizer.apply([ops.zeros(v.shape) for v in layer.trainable_variables])
+    np.testing.assert_allclose(ops.convert_to_numpy(layer.kernel), 0.95 * kernel, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw"])
+def test_normalization_is_not_penalized(kind):
+    changes = {"l2": 0.5, "bias_rate": 1.0} if kind == "sgd" else {"weight_decay": 0.5}
+    changes |= {"optimizer": kind, "learning_rate": 0.1, "decay": 1}
+    optimizer = from_recipe(get_recipe("thin").override(**changes), steps=10)
+    layer = keras.layers.LayerNormalization(beta_initializer="ones")
+    layer.build((None, 4))
+    optimizer.build(layer.trainable_variables)
+    optimizer.apply([ops.zeros(4), ops.zeros(4)])
+    np.testing.assert_array_equal(layer.get_weights(), np.ones((2, 4)))
+
+
 @pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Muon])
 def test_weight_decay_spares_biases(kind):
     changes = {"optimizer": kind.__name__.lower(), "weight_decay": 0.5, "clip_norm": 2.0}
@@ -325,6 +374,14 @@ def test_sgd_limits_the_norm_of_all_gradients_together():
         for variable, value, gradient in zip(variables, start, gradients, strict=True):
             moved = value - 0.1 * factor * gradient
             np.testing.assert_allclose(ops.convert_to_numpy(variable), moved, rtol=1e-6)
+
+
+def test_a_limit_leaves_weights_without_a_gradient_alone():
+    kept, moved = variables = [keras.Variable([3.0]), keras.Variable([3.0])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras's, that a gradient is missing
+        CaffeSGD(0.1, clip_norm=1.0).apply([None, ops.convert_to_tensor([5.0])], variables)
+    np.testing.assert_allclose([*map(float, ops.concatenate([kept, moved]))], [3.0, 2.9])
 
 
 def test_sgd_goes_through_its_config():

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.optimizers import CaffeSGD
+from highway_keras.optimizers import SPARED, CaffeSGD
 
 
 def from_recipe(recipe, steps):
@@ -21,18 +21,20 @@ def from_recipe(recipe, steps):
 
 
 def _adaptive(recipe, steps):
-    kind = {"adamw": keras.optimizers.AdamW, "muon": keras.optimizers.Muon}[recipe.optimizer]
-    optimizer = kind(
-        _schedule(recipe, steps),
-        weight_decay=recipe.weight_decay,
-        global_clipnorm=recipe.clip_norm,
-    )
-    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    rate, decay = _schedule(recipe, steps), recipe.weight_decay
+    options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
+    if recipe.optimizer == "adamw":
+        optimizer = keras.optimizers.AdamW(rate, **options)
+    else:  # Keras's trains what is no matrix, such as kernels of convolutions, by AdamW
+        optimizer = keras.optimizers.Muon(rate, adam_weight_decay=decay, **options)
+    # Patterns: a name may also be that of a layer, and TensorFlow's ends with ":0".
+    optimizer.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in SPARED])
     return optimizer
 
 
 def _schedule(recipe, steps):
-    schedules, rate = keras.optimizers.schedules, recipe.learning_rate
+    # Of an integer rate, Keras's schedules would compute in integers.
+    schedules, rate = keras.optimizers.schedules, float(recipe.learning_rate)
     if recipe.schedule == "cosine":
         rising, all_steps = round(recipe.warmup * steps), recipe.epochs * steps
         if not rising:
