@@ -1,6 +1,7 @@
 """A user's own `keras.Model` and callbacks in the trainer, and files that others have made."""
 
 import json
+import random
 import re
 import shutil
 
@@ -12,7 +13,8 @@ from picture_folders import CLASSES, images, little, write_parts
 from highway_keras import Highway, HighwayWrapper, analysis, data, export, models, training
 from highway_keras.cli import command as cli
 from highway_keras.notices import Notice
-from highway_keras.training.networks import architecture, find_network
+from highway_keras.training.networks import find_network
+from highway_keras.training.own_models import architecture
 
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 3}
 
@@ -133,6 +135,63 @@ def test_what_keras_numbers_does_not_tell_models_apart(dataset, tmp_path):
         fit(
             little(keras.layers.Dense(7), name="functional"), dataset, tmp_path / "run", resume=True
         )
+
+
+def test_a_seed_that_a_layer_draws_is_not_part_of_the_model():
+    def cropped(seed):
+        random.seed(seed)
+        return keras.Sequential([keras.Input((8, 8, 1)), keras.layers.RandomCrop(6, 6)])
+
+    first, second = cropped(0), cropped(1)
+    assert first.layers[0].get_config() != second.layers[0].get_config()
+    assert architecture(first) == architecture(second)
+
+
+def leaky_relu(x):
+    return keras.ops.leaky_relu(x, 0.01)  # Keras's of that name has the slope 0.2
+
+
+@keras.saving.register_keras_serializable()
+class Forgets(keras.layers.Layer):
+    """A layer whose `get_config` lacks its argument."""
+
+    def __init__(self, factor=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def call(self, x):
+        return self.factor * x
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+@pytest.mark.parametrize("layer", [keras.layers.Dense(5, activation=leaky_relu), Forgets(2.0)])
+def test_a_model_that_loads_as_another_is_refused(layer, dataset, tmp_path):
+    with pytest.raises(ValueError, match="'little', which computes something else when loaded"):
+        fit(little(layer), dataset, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_final_network_is_that_of_the_last_epoch(dataset, tmp_path):
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.last = self.model.get_weights()
+
+    watch = Watch()
+    # The first epoch has the highest loss, and no epoch is left out.
+    options = {"mode": "max", "patience": 5, "restore_best_weights": True}
+    stop = keras.callbacks.EarlyStopping("loss", **options)
+    model = little(keras.layers.Dense(5))
+    first = fit(model, dataset, tmp_path / "run", callbacks=[stop, watch])
+    saved = keras.models.load_model(first.folder.final).get_weights()
+    for weight, seen, restored in zip(saved, watch.last, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, seen)
+        assert not np.array_equal(weight, restored)
+    fit(little(keras.layers.Dense(5)), dataset, tmp_path / "run", resume=True)
+    again = keras.models.load_model(first.folder.final).get_weights()
+    for weight, before in zip(again, saved, strict=True):
+        np.testing.assert_array_equal(weight, before)
 
 
 def test_it_is_named_after_model_and_images(dataset, tmp_path, monkeypatch):

@@ -1,11 +1,7 @@
 """What is trained: a registered network, optionally with trained weights, or a user's model."""
 
 import contextlib
-import hashlib
-import json
-import pathlib
 import re
-import tempfile
 
 import keras
 
@@ -15,8 +11,8 @@ from highway_keras.models import shipped
 from highway_keras.models.cards import check_name
 from highway_keras.models.memory import check_memory
 from highway_keras.notices import notice
-from highway_keras.text import reason
 from highway_keras.training.folder import MOVE, RunFolder
+from highway_keras.training.own_models import architecture, check_is_saved
 
 SCALING = (
     keras.layers.Rescaling,
@@ -160,7 +156,7 @@ class Own:
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
                 f"was built for. Received: dtype_policy={recipe.dtype_policy!r}."
             )
-        _check_is_saved(self.model)
+        check_is_saved(self.model, images.input_shape)
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
         if recipe.preprocessing and scales:
             notice(
@@ -194,42 +190,6 @@ def freeze_below_top(network):
         layer.trainable = False
     if isinstance(top, keras.Model):
         freeze_below_top(top)
-
-
-def _check_is_saved(model):
-    """Raise unless Keras loads what it saves of a model: after the training it is too late."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "model.keras"
-        try:
-            model.save(file)
-            keras.models.load_model(file, compile=False)
-        except Exception as error:  # of many kinds
-            raise ValueError(
-                f"`model` must be one that Keras can save and load again. Received: {model.name!r}"
-                f" ({reason(error):.200}). Layers of your own need the decorator "
-                "`@keras.saving.register_keras_serializable()`; they also replace a `Lambda`."
-            ) from error
-
-
-def architecture(model):
-    """Return 16 digits that identify how a model is built, whatever numbers its layers have."""
-    config = model.get_config()
-    text = json.dumps(config, sort_keys=True, default=repr)
-    for number, name in enumerate(dict.fromkeys(_names(config))):
-        text = text.replace(f'"{name}"', f'"#{number}"')
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _names(config):
-    """Yield the names of a model and of its layers, at any depth, in their order."""
-    if isinstance(config, dict):
-        if isinstance(config.get("name"), str):
-            yield config["name"]
-        for part in config.values():
-            yield from _names(part)
-    elif isinstance(config, list | tuple):
-        for part in config:
-            yield from _names(part)
 
 
 def _checked_options(model_options, weights):

@@ -226,7 +226,7 @@ class Run:
         except NotProbabilities as error:  # NaN, from weights near the largest float
             message = f"{error} A lower `learning_rate` helps."
             raise self._diverged(len(rows), message) from error
-        self._save(self.folder.final)
+        self._save_final()
         best_epoch = len(rows)
         if len(self.images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
@@ -241,6 +241,15 @@ class Run:
         with optional_picture(self.folder.curves):
             self._draw(rows)
         return result
+
+    def _save_final(self):
+        """Save the network as of the last epoch; a callback may have restored an earlier one."""
+        kept = self.trainee.get_weights()
+        if self.callbacks:
+            with self.engine.scope():
+                self.trainee.load_weights(self.folder.state)
+        self._save(self.folder.final)
+        self.trainee.set_weights(kept)
 
     def _save(self, path):
         with replacing(path) as temporary:
