@@ -61,6 +61,25 @@ def test_from_layers_and_unstack_are_each_others_inverse(options):
         np.testing.assert_array_equal(array(one), array(other))
 
 
+@pytest.mark.parametrize("name", ["hard_sigmoid", "mine", "<lambda>"])
+def test_an_activation_of_ones_own_stays_whatever_its_name(name):
+    def own(x):
+        return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)  # Keras's of that name has the slope 1 / 6
+
+    own.__name__ = name
+    x = standard_normal((5, 6), 1)
+    chain = [Highway(activation=own) for _ in range(3)]
+    expected = array(keras.Sequential([keras.Input((6,)), *chain])(x))
+    stack = HighwayStack.from_layers(chain)
+    np.testing.assert_allclose(array(stack(x)), expected, atol=1e-6)
+    again = keras.Sequential([keras.Input((6,)), *stack.unstack()])
+    np.testing.assert_allclose(array(again(x)), expected, atol=1e-6)
+    keras_own = Highway(activation=keras.activations.hard_sigmoid)
+    keras_own.build((None, 6))
+    with pytest.raises(ValueError, match="in activation"):
+        HighwayStack.from_layers([*chain, keras_own])
+
+
 def test_a_width_may_be_the_inputs_or_given():
     layers = [Highway(), Highway(5)]
     for layer in layers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +15,7 @@ from highway_keras.depth_loop import scan
 from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.layers.highway import Highway
-from highway_keras.layers.options import check_floating
+from highway_keras.layers.options import PREFIXES, check_floating
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -143,8 +144,8 @@ class HighwayStack(GatedLayer):
             raise ValueError(
                 f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
             )
-        config = _common_config(layers)
-        stack = cls(len(layers), **{**config, "name": name})
+        config = {**_common_config(layers), **_activations(layers[0]), "name": name}
+        stack = cls(len(layers), **config)
         stack.output_regularizer = layers[-1].output_regularizer
         stack.build((None, stack.units))
         merged = [layer.merged_weights for layer in layers]
@@ -164,7 +165,7 @@ class HighwayStack(GatedLayer):
                 "Only a built stack has weights to copy: call it or `build` it first. "
                 f"Received: {self.name!r}, which is not built."
             )
-        config = _shared_config(self)
+        config = {**_shared_config(self), **_activations(self)}
         layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
         layers[-1].output_regularizer = self.output_regularizer
         for index, layer in enumerate(layers):
@@ -242,11 +243,23 @@ def _shared_config(layer):
     return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}
 
 
+def _activations(layer):
+    """Return the activations themselves: a name may be both the user's and one of Keras's."""
+    return {f"{prefix}activation": getattr(layer, f"{prefix}activation") for prefix in PREFIXES}
+
+
+def _other_functions(first, layer):
+    """Return the activations of `layer` that are other functions of the same name."""
+    theirs, activations = _activations(layer), _activations(first).items()
+    return [name for name, f in activations if inspect.isfunction(f) and f is not theirs[name]]
+
+
 def _common_config(layers):
     """Return the configuration that built `Highway` layers have in common."""
     first, *others = ({**_shared_config(x), "units": x.kernel.shape[0]} for x in layers)
     for layer, config in zip(layers[1:], others, strict=True):
         odd = [option for option in first if config[option] != first[option]]
+        odd = odd or _other_functions(layers[0], layer)
         if odd:
             raise ValueError(
                 "`layers` must have the same options, apart from initializers. Received: "
