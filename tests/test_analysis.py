@@ -7,6 +7,8 @@ from keras import ops
 from numpy_highway import highway
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
+from highway_keras.analysis import lesioning
+from highway_keras.analysis.batches import run
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_layers import LesionedChain
 from highway_keras.analysis.lesion_model import lesion_model
@@ -511,3 +513,14 @@ Y = np.zeros(SAMPLES, int)
 def test_errors(error, message, run):
     with pytest.raises(error, match=message):
         run()
+
+
+def test_a_batch_is_as_large_where_sides_are_open(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((3, 64, 64, 3)), np.arange(3)
+    calls = []
+    monkeypatch.setattr(lesioning, "run", lambda *given: calls.append(given[2]) or run(*given))
+    for side in (None, 64):
+        layers = [ConvHighway2D(3, 3), keras.layers.GlobalAveragePooling2D(), softmax()]
+        analysis.lesions(as_model((side, side, 3), layers), x, y, verbose=0)
+    assert calls[0] == calls[1] < 500

@@ -97,6 +97,16 @@ def test_the_starts_of_layers_that_differ():
     np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan])
 
 
+def test_starts_are_asked_for_as_the_layers_ask():
+    def rising(shape, dtype):
+        return keras.ops.linspace(-4.0, -1.0, shape[0], dtype=dtype)
+
+    layers = [HighwayStack(2, transform_bias_initializer=rising)]
+    layers.append(Highway(transform_bias_initializer=lambda shape, dtype: keras.ops.ones(shape)))
+    graph = Graph(keras.Sequential([keras.Input((8,)), *layers]))
+    np.testing.assert_array_equal(block_starts(graph), [np.nan, np.nan, 1])
+
+
 @pytest.mark.parametrize("name", ["figure2", "figure3", "figure4"])
 def test_pictures_are_not_empty(analysed, name):
     pixels = np.asarray(Image.open(analysed.page.with_name(f"{name}.png")).convert("RGB"))

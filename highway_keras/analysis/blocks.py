@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from highway_keras.layers import HighwayWrapper
+from highway_keras.layers import HighwayStack, HighwayWrapper, stacked
 
 _WEIGHTS = ("kernel", "bias")
 
@@ -32,7 +32,10 @@ def block_starts(graph):
     """
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
-        start = call.layer.transform_bias_initializer(call.layer.transform_bias.shape)
+        layer, initializer = call.layer, call.layer.transform_bias_initializer
+        if isinstance(layer, HighwayStack):
+            initializer = stacked.initializer(initializer)
+        start = initializer(layer.transform_bias.shape, dtype="float32")
         start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
         constant = (start == start[:, :1]).all(axis=1)
         starts[call.blocks] = np.where(constant, start[:, 0], np.nan)

@@ -33,6 +33,10 @@ class Call:
 class Graph:
     """The layer calls of a functional or Sequential model in order, those of nested models inlined.
 
+    Args:
+        model: A Keras model.
+        shapes: Shape of a sample for each input; default the model's, which may leave sides open.
+
     Attributes:
         inputs: New symbolic inputs, one for each of the model's.
         calls: A list of `Call`.
@@ -46,9 +50,12 @@ class Graph:
         ValueError: If it is not built or has no gated layers.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, shapes=None):
         _check_model(model)
-        self.inputs = [keras.Input(batch_shape=x.shape, dtype=x.dtype) for x in model.inputs]
+        shapes = [x.shape[1:] for x in model.inputs] if shapes is None else shapes
+        batches = [(x.shape[0], *shape) for x, shape in zip(model.inputs, shapes, strict=True)]
+        inputs = zip(model.inputs, batches, strict=True)
+        self.inputs = [keras.Input(batch_shape=shape, dtype=x.dtype) for x, shape in inputs]
         self.calls = []
         self.outputs = self._inline(model, self.inputs)
         self.blocks = _block_names(self.gated)

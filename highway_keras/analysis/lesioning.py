@@ -75,6 +75,8 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
     labels = _check_classifier(model, graph, as_labels(y, len(arrays[0])))
+    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
+        graph = Graph(model, [a.shape[1:] for a in arrays])
     scored = lesion_model(graph, labels.shape[1:], from_logits)
     batch_size = largest_batch(graph) if batch_size is None else batch_size
     batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
