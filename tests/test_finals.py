@@ -11,6 +11,7 @@ from highway_keras import paper, tuning
 from highway_keras.cli.command import main, parser
 from highway_keras.paper import finals, finals_plot
 from highway_keras.paper.searches import read_searches
+from highway_keras.training.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
@@ -96,6 +97,13 @@ def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, mo
     assert one[-1] == "diverged" and len(other) == SMALL["epochs"]
     assert finals_plot.better_curves(rows) == {("plain", 10): [float(loss) for loss in other]}
     assert finals.best_final(tmp_path / "thin-plain-10").has_ended
+    # Trained again and killed on the way, it has fewer epochs than when it diverged.
+    folder = RunFolder(tmp_path / "thin-plain-10" / f"final-{search.completed[0].number}")
+    folder.write_json({**folder.read_json(), "diverged": len(one) + 1})
+    rows = finals.final_rows(tmp_path, searches)
+    assert "diverged" not in {row["loss"] for row in rows}
+    folder.history.unlink()
+    assert len(finals.final_rows(tmp_path, searches)) == len(rows) - len(one)
 
 
 def test_finals_need_searches(tmp_path, capsys):

@@ -399,6 +399,16 @@ def as_tf_data(x, y, shuffle=False):
     return (dataset.shuffle(100) if shuffle else dataset).batch(7)
 
 
+def of_unknown_rank(dataset):
+    """As `tf.io.decode_image` gives it."""
+    tf = pytest.importorskip("tensorflow")
+
+    def forget(x, y):
+        return tf.numpy_function(lambda x: x, [x], tf.uint8), y
+
+    return dataset.unbatch().map(forget)
+
+
 def test_npz_names_its_classes(tmp_path):
     x, y = images(40)
     arrays = {"x_train": x, "y_train": y, "x_test": x[:9], "y_test": y[:9]}
@@ -440,6 +450,12 @@ def test_tf_data_in_whatever_order():
     assert len(pair.x_test) == 9
     as_floats = load(as_tf_data(x.astype("float32"), y))
     assert as_floats.fingerprint() == found[0].fingerprint()
+    twins = x.copy()
+    twins[1::2] = twins[::2]  # of other classes
+    first, second = (
+        load(as_tf_data(twins[order], y[order])) for order in (slice(None), slice(None, None, -1))
+    )
+    assert first.fingerprint() == second.fingerprint()
 
 
 def test_keras_reads_a_folder_as_tf_data(folder):
@@ -543,6 +559,7 @@ WRONG = {
         DataError,
         "leave out a Rescaling. Received: 0",
     ),
+    "unknown": (lambda x, y: of_unknown_rank(as_tf_data(x, y)), DataError, "get one by `image.set"),
     "none": (lambda x, y: as_tf_data(x, y).take(0), DataError, "at least one image"),
 }
 

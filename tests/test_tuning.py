@@ -1,6 +1,7 @@
 """The search space, training in populations, and the tuner around it."""
 
 import io
+import pathlib
 import re
 from types import SimpleNamespace
 
@@ -285,6 +286,14 @@ def search_digits(path, digits, **arguments):
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory, digits):
     return search_digits(tmp_path_factory.mktemp("search"), digits)
+
+
+def test_a_directory_may_be_in_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    search = PopulationRandomSearch(small(), max_trials=2, directory="~/s", project_name="p")
+    assert pathlib.Path(search.project_dir) == tmp_path / "home" / "s" / "p"
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 @needs_loops

@@ -106,11 +106,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.objective = oracle.objective
         self.tuner_id = os.environ.get("KERASTUNER_TUNER_ID", "tuner0")  # as keras-tuner sets it
         overwrite = overwrite and not self.is_worker  # the trials there are the chief's
-        folder = pathlib.Path(directory or ".", project_name or "untitled_project")
+        folder = checks.path("directory", directory or ".") / (project_name or "untitled_project")
         if overwrite and folder.exists():
             with folder_lock(folder):  # nobody else is searching there
                 pass
-        where = {"directory": directory, "project_name": project_name}
+        where = {"directory": folder.parent, "project_name": folder.name}
         super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
         if self.is_worker:
             self.oracle = chief.Chief(self.oracle)

@@ -96,13 +96,14 @@ def _unknown(source):
 def _from_tf_data(dataset):
     spec = dataset.element_spec
     shapes = [getattr(part, "shape", None) for part in spec] if isinstance(spec, tuple) else []
-    if len(shapes) != 2 or shapes[0] is None or int(dataset.cardinality()) == -1:
+    ranks = [getattr(shape, "rank", None) for shape in shapes]
+    if len(ranks) != 2 or ranks[0] is None or int(dataset.cardinality()) == -1:
         raise DataError(
             "`dataset` must be a finite `tf.data.Dataset` of pairs (image, label) or batches of "
             f"them. Received: {checks.shown(spec)}, {int(dataset.cardinality())} elements (-1: "
-            "without end)."
+            "without end). Images of unknown shape get one by `image.set_shape`."
         )
-    batches = dataset if len(shapes[0]) == 4 else dataset.batch(100)
+    batches = dataset if ranks[0] == 4 else dataset.batch(100)
     images, labels, size = [], [], 0
     for x, y in batches.as_numpy_iterator():
         images.append(_grey_levels(x))
@@ -127,7 +128,8 @@ def _grey_levels(x):
 
 
 def _in_fixed_order(images, labels):
-    """Return both in an order that depends only on the images: a data set may shuffle."""
-    digests = [hashlib.sha256(image.tobytes()).digest() for image in images]
-    order = sorted(range(len(images)), key=digests.__getitem__)
+    """Return both in an order that depends only on what they hold: a data set may shuffle."""
+    pairs = zip(images, labels, strict=True)
+    keys = [(hashlib.sha256(x.tobytes()).digest(), np.asarray(y).tobytes()) for x, y in pairs]
+    order = sorted(range(len(images)), key=keys.__getitem__)
     return images[order], labels[order]
