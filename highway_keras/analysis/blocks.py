@@ -3,7 +3,8 @@
 import numpy as np
 from keras import ops
 
-from highway_keras.layers import HighwayStack, HighwayWrapper, stacked
+from highway_keras.layers import HighwayWrapper
+from highway_keras.layers.gated import GatedLayer
 
 _WEIGHTS = ("kernel", "bias")
 
@@ -33,8 +34,8 @@ def block_starts(graph):
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
         layer, initializer = call.layer, call.layer.transform_bias_initializer
-        if isinstance(layer, HighwayStack):
-            initializer = stacked.initializer(initializer)
+        if isinstance(layer, GatedLayer):
+            initializer = layer.weight_initializer(initializer)
         start = initializer(layer.transform_bias.shape, dtype="float32")
         start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
         constant = (start == start[:, :1]).all(axis=1)

@@ -52,10 +52,8 @@ class Graph:
 
     def __init__(self, model, shapes=None):
         _check_model(model)
-        shapes = [x.shape[1:] for x in model.inputs] if shapes is None else shapes
-        batches = [(x.shape[0], *shape) for x, shape in zip(model.inputs, shapes, strict=True)]
-        inputs = zip(model.inputs, batches, strict=True)
-        self.inputs = [keras.Input(batch_shape=shape, dtype=x.dtype) for x, shape in inputs]
+        inputs = zip(model.inputs, shapes or [x.shape[1:] for x in model.inputs], strict=True)
+        self.inputs = [keras.Input(shape, x.shape[0], x.dtype) for x, shape in inputs]
         self.calls = []
         self.outputs = self._inline(model, self.inputs)
         self.blocks = _block_names(self.gated)

@@ -190,7 +190,7 @@ def final_rows(out, searches):
         command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         losses = [f"{row['loss']:.6g}" for row in run.read_history()]
-        if losses and settings.get("diverged") == len(losses):  # else it is being trained again
+        if run.has_diverged:
             losses[-1] = provenance.DIVERGED
         for epoch, loss in enumerate(losses, start=1):
             rows.append({**network, "epoch": epoch, "loss": loss, **made})

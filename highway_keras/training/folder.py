@@ -144,8 +144,12 @@ class RunFolder:
 
     @property
     def has_diverged(self):
-        """Whether the training ended because the loss or a weight was no longer finite."""
-        return self.settings.exists() and "diverged" in self.read_json()
+        """Whether the training ended because the loss or a weight was no longer finite.
+
+        Not while it is trained again: the history then lacks the epoch in which it diverged.
+        """
+        epoch = self.read_json().get("diverged") if self.settings.exists() else None
+        return bool(epoch) and epoch == len(self.read_rows())
 
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats."""

@@ -151,12 +151,15 @@ class Run:
         self.trainee.optimizer.build(self.trainee.trainable_variables)
         if not self.folder.state.exists():
             return self.folder.restore_history(0)
+        self._load_state()
+        iterations = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations))
+        return self.folder.restore_history(iterations // self.steps)
+
+    def _load_state(self):
         try:
             self.trainee.load_weights(self.folder.state)
         except Exception as error:  # damaged files raise errors of many kinds
             raise unreadable(self.folder.state) from error
-        iterations = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations))
-        return self.folder.restore_history(iterations // self.steps)
 
     def _load_best(self):
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
@@ -244,10 +247,12 @@ class Run:
 
     def _save_final(self):
         """Save the network as of the last epoch; a callback may have restored an earlier one."""
+        if not self.callbacks:
+            self._save(self.folder.final)
+            return
         kept = self.trainee.get_weights()
-        if self.callbacks:
-            with self.engine.scope():
-                self.trainee.load_weights(self.folder.state)
+        with self.engine.scope():
+            self._load_state()
         self._save(self.folder.final)
         self.trainee.set_weights(kept)
 
