@@ -7,7 +7,6 @@ all that `keras.models.load_model` needs to find them. The other rooms are impor
 from typing import TYPE_CHECKING
 
 from highway_keras import data, initializers, layers, ops, optimizers
-from highway_keras.faces import lazy
 from highway_keras.initializers import TransformBias
 from highway_keras.layers import (
     ConvHighway,
@@ -18,6 +17,7 @@ from highway_keras.layers import (
     HighwayStack,
     HighwayWrapper,
 )
+from highway_keras.lazy_imports import lazy
 from highway_keras.version import __version__
 
 if TYPE_CHECKING:

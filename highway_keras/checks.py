@@ -10,7 +10,7 @@ import pathlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set, Sized
 
-MOST_SHOWN = 200  # characters of a value that a message repeats
+LONGEST_REPR = 200  # characters of a value that a message repeats
 
 
 def is_integer(value):
@@ -37,20 +37,18 @@ def integer(name, value, least=None, most=None):
     """Return `value` as an `int` within the bounds."""
     bounds = _bounds({"at least": least, "at most": most})
     if not is_integer(value) or not _within(value, least=least, most=most):
-        raise ValueError(f"`{name}` must be an integer{bounds}. Received: {name}={shown(value)}.")
+        raise ValueError(f"`{name}` must be an integer{bounds}. {received(name, value)}")
     return int(value)
 
 
-def positive_integer(name, value, none=None):
-    """Return `value` as an `int` of at least 1, or `None` if `none` says what it stands for."""
-    if value is None and none:
+def positive_integer(name, value, or_none=None):
+    """Return `value` as an `int` of at least 1, or `None` if `or_none` says what it stands for."""
+    if value is None and or_none:
         return None
     if not is_positive(value) or value >= 2**63:
         also = " below 2**63" if is_positive(value) else ""
-        also += f", or None for {none}" if none else ""
-        raise ValueError(
-            f"`{name}` must be a positive integer{also}. Received: {name}={shown(value)}."
-        )
+        also += f", or None for {or_none}" if or_none else ""
+        raise ValueError(f"`{name}` must be a positive integer{also}. {received(name, value)}")
     return int(value)
 
 
@@ -60,16 +58,16 @@ def positive_integers(**values):
         positive_integer(name, value)
 
 
-def number(name, value, least=None, above=None, below=None, most=None, none=None):
-    """Return `value` if it is a number in bounds, or `None` if `none` says what it stands for."""
-    if value is None and none:
+def number(name, value, least=None, above=None, below=None, most=None, or_none=None):
+    """Return `value` if it is a number in bounds; `or_none` says what `None` stands for."""
+    if value is None and or_none:
         return None
     within = is_number(value) and _within(value, least, above, below, most)
     if not within:
         limits = {"at least": least, "above": above, "below": below, "at most": most}
-        also = f", or None for {none}" if none else ""
+        also = f", or None for {or_none}" if or_none else ""
         raise ValueError(
-            f"`{name}` must be a number{_bounds(limits)}{also}. Received: {name}={shown(value)}."
+            f"`{name}` must be a number{_bounds(limits)}{also}. {received(name, value)}"
         )
     return value
 
@@ -78,7 +76,7 @@ def seed(value, name="seed"):
     """Return `value` as an `int` that every backend takes as a seed."""
     if not is_integer(value) or not 0 <= value < 2**31:
         raise ValueError(
-            f"`{name}` must be an integer from 0 to 2**31 - 1. Received: {name}={shown(value)}."
+            f"`{name}` must be an integer from 0 to 2**31 - 1. {received(name, value)}"
         )
     return int(value)
 
@@ -108,23 +106,23 @@ def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary would ask for its hash
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"`{name}` must be one of {listed}. Received: {name}={shown(value)}.")
+        raise ValueError(f"`{name}` must be one of {listed}. {received(name, value)}")
     return value
 
 
 def flag(name, value):
     """Return `value` if it is `True` or `False`."""
     if not isinstance(value, bool):
-        raise ValueError(f"`{name}` must be True or False. Received: {name}={shown(value)}.")
+        raise ValueError(f"`{name}` must be True or False. {received(name, value)}")
     return value
 
 
 def text(name, value):
     """Return `value` if it is a string that is not empty."""
     if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be a string. Received: {name}={shown(value)}.")
+        raise TypeError(f"`{name}` must be a string. {received(name, value)}")
     if not value.strip():
-        raise ValueError(f"`{name}` must not be empty. Received: {name}={shown(value)}.")
+        raise ValueError(f"`{name}` must not be empty. {received(name, value)}")
     return value
 
 
@@ -133,14 +131,14 @@ def paths(name, value):
     single = isinstance(value, str | bytes | os.PathLike)
     found = list(value) if isinstance(value, Iterable) and not single else [None]
     if not all(isinstance(one, str | os.PathLike) for one in found):
-        raise TypeError(f"`{name}` must be a list of paths. Received: {name}={shown(value)}.")
+        raise TypeError(f"`{name}` must be a list of paths. {received(name, value)}")
     return found
 
 
 def path(name, value):
     """Return `value` as a `pathlib.Path`; `~` is the user's home."""
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"`{name}` must be a path. Received: {name}={shown(value)}.")
+        raise TypeError(f"`{name}` must be a path. {received(name, value)}")
     return pathlib.Path(os.path.expanduser(value))
 
 
@@ -152,7 +150,7 @@ def class_names(name, value, count):
     if not are_names:
         raise TypeError(
             f"`{name}` must be a list of strings, the names of the classes in their order. "
-            f"Received: {name}={shown(value)}."
+            f"{received(name, value)}"
         )
     if len(value) != count:
         raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
@@ -176,13 +174,18 @@ def existing_file(name, value):
     return file
 
 
-def shown(value):
+def received(name, value):
+    """Return the end of a message: what was passed for the argument `name`."""
+    return f"Received: {name}={short_repr(value)}."
+
+
+def short_repr(value):
     """Return how a message shows a value: as Python writes it, cut if that is long."""
     try:
         text = repr(value).replace("\n", " ")
     except ValueError:  # an integer of more digits than Python writes
         return f"an integer of {value.bit_length()} bits"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= LONGEST_REPR else f"{text[:LONGEST_REPR]}… ({len(text)} characters)"
 
 
 def _within(value, least=None, above=None, below=None, most=None):

@@ -69,7 +69,7 @@ class CaffeSGD(keras.optimizers.SGD):
         self.l2 = float(checks.number("l2", l2, least=0))
         self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
         self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
-        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, none="no limit")
+        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, or_none="no limit")
 
     def build(self, variables):
         super().build(variables)

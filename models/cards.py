@@ -36,7 +36,7 @@ def check_name(name):
     if not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", checks.text("name", name)):
         raise ValueError(
             "`name` must consist of letters without accents, digits, '_', '-' and '.', and begin "
-            f"with a letter or digit. Received: name={checks.shown(name)}."
+            f"with a letter or digit. Received: name={checks.short_repr(name)}."
         )
     return name
 
@@ -178,7 +178,7 @@ def _named(error, name, overrides):
         if f"argument '{argument}'" in str(error):
             return TypeError(
                 f"`{argument}` must be an argument that {name!r} leaves open; the documentation of "
-                f"its factory lists them. Received: {argument}={checks.shown(value)}."
+                f"its factory lists them. Received: {argument}={checks.short_repr(value)}."
             )
     return error
 

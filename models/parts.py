@@ -40,7 +40,7 @@ def fresh(kernel_initializer):
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
         raise ValueError(
             "`kernel_initializer` must be an initializer of Keras, such as 'he_normal'. "
-            f"Received: kernel_initializer={checks.shown(kernel_initializer)}. A class of your own "
+            f"{checks.received('kernel_initializer', kernel_initializer)} A class of your own "
             "needs the decorator `@keras.saving.register_keras_serializable()`."
         ) from error
 
@@ -57,7 +57,7 @@ def check_activation(name, activation):
     except Exception as error:  # as for initializers
         raise ValueError(
             f"`{name}` must be an activation of Keras, such as 'tanh'. "
-            f"Received: {name}={checks.shown(activation)}."
+            f"Received: {name}={checks.short_repr(activation)}."
         ) from error
     return activation
 
@@ -98,7 +98,7 @@ def check_pooling(pooling):
     """Raise unless `pooling` is one of those that `pool_features` takes."""
     if pooling not in [None, *_POOLS]:
         raise ValueError(
-            f"`pooling` must be 'avg', 'max' or None. Received: pooling={checks.shown(pooling)}."
+            f"`pooling` must be 'avg', 'max' or None. {checks.received('pooling', pooling)}"
         )
 
 
@@ -115,7 +115,7 @@ def check_shape(input_shape):
     if not shape or not all(map(checks.is_positive, shape)):
         raise ValueError(
             "`input_shape` must be a tuple of positive integers, such as (28, 28, 1). "
-            f"Received: input_shape={checks.shown(input_shape)}."
+            f"Received: input_shape={checks.short_repr(input_shape)}."
         )
     return shape
 
@@ -150,7 +150,7 @@ def first_tensor(input_shape, input_tensor, check):
     if not symbolic or not keras.backend.is_float_dtype(input_tensor.dtype):
         raise TypeError(
             "`input_tensor` must be a floating-point tensor of a Keras model, such as "
-            f"keras.Input((32, 32, 3)). Received: input_tensor={checks.shown(input_tensor)}."
+            f"keras.Input((32, 32, 3)). Received: input_tensor={checks.short_repr(input_tensor)}."
         )
     check(tuple(input_tensor.shape[1:]))
     return input_tensor

@@ -10,7 +10,7 @@ import os
 import pathlib
 
 from highway_keras import checks
-from highway_keras.text import printable
+from highway_keras.messages import printable
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"

@@ -82,7 +82,7 @@ def thin_mlp(
     """
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
-    units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+    units = checks.positive_integer("units", units, or_none="that of the kind") or UNITS[kind]
     inputs = first_tensor(input_shape, input_tensor, check_shape)
     check_memory(count_weights(depth, kind, units, inputs.shape[1:]), units=units, depth=depth)
     function = keras.activations.get(check_activation("activation", activation))

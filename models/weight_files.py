@@ -12,7 +12,7 @@ import h5py
 import keras
 
 from highway_keras import checks
-from highway_keras.notices import notice
+from highway_keras.messages import notice
 from highway_keras.optimizers import CLASSIFIER
 
 REMEDY = "Give the weights of this very network, or build the one that they are of."

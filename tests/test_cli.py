@@ -18,11 +18,11 @@ from PIL import Image
 from processes import COMMAND
 
 import highway_keras
-from highway_keras import data, files, models, results, training
+from highway_keras import data, io, models, results, training
 from highway_keras.cli import backend, predict, zoo
 from highway_keras.cli import command as cli
 from highway_keras.cli.backend import import_backend
-from highway_keras.notices import notice
+from highway_keras.messages import notice
 from highway_keras.training import classification
 
 
@@ -132,7 +132,7 @@ def test_output_on_a_full_disk(unbuffered):
 )
 def test_a_full_disk_is_no_misuse(number, code, tmp_path, monkeypatch, capsys):
     def write(options):
-        with files.replacing(tmp_path / "file"):
+        with io.replacing(tmp_path / "file"):
             raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(zoo, "_list", write)

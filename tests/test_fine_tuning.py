@@ -12,7 +12,7 @@ from picture_folders import images, little
 from benchmarks import transfer
 from highway_keras import data, models, training
 from highway_keras.cli import command as cli
-from highway_keras.notices import Notice
+from highway_keras.messages import Notice
 
 DEEP = {"model_options": {"depth": 3, "units": 8}, "epochs": 1}
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2, "limit": 32}

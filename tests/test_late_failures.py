@@ -11,9 +11,10 @@ import pytest
 from highway_keras import analysis, data, models, training
 from highway_keras.analysis import plots
 from highway_keras.cli import command as cli
+from highway_keras.io import optional_picture
+from highway_keras.messages import PictureWarning
 from highway_keras.paper import figure1, tables
 from highway_keras.paper.searches import Search
-from highway_keras.pictures import PictureWarning, optional_picture
 from highway_keras.training import jobs
 from highway_keras.training import run as training_run
 

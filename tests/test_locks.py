@@ -13,14 +13,14 @@ import pytest
 from highway_keras import analysis, data, models, training
 from highway_keras.cli import command as cli
 from highway_keras.export.staging import staged
-from highway_keras.locks import BusyError, file_lock, folder_lock
+from highway_keras.io import BusyError, file_lock, folder_lock
 from highway_keras.paper import tables
 from highway_keras.training import jobs
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
 import contextlib, sys
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock
 with contextlib.ExitStack() as held:
     for folder in sys.stdin:
         held.enter_context(folder_lock(folder.rstrip()))

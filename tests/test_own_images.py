@@ -13,7 +13,7 @@ from PIL import Image
 from highway_keras import data, training, tuning
 from highway_keras.cli import command as cli
 from highway_keras.data import DataError, PictureArray, load, memory
-from highway_keras.notices import Notice
+from highway_keras.messages import Notice
 from highway_keras.training.engines.engine import Engine
 
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from processes import COMMAND
 
-from highway_keras import files, training
+from highway_keras import io, training
 from highway_keras.training import machine
 
 RECORDED = pathlib.Path(__file__).with_name("recorded")
@@ -142,7 +142,7 @@ def whole(tmp_path_factory):
         replace(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files.os, "replace", replace)
+        patch.setattr(io.os, "replace", replace)
         return fit(tmp_path_factory.mktemp("fit") / "whole"), written
 
 
@@ -166,7 +166,7 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
 
         out = tmp_path / f"crash-{moment}"
         with monkeypatch.context() as patch, pytest.raises(Crash):
-            patch.setattr(files.os, "replace", crash)
+            patch.setattr(io.os, "replace", crash)
             fit(out)
         again = fit(out, resume=True)
         assert again.history == whole.history, written[moment]

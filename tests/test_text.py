@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from highway_keras import analysis, files, text
+from highway_keras import analysis, io, messages
 from highway_keras.cli import command as cli
 from highway_keras.export.card import write_card
 
@@ -17,31 +17,31 @@ EVIL = "\x1b]0;owned\x07\u202e\n=1+1"
 
 
 def test_what_a_terminal_obeys_is_escaped():
-    assert text.printable(EVIL) == r"\x1b]0;owned\x07\u202e\n=1+1"
-    assert text.printable("é 数 ±") == "é 数 ±"
-    assert text.printable("\udcff") == r"\udcff"  # a byte of a file name that is not UTF-8
-    assert text.printable(3) == "3"
+    assert messages.printable(EVIL) == r"\x1b]0;owned\x07\u202e\n=1+1"
+    assert messages.printable("é 数 ±") == "é 数 ±"
+    assert messages.printable("\udcff") == r"\udcff"  # a byte of a file name that is not UTF-8
+    assert messages.printable(3) == "3"
 
 
 @pytest.mark.parametrize("value", ["=1+1", "+x", "-x", "@SUM(A1)", "=cmd|' /C calc'!A0"])
 def test_formulas_are_disarmed(value):
-    assert text.cell(value) == "'" + value
+    assert messages.cell(value) == "'" + value
 
 
 @pytest.mark.parametrize("value", ["-1.5", "+3", "1e-3", "-inf", "a=b", "", 3, -2.5, None])
 def test_other_cells_stay(value):
-    assert text.cell(value) == value
+    assert messages.cell(value) == value
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", ["$", "a$b$c", "$x^{$", r"\$", "\x00", "\udcff", "名", 500 * "x"])
 def test_any_name_can_be_drawn_and_reads_as_it_is(name, tmp_path):
     figure = Figure()
-    label = figure.subplots().set_title(text.in_picture(name))
+    label = figure.subplots().set_title(messages.in_picture(name))
     figure.savefig(tmp_path / "name.png")
     drawn, is_mathematics = label._preprocess_math(label.get_text())
     assert not is_mathematics
-    assert drawn == text.printable(name) or (len(name) == 500 and len(drawn) == 60)
+    assert drawn == messages.printable(name) or (len(name) == 500 and len(drawn) == 60)
 
 
 def rows_of(path):
@@ -50,8 +50,8 @@ def rows_of(path):
 
 
 def test_csv_files(tmp_path):
-    files.write_rows(tmp_path / "rows.csv", [{"name": "=1+1", "loss": -0.5, "text": EVIL}])
-    assert rows_of(tmp_path / "rows.csv")[1] == ["'=1+1", "-0.5", text.printable(EVIL)]
+    io.write_rows(tmp_path / "rows.csv", [{"name": "=1+1", "loss": -0.5, "text": EVIL}])
+    assert rows_of(tmp_path / "rows.csv")[1] == ["'=1+1", "-0.5", messages.printable(EVIL)]
     gates = analysis.NamedArray(np.ones((1, 1)), {"layer": ("=1+1",), "unit": (0,)})
     gates.to_csv(tmp_path / "gates.csv")
     assert rows_of(tmp_path / "gates.csv")[1] == ["'=1+1", "0", "1.0"]
@@ -72,7 +72,7 @@ def test_predict_prints_no_control_characters(tmp_path, capsys):
     assert cli.main(["predict", str(tmp_path / "best.keras"), str(picture)]) == 0
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and len(printed.splitlines()) == 2
-    assert text.printable(EVIL) in printed and r"\x1b[2J.png" in printed
+    assert messages.printable(EVIL) in printed and r"\x1b[2J.png" in printed
 
 
 def test_errors_have_no_control_characters(capsys):

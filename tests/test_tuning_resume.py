@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from selection import all_but
 
-from highway_keras import data, files
+from highway_keras import data, io
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 from highway_keras.tuning.oracle import ENDED
 
@@ -86,7 +86,7 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     moment, tmp_path, digits, uninterrupted, monkeypatch
 ):
     with monkeypatch.context() as patched:
-        patched.setattr(files, "os", KillAt(moment))
+        patched.setattr(io, "os", KillAt(moment))
         with pytest.raises(Killed):
             search(tmp_path, digits)
     tuner = search(tmp_path, digits)
@@ -124,7 +124,7 @@ def test_killed_workers_get_their_trial_back_and_no_stopped_slot_asks_again(tmp_
 PROCESS = """
 import sys
 import numpy as np
-from highway_keras import data
+from highway_keras import data, io
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 images = data.load("digits", limit=200)
 hypermodel = HighwayHyperModel(3, input_shape=(8, 8, 1), units=8)

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from selection import all_but
 
-from highway_keras import Highway, data, files, models, training
+from highway_keras import Highway, data, io, models, training
 from highway_keras.cli import command as cli
 from highway_keras.data import preprocessing
 from highway_keras.models import model_cards, shipped
@@ -137,7 +137,7 @@ def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
     folder = training.RunFolder(tmp_path / "later")
     settings = folder.read_json()
     settings["recipe"] |= {"source": "a book", "reasons": {"momentum": "in other words"}}
-    files.write_json(folder.path / "run.json", settings)
+    io.write_json(folder.path / "run.json", settings)
     assert pack([runs / "0", folder.path]).entry["seeds"] == packed.entry["seeds"] == [3, 4]
 
 
@@ -146,7 +146,7 @@ def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
 )
 def test_the_card_says_what_a_network_was_trained_in(policy, words, packed, zoo):
     entry = {**packed.entry, "dtype_policy": policy}
-    files.write_json(zoo / shipped.INDEX, [entry])
+    io.write_json(zoo / shipped.INDEX, [entry])
     assert f"| `thin`, 1 epoch{words} |" in models.card_text(NAME, "mnist")
 
 

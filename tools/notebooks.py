@@ -12,7 +12,7 @@ import time
 
 import nbformat
 
-from highway_keras.files import write_text
+from highway_keras.io import write_text
 
 FOLDER = pathlib.Path(__file__).parents[1] / "docs" / "notebooks"
 SECONDS = 300  # for one cell

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data, models
-from highway_keras.files import replacing, write_json, write_text
+from highway_keras.io import replacing, write_json, write_text
 from highway_keras.models import shipped
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import RunFolder

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from highway_keras import models, results
-from highway_keras.files import write_figure
+from highway_keras.io import write_figure
 from highway_keras.paper.bias_plot import plot_biases
 from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.gradient_norms import plot_gradient_norms

@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-from highway_keras.files import write_text
+from highway_keras.io import write_text
 from tools.numbers import NUMBERS
 
 ROOT = pathlib.Path(__file__).parents[1]

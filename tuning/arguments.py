@@ -40,7 +40,7 @@ def check_data(hypermodel, x, y, validation_data):
     if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
         raise ValueError(
             "`validation_data` must be a pair of inputs and class numbers, or None. "
-            f"Received: validation_data={checks.shown(validation_data)}."
+            f"Received: validation_data={checks.short_repr(validation_data)}."
         )
     names = ("validation_data[0]", "validation_data[1]")
     return pairs | {"val_": _check_pair(hypermodel, *validation_data, *names)}

@@ -26,7 +26,7 @@ def address():
     if not port.isdecimal() or not 0 < int(port) < 2**16:
         raise ValueError(
             "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
-            f"Received: KERASTUNER_ORACLE_PORT={checks.shown(port)}."
+            f"Received: KERASTUNER_ORACLE_PORT={checks.short_repr(port)}."
         )
     return os.environ["KERASTUNER_ORACLE_IP"], int(port)
 

@@ -85,7 +85,9 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.kind = checks.one_of("kind", kind, UNITS)
         self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
-        self.units = checks.positive_integer("units", units, none="that of the kind") or UNITS[kind]
+        self.units = (
+            checks.positive_integer("units", units, or_none="that of the kind") or UNITS[kind]
+        )
         self.activations = check_activations(activations)
         weights = count_weights(self.depth, kind, self.units, self.input_shape)
         check_memory(weights, copies=3, units=self.units, depth=self.depth)

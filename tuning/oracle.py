@@ -3,7 +3,7 @@
 import os
 
 from highway_keras.extras import extra
-from highway_keras.files import write_json
+from highway_keras.io import write_json
 from highway_keras.tuning.settings import fingerprint
 
 with extra("tune"):

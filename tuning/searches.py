@@ -9,8 +9,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.files import make_folder, replacing
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock, make_folder, replacing
 from highway_keras.models.cards import name_of
 from highway_keras.training.folder import RunFolder, data_settings
 from highway_keras.training.machine import recorded
@@ -85,7 +84,7 @@ def run_searches(
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
     checks.positive_integers(trials=trials, epochs=epochs)
-    checks.positive_integer("population", population, none="what memory allows")
+    checks.positive_integer("population", population, or_none="what memory allows")
     activations = check_activations(activations)
     images = data.load(dataset, data_dir, 0.0, limit, input_shape=MNIST)
     of = {"input_shape": images.input_shape, "classes": images.classes, "activations": activations}

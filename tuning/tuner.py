@@ -7,8 +7,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.extras import extra
-from highway_keras.files import write_bytes, write_json
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock, write_bytes, write_json
 from highway_keras.training.state import weights_file
 from highway_keras.tuning import chief
 from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective

@@ -11,7 +11,7 @@ from highway_keras.analysis.blocks import block_biases
 from highway_keras.analysis.gating import BATCH_SIZE, observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.extras import extra
-from highway_keras.text import cell
+from highway_keras.messages import cell
 
 COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from highway_keras.analysis.needed import needed_layers
 from highway_keras.extras import extra
-from highway_keras.text import in_picture
+from highway_keras.messages import in_picture
 
 with extra("plot"):
     from matplotlib.figure import Figure

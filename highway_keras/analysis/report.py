@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from highway_keras import checks, files
+from highway_keras import checks
 from highway_keras.analysis import gating, lesioning, plots
 from highway_keras.analysis.batches import as_arrays
 from highway_keras.analysis.blocks import block_starts
@@ -14,8 +14,7 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.live import live_page
 from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
 from highway_keras.analysis.page import page
-from highway_keras.locks import folder_lock
-from highway_keras.pictures import optional_picture
+from highway_keras.io import folder_lock, optional_picture, write_rows, write_text
 
 DOTS_PER_INCH = 110
 
@@ -92,11 +91,11 @@ def analyze(
     x = as_arrays(x, graph.inputs)
     with folder_lock(out):
         found = _measure(model, x, y, threshold, out / "index.html", verbose)
-        files.write_rows(out / "layers.csv", layer_rows(found))
+        write_rows(out / "layers.csv", layer_rows(found))
         images = _draw(found, out, sample=x[0][0], class_names=class_names)
         live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
         found = dataclasses.replace(found, **live)
-        files.write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
+        write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
         return found
 
 

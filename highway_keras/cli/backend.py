@@ -7,9 +7,7 @@ import sys
 import warnings
 
 from highway_keras.extras import BACKENDS, missing
-from highway_keras.notices import Notice
-from highway_keras.pictures import PictureWarning
-from highway_keras.text import printable
+from highway_keras.messages import Notice, PictureWarning, printable
 
 
 def import_backend():

@@ -12,7 +12,7 @@ import sys
 
 from highway_keras.cli import experiments, predict, saved, search, training, zoo
 from highway_keras.cli.shared import FAILED
-from highway_keras.text import printable
+from highway_keras.messages import printable
 from highway_keras.version import __version__
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)

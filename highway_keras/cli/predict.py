@@ -15,7 +15,7 @@ from highway_keras.cli.shared import (
     print_table,
 )
 from highway_keras.extras import extra
-from highway_keras.text import cell, printable
+from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
 SECONDS = 1.0  # before progress is shown

@@ -14,7 +14,7 @@ from highway_keras.cli.shared import (
     print_json,
     print_saved,
 )
-from highway_keras.text import printable
+from highway_keras.messages import printable
 
 
 def add_commands(commands):

@@ -3,7 +3,7 @@
 import json
 
 from highway_keras import checks
-from highway_keras.text import printable
+from highway_keras.messages import printable
 
 FAILED = 1  # an exit code
 # What shtab's scripts call to complete a file's name.

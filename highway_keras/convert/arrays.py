@@ -27,7 +27,7 @@ def check_activation(activation, redefined=None):
     except Exception as error:  # configurations that are not Keras's raise errors of many kinds
         raise ValueError(
             "`activation` must be an activation of Keras, such as 'relu', or a function. "
-            f"Received: activation={checks.shown(activation)}."
+            f"Received: activation={checks.short_repr(activation)}."
         ) from error
     for name, computed in (redefined or {}).items():
         if activation in (name, getattr(keras.activations, name)):

@@ -73,7 +73,7 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
     if not isinstance(version, str) or version not in _ORDERS:
         raise ValueError(
             "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
-            f"Received: version={checks.shown(version)}."
+            f"Received: version={checks.short_repr(version)}."
         )
     if is_path(weights):
         arrays, named = _read(weights, layer, activation, version)

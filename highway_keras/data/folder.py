@@ -17,7 +17,7 @@ from highway_keras.data.memory import BYTES_IN_TRAINING, fits_training
 from highway_keras.data.picture_array import PictureArray
 from highway_keras.data.picture_files import pictures_below
 from highway_keras.memory import free, gib
-from highway_keras.notices import notice
+from highway_keras.messages import notice
 
 TEST_FRACTION = 0.2  # of each class, where there is no folder `test`
 PARTS = ("train", "test")

@@ -9,7 +9,7 @@ from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.data.headers import exif_orientation
 from highway_keras.extras import extra
-from highway_keras.text import reason
+from highway_keras.messages import reason
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 JPEG = b"\xff\xd8\xff"  # how its files begin

@@ -89,7 +89,7 @@ def _unknown(source):
     return TypeError(
         "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
         "(images, labels), or a pair of either, to train on and to test on; images to choose by "
-        f"are held out of the first. Received: dataset={checks.shown(source)}."
+        f"are held out of the first. Received: dataset={checks.short_repr(source)}."
     )
 
 
@@ -100,8 +100,8 @@ def _from_tf_data(dataset):
     if len(ranks) != 2 or ranks[0] is None or int(dataset.cardinality()) == -1:
         raise DataError(
             "`dataset` must be a finite `tf.data.Dataset` of pairs (image, label) or batches of "
-            f"them. Received: {checks.shown(spec)}, {int(dataset.cardinality())} elements (-1: "
-            "without end). Images of unknown shape get one by `image.set_shape`."
+            f"them. Received: {checks.short_repr(spec)}, {int(dataset.cardinality())} elements "
+            "(-1: without end). Images of unknown shape get one by `image.set_shape`."
         )
     batches = dataset if ranks[0] == 4 else dataset.batch(100)
     images, labels, size = [], [], 0

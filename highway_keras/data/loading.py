@@ -58,7 +58,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
     (500, 8, 8, 1)
     """
     checks.number("validation", validation, least=0, below=1)
-    limit = checks.positive_integer("limit", limit, none="all of them")
+    limit = checks.positive_integer("limit", limit, or_none="all of them")
     if isinstance(name, Dataset):
         images = check_dataset(name)
         if limit is None:
@@ -122,7 +122,7 @@ def _read(name, data_dir):
     if not isinstance(name, str | os.PathLike):
         raise TypeError(
             "`dataset` must be the name of a data set, a path, arrays or a data set. "
-            f"Received: dataset={checks.shown(name)}."
+            f"Received: dataset={checks.short_repr(name)}."
         )
     name = os.fspath(name)
     if name.endswith(".npz"):

@@ -98,5 +98,5 @@ def _check_steps(steps, known):
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
             f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
-            f"once. Received: steps={checks.shown(steps)}."
+            f"once. Received: steps={checks.short_repr(steps)}."
         )

@@ -138,8 +138,9 @@ def _check_hashes(activations):
     for activation in activations:
         if not isinstance(activation, Hashable):
             raise TypeError(
-                "Activations must have a hash, as functions do: the loop is compiled once for each."
-                f" Received: {checks.shown(activation)}. A dataclass has one with `frozen=True`."
+                "Activations must have a hash, as functions do: the loop is compiled once for "
+                f"each. Received: {checks.short_repr(activation)}. A dataclass has one with "
+                "`frozen=True`."
             )
 
 

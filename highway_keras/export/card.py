@@ -5,8 +5,8 @@ import json
 import keras
 
 import highway_keras
-from highway_keras import files
-from highway_keras.text import printable
+from highway_keras import io
+from highway_keras.messages import printable
 
 CARD = "model_card.json"  # among the assets of a SavedModel
 
@@ -47,9 +47,9 @@ def is_card(path):
 
 def write_card(card, card_path, names_path):
     """Write the card as JSON, and the class names as text, one per line."""
-    files.write_json(card_path, card)
+    io.write_json(card_path, card)
     names = "".join(f"{printable(name)}\n" for name in card["class_names"])
-    files.write_text(names_path, names)
+    io.write_text(names_path, names)
 
 
 def write_card_beside(path, card):

@@ -14,7 +14,7 @@ from highway_keras.export.formats import check_request, check_weights, is_int8, 
 from highway_keras.export.keras_file import write_keras
 from highway_keras.export.staging import check_place, staged
 from highway_keras.export.verification import ExportMismatch, verify
-from highway_keras.text import reason
+from highway_keras.messages import reason
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
 

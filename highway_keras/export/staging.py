@@ -8,7 +8,7 @@ import tempfile
 
 from highway_keras.export.card import CARD, is_card
 from highway_keras.export.formats import FORMATS
-from highway_keras.locks import file_lock
+from highway_keras.io import file_lock
 
 
 def check_place(path, format, overwrite):

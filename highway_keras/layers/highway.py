@@ -110,7 +110,7 @@ class Highway(GatedLayer):
         **kwargs: types.Unpack[types.LayerArguments],
     ):
         super().__init__(locals())
-        self.units = checks.positive_integer("units", units, none="the width of the input")
+        self.units = checks.positive_integer("units", units, or_none="the width of the input")
 
     def kernel_shape(self, prefix, input_shape):
         return (input_shape[-1], input_shape[-1])

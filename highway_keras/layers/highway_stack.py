@@ -120,7 +120,7 @@ class HighwayStack(GatedLayer):
         kwargs["name"] = kwargs.get("name") or _name(depth)
         super().__init__(locals())
         self.depth = depth
-        self.units = checks.positive_integer("units", units, none="the width of the input")
+        self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
         self._starts_by_depth = given is None
 

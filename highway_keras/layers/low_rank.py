@@ -62,7 +62,7 @@ class LowRankKernels(keras.Layer):
         Reference:
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
         """
-        checks.number("lora_alpha", lora_alpha, above=0, none="`rank`")
+        checks.number("lora_alpha", lora_alpha, above=0, or_none="`rank`")
         _check_initializer("a_initializer", a_initializer)
         _check_initializer("b_initializer", b_initializer)
         self._check_adaptable()
@@ -188,5 +188,5 @@ def _check_initializer(name, value):
     if found is None:
         raise ValueError(
             f"`{name}` must be an initializer of Keras, such as 'he_uniform'. "
-            f"Received: {name}={checks.shown(value)}."
+            f"Received: {name}={checks.short_repr(value)}."
         )

@@ -24,7 +24,7 @@ class ByLayer(keras.initializers.Initializer):
         if not all(map(checks.is_number, self.values)):
             raise ValueError(
                 "A sequence of biases must have a finite number for each layer. "
-                f"Received: {checks.shown(self.values)}."
+                f"Received: {checks.short_repr(self.values)}."
             )
         self.values = [float(value) for value in self.values]
 

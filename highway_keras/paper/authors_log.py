@@ -5,7 +5,7 @@ images after every epoch. The comparison checks that network, images and solver 
 """
 
 from highway_keras import checks, results
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock
 from highway_keras.models import get
 from highway_keras.paper import provenance
 from highway_keras.training.folder import RunFolder

@@ -1,7 +1,7 @@
 """How closed should the gates start? Every trial by its transform bias, activation and depth."""
 
 from highway_keras.extras import extra
-from highway_keras.files import write_figure
+from highway_keras.io import write_figure
 from highway_keras.paper.searches import ACTIVATIONS
 from highway_keras.training.curves import COLOURS
 

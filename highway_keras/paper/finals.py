@@ -5,12 +5,10 @@ import math
 import pathlib
 
 from highway_keras import checks
-from highway_keras.files import write_rows
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock, optional_picture, write_rows
 from highway_keras.paper import provenance
 from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.searches import read_searches
-from highway_keras.pictures import optional_picture
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400

@@ -1,7 +1,7 @@
 """The left panel of Figure 1 at the paper's length: training loss by epoch."""
 
 from highway_keras.extras import extra
-from highway_keras.files import write_figure
+from highway_keras.io import write_figure
 from highway_keras.paper.figure1 import draw_curves
 from highway_keras.paper.provenance import DIVERGED
 

@@ -13,7 +13,7 @@ import pathlib
 import keras
 
 from highway_keras import checks, data, models, results
-from highway_keras.files import write_rows
+from highway_keras.io import write_rows
 from highway_keras.paper import provenance
 from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe

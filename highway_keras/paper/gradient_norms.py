@@ -7,10 +7,8 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.extras import extra
-from highway_keras.files import write_figure, write_rows
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
 from highway_keras.paper import provenance
-from highway_keras.pictures import optional_picture
 from highway_keras.training.curves import COLOURS
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population

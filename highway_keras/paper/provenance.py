@@ -4,7 +4,7 @@ import csv
 import datetime
 import pathlib
 
-from highway_keras.files import write_rows
+from highway_keras.io import write_rows
 from highway_keras.training.machine import commit, hardware, joined, sessions, versions
 
 DIVERGED = "diverged"  # in a row, in place of what is not finite

@@ -2,8 +2,8 @@
 
 from highway_keras import results
 from highway_keras.extras import extra
-from highway_keras.files import write_figure
-from highway_keras.text import in_picture
+from highway_keras.io import write_figure
+from highway_keras.messages import in_picture
 from highway_keras.training.curves import COLOURS
 
 LINES = {"authors": "--", "modern": "-"}

@@ -3,12 +3,10 @@
 import dataclasses
 
 from highway_keras import checks
-from highway_keras.files import write_rows
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock, optional_picture, write_rows
 from highway_keras.models import get, list_models
 from highway_keras.paper import provenance
 from highway_keras.paper.table_plot import plot_runs
-from highway_keras.pictures import optional_picture
 from highway_keras.results import TABLES
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import MEASURED, RunFolder
@@ -87,7 +85,7 @@ def reproduce_table(
     out, cards = checks.path("out", out or f"runs/{table}"), _cards(table, models)
     checks.one_of("recipe", recipe, VARIANTS)
     seeds = checks.seeds(seed, runs)
-    checks.positive_integer("limit", limit, none="all images")
+    checks.positive_integer("limit", limit, or_none="all images")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
     read_table(table, out)  # what is there must be readable: said before the work, not after

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.locks import folder_lock
+from highway_keras.io import folder_lock
 from highway_keras.paper import provenance
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel

@@ -1,8 +1,8 @@
 """Training curves as a picture."""
 
 from highway_keras.extras import extra
-from highway_keras.files import write_figure
-from highway_keras.text import in_picture
+from highway_keras.io import write_figure
+from highway_keras.messages import in_picture
 
 # Okabe and Ito's colors, which color-blind eyes tell apart, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -8,8 +8,7 @@ import os
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.files import LEFTOVERS, write_json, write_rows
-from highway_keras.locks import folder_lock
+from highway_keras.io import LEFTOVERS, folder_lock, write_json, write_rows
 from highway_keras.training.recipe import deciding
 from highway_keras.training.state import read_belongings, replace_settings
 
@@ -238,7 +237,9 @@ def check_same(before, now, what):
 def _python_number(value):
     """Return what JSON can hold of a NumPy number, which the checks of arguments accept."""
     if not isinstance(value, np.generic):
-        raise TypeError(f"Settings of a run must fit into JSON. Received: {checks.shown(value)}.")
+        raise TypeError(
+            f"Settings of a run must fit into JSON. Received: {checks.short_repr(value)}."
+        )
     return value.item()
 
 

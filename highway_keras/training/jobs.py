@@ -14,7 +14,7 @@ import time
 
 from highway_keras import checks
 from highway_keras.extras import extra
-from highway_keras.locks import BusyError
+from highway_keras.io import BusyError
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.run import TrainingDiverged
 from highway_keras.training.trainer import fit
@@ -86,7 +86,7 @@ def fit_runs(model, runs, out=None, seed=0, jobs=1, **arguments):
     if not isinstance(model, str):
         raise ValueError(
             "`model` must be a registered name where `runs` is above 1, so that each run starts "
-            f"anew: see `models.register`. Received: model={checks.shown(model)}, runs={runs}."
+            f"anew: see `models.register`. Received: model={checks.short_repr(model)}, runs={runs}."
         )
     out = checks.path("out", out or f"runs/{model}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]

@@ -13,7 +13,7 @@ import time
 import keras
 
 from highway_keras.backends.current import shim
-from highway_keras.files import write_json
+from highway_keras.io import write_json
 
 FILE = "machine.json"
 

@@ -7,10 +7,10 @@ import keras
 
 from highway_keras import checks, models
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.messages import notice
 from highway_keras.models import shipped
 from highway_keras.models.cards import check_name
 from highway_keras.models.memory import check_memory
-from highway_keras.notices import notice
 from highway_keras.training.folder import MOVE, RunFolder
 from highway_keras.training.own_models import architecture, check_is_saved
 
@@ -112,7 +112,7 @@ class Own:
             if value is not None and value != {}:
                 raise ValueError(
                     f"`{name}` is for registered networks; a `keras.Model` brings its own. "
-                    f"Received: {name}={checks.shown(value)}."
+                    f"Received: {name}={checks.short_repr(value)}."
                 )
         if distribute:
             raise ValueError(
@@ -122,7 +122,7 @@ class Own:
         if not getattr(model, "inputs", None) or len(model.inputs) != 1:
             raise ValueError(
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
-                f"with one input. Received: model={checks.shown(model)}."
+                f"with one input. Received: model={checks.short_repr(model)}."
             )
         self.model = model
         self.name = check_name(_NUMBERED.sub(r"\1", model.name))
@@ -199,14 +199,14 @@ def _checked_options(model_options, weights):
         raise ValueError(
             "`model_options` must be a dictionary of arguments of the network's factory, without "
             "`input_shape` and `classes`, which are those of the data set. "
-            f"Received: model_options={checks.shown(model_options)}."
+            f"Received: model_options={checks.short_repr(model_options)}."
         )
     if weights is None:
         return options
     if "weights" in options:
         raise ValueError(
             f"`weights` is given twice. Received: weights={weights!r} and "
-            f"model_options={checks.shown(options)}."
+            f"model_options={checks.short_repr(options)}."
         )
     return {**options, "weights": weights}
 

@@ -8,7 +8,7 @@ import tempfile
 import keras
 import numpy as np
 
-from highway_keras.text import reason
+from highway_keras.messages import reason
 
 
 def check_is_saved(model, image_shape):

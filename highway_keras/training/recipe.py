@@ -112,7 +112,7 @@ _BOUNDS = {
     "bias_rate": {"least": 0},
     "warmup": {"least": 0},
     "weight_decay": {"least": 0},
-    "clip_norm": {"above": 0, "none": "no limit"},
+    "clip_norm": {"above": 0, "or_none": "no limit"},
     "dropout": {"least": 0, "most": 1},
     "validation": {"least": 0, "below": 1},
 }
@@ -146,13 +146,13 @@ def _check_texts(recipe):
         if not isinstance(steps, tuple | list) or not all(isinstance(s, str) for s in steps):
             raise ValueError(
                 f"`{name}` must be a tuple of names of steps, such as ('gcn', 'mean'). "
-                f"Received: {name}={checks.shown(steps)}."
+                f"Received: {name}={checks.short_repr(steps)}."
             )
     for name, kind in (("name", str), ("source", str), ("reasons", dict)):
         if not isinstance(getattr(recipe, name), kind):
             raise ValueError(
                 f"`{name}` of a recipe must be a {kind.__name__}. "
-                f"Received: {name}={checks.shown(getattr(recipe, name))}."
+                f"Received: {name}={checks.short_repr(getattr(recipe, name))}."
             )
 
 

@@ -8,8 +8,7 @@ import keras
 import numpy as np
 
 from highway_keras import data
-from highway_keras.files import replacing
-from highway_keras.pictures import optional_picture
+from highway_keras.io import optional_picture, replacing
 from highway_keras.training.batches import plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
 from highway_keras.training.curves import plot_curves

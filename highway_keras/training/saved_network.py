@@ -7,8 +7,8 @@ import keras
 
 from highway_keras import checks, data
 from highway_keras.data.in_memory import check_dataset
+from highway_keras.messages import notice
 from highway_keras.models.shipped import entry_of
-from highway_keras.notices import notice
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.folder import MOVE, TEST_IMAGES, RunFolder
@@ -49,7 +49,7 @@ class SavedNetwork:
         if not isinstance(self.settings["dataset"], str):
             raise ValueError(
                 f"`dataset` in the run.json next to {self.path} must be a name. Received: "
-                f"dataset={checks.shown(self.settings['dataset'])}. Pass --dataset."
+                f"dataset={checks.short_repr(self.settings['dataset'])}. Pass --dataset."
             )
         return self.settings["dataset"]
 
@@ -119,7 +119,7 @@ class SavedNetwork:
         if not isinstance(names, list) or len(names) != count:
             raise ValueError(
                 f"`class_names` in the run.json next to {self.path} must be a list of the names of "
-                f"the {count} classes. Received: class_names={checks.shown(names)}. Correct it, or "
+                f"the {count} classes. {checks.received('class_names', names)} Correct it, or "
                 "move the network away from that file."
             )
         return list(map(str, names))

@@ -10,7 +10,7 @@ import zipfile
 import h5py
 import numpy as np
 
-from highway_keras.files import write_bytes
+from highway_keras.io import write_bytes
 
 BELONGS_TO = "run"  # the data set of the HDF5 file with settings and history, as JSON
 DIGEST = "sha256"

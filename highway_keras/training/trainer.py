@@ -124,7 +124,8 @@ def _load(dataset, network, input_shape, data_dir, validation, limit):
     if input_shape is not None and not data.is_folder(dataset):
         raise ValueError(
             "`input_shape` is for pictures in a folder; other images keep their size. "
-            f"Received: input_shape={checks.shown(input_shape)} for {checks.shown(dataset)}."
+            f"Received: input_shape={checks.short_repr(input_shape)} "
+            f"for {checks.short_repr(dataset)}."
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     return data.load(dataset, data_dir, validation, limit, shape)
@@ -136,6 +137,6 @@ def _check_callbacks(callbacks):
         if not isinstance(callback, keras.callbacks.Callback) or not is_list:
             raise TypeError(
                 "`callbacks` must be a list of `keras.callbacks.Callback`. "
-                f"Received: callbacks={checks.shown(callbacks)}."
+                f"Received: callbacks={checks.short_repr(callbacks)}."
             )
     return callbacks

@@ -10,7 +10,7 @@ from highway_keras.analysis.live import examples
 from highway_keras.analysis.live.steps import network_steps
 from highway_keras.analysis.live.template import fill, texts
 from highway_keras.analysis.live.weights import Weights
-from highway_keras.files import write_text
+from highway_keras.io import write_text
 
 MOST_BYTES = 4 * 2**20
 

@@ -90,7 +90,7 @@ def _check_cluster(text):
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             "`TF_CONFIG` must be JSON that lists the addresses of a `cluster` and names this "
-            f"process as its `task`. Received: TF_CONFIG={checks.shown(text)}."
+            f"process as its `task`. Received: TF_CONFIG={checks.short_repr(text)}."
         ) from error
 
 

@@ -1,6 +1,8 @@
-"""Text from files and users, on its way to a terminal, a CSV file or a picture."""
+"""What a user reads: notices, and text from files and users, made harmless."""
 
-MOST_IN_A_PICTURE = 60  # characters
+import warnings
+
+LONGEST_IN_PICTURE = 60  # characters
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -30,8 +32,8 @@ def cell(value):
 def in_picture(text):
     """Return `text` as Matplotlib draws it letter by letter: it reads dollars as mathematics."""
     text = printable(text)
-    if len(text) > MOST_IN_A_PICTURE:
-        text = f"{text[: MOST_IN_A_PICTURE - 1]}…"
+    if len(text) > LONGEST_IN_PICTURE:
+        text = f"{text[: LONGEST_IN_PICTURE - 1]}…"
     return text.replace("$", r"\$")
 
 
@@ -41,3 +43,16 @@ def _is_number(text):
     except ValueError:
         return False
     return True
+
+
+class Notice(UserWarning):
+    """Something a user may not expect, in one line. The command prints it, too."""
+
+
+class PictureWarning(UserWarning):
+    """A picture is missing: it could not be drawn or written."""
+
+
+def notice(text):
+    """Warn about something a user may not expect."""
+    warnings.warn(text, Notice, stacklevel=3)

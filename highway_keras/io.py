@@ -1,0 +1,184 @@
+"""Files written whole or not at all, one writer at a time, pictures that may fail."""
+
+import contextlib
+import csv
+import json
+import os
+import pathlib
+import platform
+import secrets
+import warnings
+
+from filelock import FileLock, Timeout
+
+from highway_keras import checks
+from highway_keras.messages import PictureWarning, cell, printable
+
+SECONDS = 1.0  # to wait for a writer that is about to end
+LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Yield a path to write to, whose file then replaces the one at `path`.
+
+    A process killed while it writes leaves `path` as it was, and so does a full disk.
+
+    Args:
+        path: Where the file is to be.
+
+    Yields:
+        A path next to `path`, with the same suffix, because Keras chooses the format by it.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    path = pathlib.Path(path)
+    # A name that no other process draws: two may write the same file.
+    temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be written ({error.strerror or error}). The existing file is unchanged."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def make_folder(path):
+    """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
+    path = checks.path("out", path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"`out` must be a folder that can be written. Received: out={path} ({error.strerror})."
+        ) from error
+    return path
+
+
+def write_bytes(path, content):
+    """Write bytes."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path, text):
+    """Write `text` in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, content, indent=2):
+    """Write `content` as JSON; `indent=None` puts it on one line."""
+    write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+
+
+def write_rows(path, rows, columns=None, line_end="\n"):
+    """Write dictionaries as CSV; `columns` default to the keys of the first row.
+
+    Text that a spreadsheet would take for a formula is disarmed; see `text.cell`.
+    """
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator=line_end)
+        writer.writeheader()
+        writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
+
+
+def write_figure(path, figure, dpi=150):
+    """Write a `matplotlib.figure.Figure` as PNG."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi)
+
+
+class BusyError(RuntimeError):
+    """Another process is writing to the same place."""
+
+
+@contextlib.contextmanager
+def folder_lock(path, seconds=SECONDS):
+    """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
+
+    If an exception ends it before anything is written, the folder is removed.
+
+    Args:
+        path: The folder.
+        seconds: How long to wait for another process.
+
+    Raises:
+        BusyError: If another process, or another thread, holds the lock. It says which.
+        OSError: If the folder cannot be made, or cannot be written.
+    """
+    is_new = not os.path.lexists(path)
+    path = make_folder(path)
+    try:
+        with _lock(path, path / ".lock", seconds):
+            yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # not empty
+                path.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def file_lock(path, seconds=SECONDS):
+    """Keep others from writing a file or folder that does not exist yet; see `folder_lock`.
+
+    The lock is next to it.
+    """
+    path = pathlib.Path(path)
+    with _lock(path, path.with_name(f".{path.name}.lock"), seconds):
+        yield
+
+
+@contextlib.contextmanager
+def _lock(path, file, seconds):
+    lock = FileLock(file)
+    owner = file.with_name(f"{file.name}-owner")
+    try:
+        lock.acquire(timeout=seconds)
+    except Timeout:
+        if not file.exists():  # a file system that makes no files
+            raise OSError(f"{path} cannot be written.") from None
+        raise BusyError(
+            f"{path} is being written by {_read(owner)}. Wait until that has ended, or name "
+            "another place."
+        ) from None
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror}).") from error
+    try:
+        with contextlib.suppress(OSError):  # a full disk: others will not learn who it is
+            owner.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        for path in (owner, file):
+            with contextlib.suppress(OSError):  # Windows keeps files that are open
+                path.unlink()
+        lock.release()
+
+
+def _read(owner):
+    with contextlib.suppress(OSError, ValueError):
+        return owner.read_text(encoding="utf-8") or "another process"
+    return "another process"
+
+
+@contextlib.contextmanager
+def optional_picture(path):
+    """Turn an error that keeps a picture from being drawn into a `PictureWarning`.
+
+    Wrap drawing it in `with optional_picture(path):`, after what it shows is written.
+
+    Args:
+        path: Where the picture would be.
+    """
+    try:
+        yield
+    except (
+        Exception
+    ) as error:  # Matplotlib, its fonts, Pillow and the disk raise errors of many kinds
+        reason = printable(" ".join(str(error).split()) or type(error).__name__)
+        warnings.warn(f"{path} could not be drawn: {reason}", PictureWarning, stacklevel=3)
