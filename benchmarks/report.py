@@ -27,10 +27,10 @@ def save(path, rows, keys, command):
         keys: Names of the columns that identify a row.
         command: What made the rows.
     """
-    from highway_keras.paper import provenance  # imports Keras, which `--help` does without
+    from highway_keras.results import provenance, update_rows  # imports Keras
 
-    made = provenance.provenance(command)
-    provenance.update_rows(path, [{**made, **row} for row in rows], keys)
+    made = provenance.of_command(command)
+    update_rows(path, [{**made, **row} for row in rows], keys)
 
 
 def command(module, *files, **options):

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks import report
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
-from highway_keras.paper.provenance import DIVERGED
+from highway_keras.results import DIVERGED
 
 FILE = pathlib.Path(__file__).parents[1] / "results" / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits

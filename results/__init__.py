@@ -1,9 +1,10 @@
-"""Measurements as CSV, a file for each kind."""
+"""Measurements as CSV, a file for each kind; their rows, their spread, and where they come from."""
 
-from highway_keras.results.rows import TABLES, accuracies, authors_logs, read
+from highway_keras.results.rows import DIVERGED, TABLES, accuracies, authors_logs, read, update_rows
 from highway_keras.results.spread import mean_text, spread, summarize, text
 
 __all__ = [
+    "DIVERGED",
     "TABLES",
     "accuracies",
     "authors_logs",
@@ -12,4 +13,5 @@ __all__ = [
     "spread",
     "summarize",
     "text",
+    "update_rows",
 ]

@@ -1,13 +1,20 @@
-"""Rows of the measurements: CSV files, joined to the zoo by the name of the model."""
+"""Rows of the measurements: CSV files, joined to the zoo by the name of the model.
+
+`highway-keras list` reads them too, so this module imports nothing slow.
+"""
 
 import csv
+import pathlib
 from importlib import resources
 
+from highway_keras.io import write_rows
+from highway_keras.results.provenance import COLUMNS
 from highway_keras.results.spread import mean_text, summarize
 
 # The tables of the paper that `highway-keras reproduce` repeats: the name of the experiment, which
 # is that of its CSV file with a row per run, and the title that cards of networks refer to.
 TABLES = {"table1": "Table 1", "table2": "Table 2", "table3": "Table 3"}
+DIVERGED = "diverged"  # in a row, in place of what is not finite
 
 
 def read(name):
@@ -16,6 +23,22 @@ def read(name):
     if not file.is_file():
         return []
     return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+
+
+def update_rows(path, rows, keys):
+    """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
+
+    Args:
+        path: The file, which need not exist.
+        rows: Dictionaries with the columns of the file; those of `provenance.COLUMNS` become the
+            last.
+        keys: Names of the columns that identify a row.
+    """
+    path = pathlib.Path(path)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = {tuple(str(r[key]) for key in keys): r for r in (*csv.DictReader(lines), *rows)}
+    columns = [name for name in rows[0] if name not in COLUMNS]
+    write_rows(path, list(found.values()), [*columns, *COLUMNS])
 
 
 def authors_logs():

@@ -16,7 +16,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.peers import maxout, two_convolutions
 from benchmarks.turns import ROOT, Worker, take_turns
 from highway_keras import models, training
-from highway_keras.paper import provenance
+from highway_keras.results import provenance
 
 ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
 TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain", "machine"))

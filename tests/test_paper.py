@@ -9,7 +9,8 @@ import pytest
 
 from highway_keras import data, models
 from highway_keras.cli import command as cli
-from highway_keras.paper import first_losses, gradient_norms, provenance, zero_mean_starts
+from highway_keras.paper import first_losses, gradient_norms, zero_mean_starts
+from highway_keras.results import provenance
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
 

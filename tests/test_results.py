@@ -17,7 +17,7 @@ import pytest
 from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.export import Exported
-from highway_keras.paper import provenance
+from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
 from tools.numbers import rows as numbers

@@ -11,8 +11,8 @@ import pytest
 
 from highway_keras import data, paper, tuning
 from highway_keras.cli.command import main
-from highway_keras.paper import provenance
 from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
+from highway_keras.results import provenance
 from highway_keras.tuning import searches
 
 needs_loops = pytest.mark.skipif(

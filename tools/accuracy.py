@@ -8,7 +8,7 @@ import argparse
 import dataclasses
 
 from highway_keras import results, training
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from highway_keras.training.machine import minutes, sessions
 from highway_keras.training.recipe import deciding
 from tools.alike import common_settings
@@ -57,7 +57,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tools.accuracy", description=__doc__)
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
     row = accuracy_row(parser.parse_args().folders)
-    provenance.update_rows(FILE, [row], KEYS)
+    update_rows(FILE, [row], KEYS)
     print(*(f"{key} {row[key]}" for key in ("model", "n", "mean", "std")))
 
 

@@ -7,7 +7,7 @@ The largest difference from the outputs that the libraries computed themselves, 
 import numpy as np
 
 from highway_keras import convert
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "convert.csv"
@@ -53,12 +53,12 @@ def _difference(layers, x, expected):
 
 
 def main():
-    made = provenance.provenance("python -m tools.conversions")
+    made = provenance.of_command("python -m tools.conversions")
     rows = [
         {"file": file, "layers": layers, "largest_difference": found, "n": 1, "seed": "", **made}
         for file, layers, found in differences()
     ]
-    provenance.update_rows(FILE, rows, ("file",))
+    update_rows(FILE, rows, ("file",))
     for row in rows:
         print(row["file"], row["layers"], f"{row['largest_difference']:.1e}")
 

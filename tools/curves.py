@@ -6,7 +6,7 @@ A row per epoch. A run that diverged ends with a row whose losses are "diverged"
 import argparse
 
 from highway_keras import models, training
-from highway_keras.paper import provenance
+from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.training.recipe import deciding
 from tools.recipe_options import options, pairs
 from tools.render import ROOT
@@ -35,7 +35,7 @@ def curve_rows(path):
         row["test_accuracy"] = results["test_accuracy"] if tested else ""
         rows.append({**row, **made})
     if not results:
-        rows[-1] |= dict.fromkeys(MEASURED, provenance.DIVERGED)
+        rows[-1] |= dict.fromkeys(MEASURED, DIVERGED)
     return rows
 
 
@@ -65,7 +65,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
     for folder in parser.parse_args().folders:
         rows = curve_rows(folder)
-        provenance.update_rows(FILE, rows, ("command", "epoch"))
+        update_rows(FILE, rows, ("command", "epoch"))
         print(f"{len(rows)} rows of {rows[0]['command']}")
 
 

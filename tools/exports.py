@@ -11,7 +11,7 @@ import tempfile
 from benchmarks import report
 from highway_keras import data, models, training
 from highway_keras.export import FORMATS, export
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "export.csv"
@@ -57,9 +57,9 @@ def main():
         images = data.load(saved.dataset, data_dir=options.data_dir)
         with tempfile.TemporaryDirectory() as folder:
             rows = export_rows(name, options.weights, folder, images)
-        made = provenance.provenance(_command(name, options.weights))
+        made = provenance.of_command(_command(name, options.weights))
         rows = [{**row, "seed": saved.settings["seeds"][0], **made} for row in rows]
-        provenance.update_rows(FILE, rows, ("model", "weights", "format", "quantize"))
+        update_rows(FILE, rows, ("model", "weights", "format", "quantize"))
         print(f"{len(rows)} rows of {name}")
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from highway_keras import analysis, data, training
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.paper import provenance
 from highway_keras.paper.finals import best_final
+from highway_keras.results import provenance, update_rows
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "analysis.csv"
@@ -85,7 +85,7 @@ def main():
     made["test_accuracy"] = settings["results"]["test_accuracy"]
     made |= provenance.of_run(folder, command(pathlib.Path(options.folder)))
     rows = [{**row, **made} for row in layer_rows(model, images.x_train, images.y_train)]
-    provenance.update_rows(FILE, rows, ("dataset", "layer"))
+    update_rows(FILE, rows, ("dataset", "layer"))
     print(f"{len(rows)} rows of {settings['model']} on {settings['dataset']}")
 
 

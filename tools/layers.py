@@ -15,7 +15,7 @@ from highway_keras.analysis import report
 from highway_keras.analysis.blocks import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from tools.render import ROOT
 
 FILE = ROOT / "results" / "layers.csv"
@@ -49,9 +49,9 @@ def main():
     seed = shipped.find_entry(card.name, card.dataset)["seeds"][0]
     made = {"model": card.name, "dataset": card.dataset, "seed": seed, "n": 1}
     made |= {"samples": len(images.x_train)}
-    made |= provenance.provenance(f"python -m tools.layers {card.name} --limit {options.limit}")
+    made |= provenance.of_command(f"python -m tools.layers {card.name} --limit {options.limit}")
     rows = [{**row, **made} for row in layer_rows(found, block_starts(Graph(saved.model)))]
-    provenance.update_rows(FILE, rows, ("model", "dataset", "layer"))
+    update_rows(FILE, rows, ("model", "dataset", "layer"))
     print(found.needed)
 
 

@@ -86,7 +86,7 @@ def _finals(options, paper, given):
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
-    from highway_keras.paper.provenance import DIVERGED
+    from highway_keras.results import DIVERGED
 
     last = {}
     where = {"out": options.out, "data_dir": options.data_dir}

@@ -7,7 +7,7 @@ images after every epoch. The comparison checks that network, images and solver 
 from highway_keras import checks, results
 from highway_keras.io import folder_lock
 from highway_keras.models import get
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from highway_keras.training.folder import RunFolder
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.trainer import fit
@@ -68,7 +68,7 @@ def compare_with_authors(
         pairs = zip(logs[model], ours, strict=False)
         new = [{"model": model, **_row(seed, *pair), **made} for pair in pairs]
         with folder_lock(out, seconds=60):  # another process may be training another seed
-            provenance.update_rows(out / FILE, new, ("seed", "epoch"))
+            update_rows(out / FILE, new, ("seed", "epoch"))
         rows += new
     return rows
 

@@ -4,7 +4,6 @@ from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
 from highway_keras.paper.bias_plot import plot_biases
-from highway_keras.paper.provenance import COLUMNS, of_run
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -12,6 +11,7 @@ from highway_keras.paper.searches import (
     top_rows,
     trial_rows,
 )
+from highway_keras.results.provenance import COLUMNS, of_run
 from highway_keras.training.curves import COLOURS
 
 COMMAND = "highway-keras reproduce figure1"

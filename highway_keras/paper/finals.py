@@ -6,9 +6,9 @@ import pathlib
 
 from highway_keras import checks
 from highway_keras.io import folder_lock, optional_picture, write_rows
-from highway_keras.paper import provenance
 from highway_keras.paper.finals_plot import plot_finals
 from highway_keras.paper.searches import read_searches
+from highway_keras.results import DIVERGED, provenance
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
@@ -189,7 +189,7 @@ def final_rows(out, searches):
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         losses = [f"{row['loss']:.6g}" for row in run.read_history()]
         if run.has_diverged:
-            losses[-1] = provenance.DIVERGED
+            losses[-1] = DIVERGED
         for epoch, loss in enumerate(losses, start=1):
             rows.append({**network, "epoch": epoch, "loss": loss, **made})
     return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])

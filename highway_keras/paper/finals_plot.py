@@ -3,7 +3,7 @@
 from highway_keras.extras import extra
 from highway_keras.io import write_figure
 from highway_keras.paper.figure1 import draw_curves
-from highway_keras.paper.provenance import DIVERGED
+from highway_keras.results import DIVERGED
 
 
 def plot_finals(rows, path):

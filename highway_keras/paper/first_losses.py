@@ -14,7 +14,7 @@ import keras
 
 from highway_keras import checks, data, models, results
 from highway_keras.io import write_rows
-from highway_keras.paper import provenance
+from highway_keras.results import provenance
 from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe
 
@@ -76,7 +76,7 @@ def main():
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
     sizes = f"--seeds {options.seeds} --limit {options.limit}"
     command = f"python -m highway_keras.paper.first_losses {sizes}"
-    made = provenance.provenance(command)
+    made = provenance.of_command(command)
     out, rows = pathlib.Path(options.out), []
     out.parent.mkdir(parents=True, exist_ok=True)
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]

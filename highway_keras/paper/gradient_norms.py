@@ -8,7 +8,7 @@ import numpy as np
 from highway_keras import checks, data
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
-from highway_keras.paper import provenance
+from highway_keras.results import provenance
 from highway_keras.training.curves import COLOURS
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population
@@ -85,7 +85,7 @@ def reproduce_gradients(
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
     with folder_lock(out):
         command = f"highway-keras reproduce gradients --limit {len(x)}"
-        made = provenance.provenance(command)
+        made = provenance.of_command(command)
         rows = _measure(itertools.product(kinds, depths, scales), x, images.y_train, seeds, made)
         write_rows(out / "gradient-norms.csv", rows, COLUMNS)
         with optional_picture(out / "gradient-norms.png"):

@@ -5,9 +5,8 @@ import dataclasses
 from highway_keras import checks
 from highway_keras.io import folder_lock, optional_picture, write_rows
 from highway_keras.models import get, list_models
-from highway_keras.paper import provenance
 from highway_keras.paper.table_plot import plot_runs
-from highway_keras.results import TABLES
+from highway_keras.results import TABLES, provenance
 from highway_keras.training.engines.engine import data_parallel
 from highway_keras.training.folder import MEASURED, RunFolder
 from highway_keras.training.jobs import FAILURES, train_all

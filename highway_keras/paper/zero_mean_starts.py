@@ -7,7 +7,7 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.io import folder_lock
-from highway_keras.paper import provenance
+from highway_keras.results import provenance, update_rows
 from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.memory import cores
@@ -132,7 +132,7 @@ def reproduce_starts(
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
     command = f"highway-keras reproduce starts --depth {depth} --epochs {epochs} --limit {len(x)}"
-    made, rows = provenance.provenance(f"{command} --seed {seed}"), []
+    made, rows = provenance.of_command(f"{command} --seed {seed}"), []
     with folder_lock(out):
         for kind in kinds:
             for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):
@@ -140,5 +140,5 @@ def reproduce_starts(
                 loss = f"{loss:.4g}"
                 values = (kind, depth, *start, loss, len(x), epochs, 1, seed, *made.values())
                 rows.append(dict(zip(COLUMNS, values, strict=True)))
-            provenance.update_rows(out / "starts.csv", rows, SETTING)
+            update_rows(out / "starts.csv", rows, SETTING)
     return rows

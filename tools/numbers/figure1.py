@@ -5,7 +5,7 @@ import itertools
 import math
 
 from highway_keras.paper.finals_plot import better_curves
-from highway_keras.paper.provenance import DIVERGED
+from highway_keras.results import DIVERGED
 from tools.numbers.rows import NONE, columns, row, rows, table
 
 KINDS = ("highway", "plain", "residual")

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from highway_keras.paper.provenance import DIVERGED
+from highway_keras.results import DIVERGED
 from highway_keras.training.recipes import get_recipe
 from tools import recipe_options
 from tools.numbers.rows import NONE, columns, curves, spread, table
