@@ -11,7 +11,7 @@ def of_command(command):
     Args:
         command: The command that measures it again.
     """
-    from highway_keras.training.machine import commit, hardware, versions  # imports Keras
+    from highway_keras.runs.provenance import commit, hardware, versions  # imports Keras
 
     today = datetime.date.today().isoformat()
     values = (hardware(), versions(), commit(), today, command)
@@ -25,7 +25,7 @@ def of_run(folder, command):
         folder: A `RunFolder`.
         command: The command that makes the row.
     """
-    from highway_keras.training.machine import joined, sessions  # imports Keras
+    from highway_keras.runs.provenance import joined, sessions  # imports Keras
 
     recorded = sessions(folder)
     found = {key: joined(recorded, key) or "not recorded" for key in COLUMNS[:-1]}

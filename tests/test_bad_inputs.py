@@ -205,7 +205,7 @@ COMMANDS = {
     f"{FIT} --out {{w}}/file/below": "--out must be a folder that can be written. Received: .*file",
     f"{FIT} --out {{w}}/file": "--out must be a folder that can be written",
     f"{FIT} --out {{w}}/run": "--out already holds a run.* Pass --resume to continue it, or name",
-    f"{RESUME} --seed 3 --out {{w}}/run": "the settings it was started with. seed: 0 -> 3",
+    f"{RESUME} --seed 3 --out {{w}}/run": "settings differ .seed: 0 → 3",
     f"{RESUME} --out {{w}}/bad-state": "bad-state.* cannot be read. Delete the folder to start",
     f"{RESUME} --out {{w}}/cut-state": "cut-state.* cannot be read. Delete the folder to start",
     f"{RESUME} --out {{w}}/bad-settings": "run.json cannot be read. Delete that file to",

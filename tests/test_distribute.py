@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from highway_keras import training
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.engines.engine import Engine, data_parallel
-from highway_keras.training.folder import RunFolder
 
 BACKENDS = ("tensorflow", pytest.param("jax", marks=pytest.mark.slow))
 # Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.

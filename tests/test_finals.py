@@ -11,7 +11,7 @@ from highway_keras import paper, tuning
 from highway_keras.cli.command import main, parser
 from highway_keras.paper import finals, finals_plot
 from highway_keras.paper.searches import read_searches
-from highway_keras.training.folder import RunFolder
+from highway_keras.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
@@ -56,9 +56,9 @@ def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatc
     again = paper.run_finals(searches, tmp_path, **SMALL)
     assert again == rows
     assert (tmp_path / "figure1-finals.png").stat().st_size > 0
-    with pytest.raises(ValueError, match=r"epochs: 2 -> 4\. Pass those, or name another folder"):
+    with pytest.raises(ValueError, match=r"epochs: 2 → 4.*name another folder"):
         paper.run_finals(searches, tmp_path, **SMALL | {"candidate_epochs": 4})
-    with pytest.raises(ValueError, match="limit: 256 -> None"):
+    with pytest.raises(ValueError, match="limit: 256 → None"):
         paper.run_finals(searches, tmp_path, **SMALL | {"limit": None})
 
 

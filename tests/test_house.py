@@ -14,7 +14,7 @@ FLOORS = [
     {"files", "pictures", "backends", "initializers"},
     {"optimizers", "depth_loop", "data", "locks"},
     {"layers"},
-    {"convert", "models"},
+    {"convert", "models", "runs"},
     {"training"},
     {"analysis", "export", "tuning"},
     {"paper"},

@@ -277,7 +277,7 @@ def test_a_run_does_not_resume_with_other_images(folder, tmp_path):
     first = fit(copy, tmp_path / "run")
     assert fit(copy, tmp_path / "run", resume=True).history == first.history
     Image.new("L", (8, 8), 77).save(copy / "train" / "ant" / "000.png")
-    with pytest.raises(ValueError, match=r"settings it was started with. images: '\w{16}' -> '\w"):
+    with pytest.raises(ValueError, match=r"settings differ .images: '\w{16}' → '\w"):
         fit(copy, tmp_path / "run", resume=True)
 
 
@@ -438,7 +438,7 @@ def test_arrays(tmp_path):
     with pytest.raises(ValueError, match=r"names no path of its data set: pass `dataset`"):
         saved.load()
     assert saved.evaluate(saved.load((x, y)))[1] >= 0
-    with pytest.raises(ValueError, match=r"started with. images: '\w+' -> '\w+'"):
+    with pytest.raises(ValueError, match=r"images: '\w+' → '\w+'"):
         fit(((x + 1, y), (x[:9], y[:9])), tmp_path / "run", resume=True)
 
 

@@ -131,7 +131,7 @@ def test_what_keras_numbers_does_not_tell_models_apart(dataset, tmp_path):
     assert architecture(first) == architecture(second)
     fit(first, dataset, tmp_path / "run")
     fit(second, dataset, tmp_path / "run", resume=True)
-    with pytest.raises(ValueError, match=r"architecture: '\w{16}' -> '\w{16}'"):
+    with pytest.raises(ValueError, match=r"architecture: '\w{16}' → '\w{16}'"):
         fit(
             little(keras.layers.Dense(7), name="functional"), dataset, tmp_path / "run", resume=True
         )

@@ -18,7 +18,7 @@ import pytest
 from processes import COMMAND
 
 from highway_keras import io, training
-from highway_keras.training import machine
+from highway_keras.runs import provenance as machine
 
 RECORDED = pathlib.Path(__file__).with_name("recorded")
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"

@@ -18,8 +18,8 @@ import keras
 import pytest
 from nursery import Nursery
 
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training import state
-from highway_keras.training.folder import RunFolder
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,7 +11,7 @@ from highway_keras import data, models, paper, results, training
 from highway_keras.cli import command as cli
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.paper.tables import COLUMNS, read_table
-from highway_keras.training import machine
+from highway_keras.runs import provenance as machine
 from highway_keras.training.callbacks import Checkpoint
 
 NAME = "mnist-highway-16"
@@ -264,7 +264,7 @@ def test_the_comparison_goes_on_where_it_was(compared, tmp_path, capsys):
 def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):
     shutil.copytree(whole / f"{NAME}-modern", tmp_path / "runs")
     before = (tmp_path / "runs" / "seed-0" / "run.json").read_bytes()
-    with pytest.raises(ValueError, match="settings it was started with"):
+    with pytest.raises(ValueError, match="settings differ"):
         paper.compare_with_authors(epochs=3, out=tmp_path / "runs", **AUTHORS)
     assert (tmp_path / "runs" / "seed-0" / "run.json").read_bytes() == before
 
@@ -365,7 +365,7 @@ def test_mistakes_leave_no_folder(arguments, message, tmp_path):
 
 
 def test_other_settings_are_another_reproduction(whole):
-    with pytest.raises(ValueError, match=r"settings it was started with\. limit: 20 -> 10"):
+    with pytest.raises(ValueError, match=r"settings differ .limit: 20 → 10"):
         paper.reproduce_table("table1", "modern", out=whole, **{**TINY, "limit": 10})
 
 

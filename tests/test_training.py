@@ -618,15 +618,15 @@ def test_a_run_is_not_overwritten(run):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": 1}, "seed: 0 -> 1"),
-        ({"epochs": 9}, r"epochs: 3 -> 9\. Pass"),
-        ({"augmentation": ["mirror"]}, r"augmentation: \[\] -> \['mirror'\]"),
-        ({"model_options": {"depth": 4}}, "model_options: {'depth': 3} -> {'depth': 4}"),
-        ({"limit": 64}, "limit: 128 -> 64"),
+        ({"seed": 1}, "seed: 0 → 1"),
+        ({"epochs": 9}, r"epochs: 3 → 9"),
+        ({"augmentation": ["mirror"]}, r"augmentation: \[\] → \['mirror'\]"),
+        ({"model_options": {"depth": 4}}, "model_options: {'depth': 3} → {'depth': 4}"),
+        ({"limit": 64}, "limit: 128 → 64"),
     ],
 )
 def test_a_run_resumes_with_its_own_settings(run, changes, message):
-    with pytest.raises(ValueError, match=f"the settings it was started with. {message}"):
+    with pytest.raises(ValueError, match=f"settings differ .*{message}"):
         small_fit(run.folder.path, resume=True, **changes)
 
 
@@ -643,9 +643,9 @@ def test_words_do_not_decide_a_training(tmp_path):
     for changes in ({"clip_norm": 1.0}, {"preprocessing": ["gcn"]}):
         with pytest.raises(ValueError, match=next(iter(changes))):
             folder.open({**now, "recipe": {**recipe, **changes}}, resume=True)
-    with pytest.raises(ValueError, match=r"limit: None -> 3\. Pass those, or name"):
+    with pytest.raises(ValueError, match=r"limit: None → 3.*or name"):
         folder.open({**now, "limit": 3}, resume=True)
-    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' -> None\. Pass"):
+    with pytest.raises(ValueError, match=r"model: 'thin-highway-10' → None"):
         folder.open({"recipe": recipe}, resume=True)
 
 

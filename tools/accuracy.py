@@ -9,8 +9,8 @@ import dataclasses
 
 from highway_keras import results, training
 from highway_keras.results import provenance, update_rows
-from highway_keras.training.machine import minutes, sessions
-from highway_keras.training.recipe import deciding
+from highway_keras.runs.provenance import minutes, sessions
+from highway_keras.training.recipe import compared_fields
 from tools.alike import common_settings
 from tools.curves import command
 from tools.render import ROOT
@@ -33,7 +33,7 @@ def accuracy_row(paths):
     took = [minutes(sessions(folder)) for folder in folders]
     row = {key: shared[key] for key in ("model", "dataset")}
     row |= {"recipe": shared["recipe"]["name"], "epochs": shared["recipe"]["epochs"]}
-    row["dtype_policy"] = deciding(shared["recipe"])["dtype_policy"]
+    row["dtype_policy"] = compared_fields(shared["recipe"])["dtype_policy"]
     row |= {"n": spread["n"], "seeds": " ".join(map(str, seeds))}
     row |= {key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")}
     row["minutes"] = "" if None in took else f"{max(took):.1f}"
@@ -44,8 +44,10 @@ def accuracy_row(paths):
 def _check_unchanged(settings):
     """Raise unless a run used all images and its recipe as it is, but for what the row names."""
     named = training.get_recipe(settings["recipe"]["name"])
-    as_it_is = deciding(dataclasses.asdict(named))
-    changed = {k for k, v in deciding(settings["recipe"]).items() if v != as_it_is[k]} - {*KEYS}
+    as_it_is = compared_fields(dataclasses.asdict(named))
+    changed = {k for k, v in compared_fields(settings["recipe"]).items() if v != as_it_is[k]} - {
+        *KEYS
+    }
     if settings["limit"] or changed:
         raise ValueError(
             "Runs of a row must use all images and the values of their recipe. "

@@ -1,6 +1,6 @@
 """Runs that may share a row or a model card: of one network, alike but for their seeds."""
 
-from highway_keras.training.recipe import deciding
+from highway_keras.training.recipe import compared_fields
 
 
 def common_settings(runs):
@@ -48,4 +48,4 @@ def _check_whole(run):
 
 def _without_seed(settings):
     kept = {key: value for key, value in settings.items() if key not in ("seed", "results")}
-    return {**kept, "recipe": deciding(settings["recipe"])}
+    return {**kept, "recipe": compared_fields(settings["recipe"])}

@@ -7,7 +7,7 @@ import argparse
 
 from highway_keras import models, training
 from highway_keras.results import DIVERGED, provenance, update_rows
-from highway_keras.training.recipe import deciding
+from highway_keras.training.recipe import compared_fields
 from tools.recipe_options import options, pairs
 from tools.render import ROOT
 
@@ -46,7 +46,7 @@ def command(settings):
 
 
 def _options(settings):
-    recipe, dataset = deciding(settings["recipe"]), settings["dataset"]
+    recipe, dataset = compared_fields(settings["recipe"]), settings["dataset"]
     if dataset != models.get(settings["model"]).dataset:
         yield f"--dataset {dataset}"
     if settings["model_options"]:

@@ -14,10 +14,10 @@ import numpy as np
 from highway_keras import checks, data, models
 from highway_keras.io import replacing, write_json, write_text
 from highway_keras.models import shipped
+from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.provenance import hardware_and_versions, sessions
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.folder import RunFolder
-from highway_keras.training.machine import hardware_and_versions, sessions
-from highway_keras.training.recipe import deciding
+from highway_keras.training.recipe import compared_fields
 from tools.alike import common_settings
 
 DTYPES = ("float16", "float32")
@@ -120,7 +120,7 @@ def _training(runs, settings, images):
         "seeds": [run["seed"] for run in ended],
         "recipe": recipe["name"],
         "epochs": recipe["epochs"],
-        "dtype_policy": deciding(recipe)["dtype_policy"],
+        "dtype_policy": compared_fields(recipe)["dtype_policy"],
         "images": len(images.x_train),
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],

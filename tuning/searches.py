@@ -11,8 +11,9 @@ import numpy as np
 from highway_keras import checks, data
 from highway_keras.io import folder_lock, make_folder, replacing
 from highway_keras.models.cards import name_of
-from highway_keras.training.folder import RunFolder, data_settings
-from highway_keras.training.machine import recorded
+from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.provenance import recorded
+from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.arguments import check_backend
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel, check_activations

@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 
-from highway_keras.training.folder import check_same
+from highway_keras.runs.folder import check_same_settings
 from highway_keras.tuning.hypermodel import ACTIVATIONS
 
 
@@ -67,7 +67,7 @@ def check_recorded(folder, settings):
     folder = pathlib.Path(folder)
     before = read_json(folder / "oracle.json").get("settings")
     if before:
-        check_same(before, settings, "search")
+        check_same_settings(before, settings, f"the search in {folder}")
     for path in folder.glob("trial_*/trial.json"):
         made_with = read_json(path).get("settings")
         if made_with not in (None, fingerprint(settings)):

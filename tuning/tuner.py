@@ -8,7 +8,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, write_bytes, write_json
-from highway_keras.training.state import weights_file
+from highway_keras.runs.folder import weights_file
 from highway_keras.tuning import chief
 from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective
 from highway_keras.tuning.cohorts import Cohorts
@@ -263,7 +263,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if self._template is None:
             self._template = self.hypermodel.build(keras_tuner.HyperParameters())
         assign(self._template, weights)
-        write_bytes(self._get_checkpoint_fname(trial_id), weights_file(self._template).getvalue())
+        write_bytes(self._get_checkpoint_fname(trial_id), weights_file(self._template))
 
     def _drop_weights(self):
         """Delete the weights of trials that have ended and are no longer among the best."""

@@ -8,7 +8,7 @@ from highway_keras import checks, results
 from highway_keras.io import folder_lock
 from highway_keras.models import get
 from highway_keras.results import provenance, update_rows
-from highway_keras.training.folder import RunFolder
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.trainer import fit
 

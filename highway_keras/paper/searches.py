@@ -10,7 +10,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.models.cards import name_of
-from highway_keras.training.folder import RunFolder
+from highway_keras.runs.folder import RunFolder
 
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
 SETTINGS = ("dataset", "limit", "epochs", "batch_size", "seed")  # of a search

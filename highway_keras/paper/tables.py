@@ -7,11 +7,11 @@ from highway_keras.io import folder_lock, optional_picture, write_rows
 from highway_keras.models import get, list_models
 from highway_keras.paper.table_plot import plot_runs
 from highway_keras.results import TABLES, provenance
+from highway_keras.runs.folder import MEASURED, RunFolder
+from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.engines.engine import data_parallel
-from highway_keras.training.folder import MEASURED, RunFolder
 from highway_keras.training.jobs import FAILURES, train_all
-from highway_keras.training.machine import minutes, sessions
-from highway_keras.training.recipe import deciding
+from highway_keras.training.recipe import compared_fields
 from highway_keras.training.recipes import get_recipe
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
@@ -184,7 +184,7 @@ def _row(table, card, recipe, folder):
         raise ValueError(
             f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
         ) from error
-    known["dtype_policy"] = deciding(settings["recipe"])["dtype_policy"]
+    known["dtype_policy"] = compared_fields(settings["recipe"])["dtype_policy"]
     known |= provenance.of_run(folder, _command(known, _recipe(card, recipe)))
     return {column: known[column] for column in COLUMNS}
 

@@ -6,8 +6,8 @@ from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
     from highway_keras.optimizers import CaffeSGD
+    from highway_keras.runs.folder import RunFolder
     from highway_keras.training.evaluation import evaluate, summary
-    from highway_keras.training.folder import RunFolder
     from highway_keras.training.jobs import fit_runs, train_all
     from highway_keras.training.recipe import Recipe
     from highway_keras.training.recipes import RECIPES, choose_recipe, get_recipe

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 
 from highway_keras.training.evaluation import NotProbabilities, measure
-from highway_keras.training.state import save_state
 
 _DRAWS_AN_EPOCH = 2**20
 
@@ -74,8 +73,7 @@ class Checkpoint(keras.callbacks.Callback):
         if value > self.best:
             self.best = value
             self.save(self.folder.best)
-        settings, rows = self.folder.read_json(), self.folder.read_rows()
-        save_state(self.model, self.folder.state, settings, rows[: epoch + 1])
+        self.folder.save_state(self.model, epoch + 1)
 
 
 def all_finite(model):

@@ -15,7 +15,7 @@ import time
 from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.io import BusyError
-from highway_keras.training.folder import RunFolder
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.run import TrainingDiverged
 from highway_keras.training.trainer import fit
 

@@ -11,7 +11,7 @@ from highway_keras.messages import notice
 from highway_keras.models import shipped
 from highway_keras.models.cards import check_name
 from highway_keras.models.memory import check_memory
-from highway_keras.training.folder import MOVE, RunFolder
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.own_models import architecture, check_is_saved
 
 SCALING = (
@@ -217,7 +217,7 @@ def _check_preprocessing(weights, recipe):
         return
     folder = RunFolder(weights.parent)
     known = folder.settings.exists()
-    trained = folder.read_json(MOVE) if known else shipped.entry_of(weights)
+    trained = folder.read_json() if known else shipped.entry_of(weights)
     before = trained.get("preprocessing")  # in the index of the zoo's weights
     if isinstance(trained.get("recipe"), dict):
         before = trained["recipe"].get("preprocessing")

@@ -165,19 +165,21 @@ def _check_decay_epochs(epochs):
         )
 
 
-def deciding(stored):
+# What it means that a recipe in `run.json` lacks an attribute: it did not have it yet
+DEFAULTS = {
+    field.name: list(field.default) if isinstance(field.default, tuple) else field.default
+    for field in dataclasses.fields(Recipe)
+    if field.default is not dataclasses.MISSING
+}
+
+
+def compared_fields(stored):
     """Return the attributes of a recipe that decide the training, as they read in `run.json`.
 
     Args:
-        stored: A recipe from `run.json`. Attributes that recipes did not have yet take their
-            defaults; an empty dictionary is no recipe.
+        stored: A recipe from `run.json`, or a dictionary of one; an empty one is no recipe.
     """
     if not stored:
         return {}
-    later = {
-        field.name: field.default
-        for field in dataclasses.fields(Recipe)
-        if field.default is not dataclasses.MISSING
-    }
-    whole = json.loads(json.dumps({**later, **stored}))
+    whole = json.loads(json.dumps({**DEFAULTS, **stored}))
     return {name: value for name, value in whole.items() if name not in PROSE}

@@ -9,6 +9,7 @@ import numpy as np
 
 from highway_keras import data
 from highway_keras.io import optional_picture, replacing
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.batches import plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
 from highway_keras.training.curves import plot_curves
@@ -19,11 +20,9 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
-from highway_keras.training.folder import RunFolder
 from highway_keras.training.networks import layers_of
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.saved_network import load_network
-from highway_keras.training.state import unreadable
 from highway_keras.training.streaming import PreprocessedImages, is_streamed
 
 
@@ -148,17 +147,7 @@ class Run:
     def _restore(self):
         """Load the saved state if there is one; return the epoch to continue with."""
         self.trainee.optimizer.build(self.trainee.trainable_variables)
-        if not self.folder.state.exists():
-            return self.folder.restore_history(0)
-        self._load_state()
-        iterations = int(keras.ops.convert_to_numpy(self.trainee.optimizer.iterations))
-        return self.folder.restore_history(iterations // self.steps)
-
-    def _load_state(self):
-        try:
-            self.trainee.load_weights(self.folder.state)
-        except Exception as error:  # damaged files raise errors of many kinds
-            raise unreadable(self.folder.state) from error
+        return self.folder.restore_state(self.trainee)
 
     def _load_best(self):
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
@@ -251,7 +240,7 @@ class Run:
             return
         kept = self.trainee.get_weights()
         with self.engine.scope():
-            self._load_state()
+            self.folder.load_weights(self.trainee)
         self._save(self.folder.final)
         self.trainee.set_weights(kept)
 

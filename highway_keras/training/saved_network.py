@@ -9,9 +9,9 @@ from highway_keras import checks, data
 from highway_keras.data.in_memory import check_dataset
 from highway_keras.messages import notice
 from highway_keras.models.shipped import entry_of
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.classification import classify
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.folder import MOVE, TEST_IMAGES, RunFolder
 
 PATH = str | os.PathLike
 
@@ -36,7 +36,7 @@ class SavedNetwork:
         _check_classifies_images(self.model, self.path)
         folder = RunFolder(self.path.parent)
         known = folder.settings.exists()
-        self.settings = folder.read_json(MOVE) if known else entry_of(self.path)
+        self.settings = folder.read_json() if known else entry_of(self.path)
 
     @property
     def dataset(self):
@@ -74,7 +74,7 @@ class SavedNetwork:
 
     def _check_still_held_out(self, dataset, images):
         """Say so if a user's own images were split anew, since some were added or removed."""
-        before = self.settings.get(TEST_IMAGES)
+        before = self.settings.get("test_images")
         if before is None or not _same_path(dataset, self.settings.get("dataset")):
             return
         if images.fingerprint(("test",)) != before:

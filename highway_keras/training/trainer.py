@@ -1,16 +1,18 @@
 """The one trainer: what to train, on which images, with which recipe, and where to put it."""
 
 import dataclasses
+import os
 import sys
 
 import keras
 
 from highway_keras import checks, data
 from highway_keras.models.parts import check_image_shape
+from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.provenance import recorded
 from highway_keras.training.engines.engine import Engine, data_parallel
-from highway_keras.training.folder import RunFolder, data_settings
-from highway_keras.training.machine import recorded
 from highway_keras.training.networks import find_network
+from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.run import Run
 
@@ -102,7 +104,7 @@ def fit(
         options = {"test_curve": test_curve, "callbacks": _check_callbacks(callbacks)}
         run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
         with written.locked():  # last, so a mistake leaves no folder
-            written.open(settings, resume)
+            written.open(settings, resume, DEFAULTS)
             with recorded(written, distribute) as session:
                 return dataclasses.replace(run.train(session), folder=folder)
 
@@ -129,6 +131,21 @@ def _load(dataset, network, input_shape, data_dir, validation, limit):
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     return data.load(dataset, data_dir, validation, limit, shape)
+
+
+def data_settings(dataset, images):
+    """Return what `run.json` says about the images: a user's own may change under the same name.
+
+    Args:
+        dataset: What `data.load` took.
+        images: The `data.Dataset` that it returned.
+    """
+    source = str(dataset) if isinstance(dataset, str | os.PathLike) else None
+    settings = {"dataset": source, "class_names": list(images.class_names)}
+    if source in data.NAMES:
+        return settings
+    of_test = images.fingerprint(("test",))
+    return settings | {"images": images.fingerprint(), "test_images": of_test}
 
 
 def _check_callbacks(callbacks):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import keras
 
-from highway_keras.training.folder import RunFolder
+from highway_keras.runs.folder import RunFolder
 
 SEVERAL_DEVICES = ("tensorflow", "jax")  # the backends that train on them
 
