@@ -1,0 +1,285 @@
+"""The folder of a run: what is in it, and what makes it safe to continue."""
+
+import contextlib
+import csv
+import io
+import json
+import pathlib
+import tempfile
+import zipfile
+
+import h5py
+
+from highway_keras import checks
+from highway_keras.io import LEFTOVERS, folder_lock, write_bytes, write_json, write_rows
+
+# What says something about a run without deciding its training
+DESCRIPTIVE = ("class_names", "diverged", "results", "test_images")
+PROSE = ("name", "source", "reasons")  # of its recipe
+MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
+BELONGS_TO = "run"  # the data set of the state's HDF5 file with settings and history, as JSON
+ANEW = "Delete the folder to start anew."
+
+
+class RunFolder:
+    """Paths of a run, its settings and its history.
+
+    ```
+    best.keras          the network with its preprocessing, as of the best epoch
+    final.keras         the same, as of the last epoch
+    curves.png          losses by epoch
+    history.csv         a row per epoch
+    machine.json        what it was trained on, and for how long
+    run.json            settings, and results once it has ended, or the epoch in which it diverged
+    state.weights.h5    weights, optimizer, settings and history, to resume from
+    tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
+    ```
+
+    Files are written under another name and renamed, so a run killed at any moment leaves no
+    half-written file. All that a run resumes from is one file: weights, epoch and history never
+    disagree.
+
+    Args:
+        path: Path of the folder, which need not exist yet.
+    """
+
+    def __init__(self, path):
+        self.path = checks.path("out", path)
+        self.best = self.path / "best.keras"
+        self.final = self.path / "final.keras"
+        self.curves = self.path / "curves.png"
+        self.history = self.path / "history.csv"
+        self.machine = self.path / "machine.json"
+        self.settings = self.path / "run.json"
+        self.state = self.path / "state.weights.h5"
+        self.tensorboard = self.path / "tensorboard"
+
+    def __repr__(self):
+        return f"RunFolder({str(self.path)!r})"
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Make the folder, and keep other processes from writing to it: `with folder.locked():`."""
+        with folder_lock(self.path):
+            for leftover in self.path.glob(LEFTOVERS):  # of a process that was killed
+                leftover.unlink(missing_ok=True)
+            yield
+
+    def open(self, settings, resume, defaults=None):
+        """Start a run or, with `resume`, check that it is the one that was started.
+
+        Args:
+            settings: What `run.json` will hold, a dictionary. A run is the same if what decides its
+                training is: model, data, seed and the numbers of the recipe. The saved state must
+                have been made with them, too.
+            resume: Whether to continue an existing run.
+            defaults: What settings mean that an earlier version did not record.
+
+        Raises:
+            ValueError: If there is already a run and `resume` is off, or its settings differ or
+                are gone.
+            OSError: If the folder cannot be written.
+        """
+        settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
+        if any(file.exists() for file in (self.settings, self.state, self.history)):
+            if not resume:
+                raise ValueError(
+                    f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
+                    "continue it, or name another folder."
+                )
+            recorded = [self.read_json()] if self.settings.exists() else []
+            recorded += [self.read_state()["settings"]] if self.state.exists() else []
+            if not recorded:
+                raise ValueError(
+                    f"`out` holds a run whose settings are gone. Received: out={self.path} without "
+                    "run.json. Bring that file back, or delete the folder to start anew."
+                )
+            for before in recorded:
+                check_same_settings(before, settings, f"the run in {self.path}", defaults)
+        if not self.settings.exists():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.write_json(settings)
+
+    def read_json(self):
+        """Return what `run.json` holds, a dictionary.
+
+        Raises:
+            ValueError: If it is damaged.
+        """
+        try:
+            content = json.loads(self.settings.read_text(encoding="utf-8"))
+            parts = [content, content.get("recipe", {}), content.get("results", {})]
+            if not all(isinstance(part, dict) for part in parts):
+                raise ValueError("not a dictionary")
+            if "results" in content and not all(checks.is_number(parts[2][k]) for k in MEASURED):
+                raise ValueError("results that are no numbers")
+        except (AttributeError, KeyError, RecursionError, ValueError) as error:
+            raise ValueError(
+                f"The run's settings {self.settings} cannot be read. Restore that file from a "
+                "copy, or delete it: a run then resumes with the settings of its saved state."
+            ) from error
+        return content
+
+    def write_json(self, content):
+        """Write `run.json`."""
+        write_json(self.settings, content)
+
+    def lengthen(self, epochs):
+        """Let the run continue to `epochs`; its schedule must not depend on their number."""
+        settings = self.read_json()
+        settings["recipe"]["epochs"] = epochs
+        settings.pop("results", None)
+        settings.pop("diverged", None)
+        if self.state.exists():
+            state = io.BytesIO(self.state.read_bytes())
+            _record(state, settings, self.read_state()["history"])
+            write_bytes(self.state, state.getvalue())
+        self.write_json(settings)
+
+    @property
+    def has_ended(self):
+        """Whether the run was trained to its end and measured."""
+        return self.settings.exists() and "results" in self.read_json()
+
+    @property
+    def has_diverged(self):
+        """Whether the training ended because the loss or a weight was no longer finite.
+
+        Not while it is trained again: the history then lacks the epoch in which it diverged.
+        """
+        epoch = self.read_json().get("diverged") if self.settings.exists() else None
+        return bool(epoch) and epoch == len(self.read_rows())
+
+    @property
+    def epochs(self):
+        """Epochs of a run that has ended: fewer than planned if a callback stopped it."""
+        settings = self.read_json()
+        return settings["results"].get("epochs", settings.get("recipe", {}).get("epochs"))
+
+    def read_rows(self):
+        """Return the rows of `history.csv` as dictionaries of text."""
+        if not self.history.exists():
+            return []
+        try:
+            with self.history.open(newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        except (ValueError, csv.Error) as error:
+            raise self._unreadable_history() from error
+
+    def read_history(self):
+        """Return the rows of `history.csv`, with numbers as floats."""
+        rows = self.read_rows()
+        try:
+            # Keras writes NA where no images are held out.
+            rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in rows]
+        except (TypeError, ValueError) as error:
+            raise self._unreadable_history() from error
+        whole = all(
+            row.get("epoch") == epoch and {"loss", "accuracy"} <= row.keys()
+            for epoch, row in enumerate(rows)
+        )
+        if not whole or (self.has_ended and len(rows) != self.epochs):
+            raise self._unreadable_history()
+        return rows
+
+    def _unreadable_history(self):
+        return ValueError(
+            f"The run's history {self.history} cannot be read, or lacks epochs. {ANEW}"
+        )
+
+    def save_state(self, model, epochs):
+        """Save what the run resumes from after `epochs` epochs: one file, replaced as a whole.
+
+        Keras's `BackupAndRestore` writes weights and epoch one after the other: a run killed in
+        between would train an epoch twice.
+
+        Args:
+            model: The compiled model that is trained.
+            epochs: How many rows of the history the state has seen.
+        """
+        state = io.BytesIO(weights_file(model))
+        _record(state, self.read_json(), self.read_rows()[:epochs])
+        write_bytes(self.state, state.getvalue())
+
+    def read_state(self):
+        """Return the settings and the history that the saved state was made with.
+
+        Raises:
+            ValueError: If it is damaged, or of a version that kept them elsewhere.
+        """
+        try:
+            with h5py.File(self.state) as file:
+                return json.loads(file[BELONGS_TO][()])
+        except (KeyError, OSError, RuntimeError, ValueError) as error:
+            raise self._unreadable_state() from error
+
+    def restore_state(self, model):
+        """Load the saved state, if there is one, and reset `history.csv` to what it has seen.
+
+        Returns:
+            The number of epochs that it has seen.
+        """
+        rows = self.read_state()["history"] if self.state.exists() else []
+        if rows:
+            self.load_weights(model)
+            write_rows(self.history, rows, line_end="\r\n")  # as Keras's CSVLogger, which goes on
+        else:
+            self.history.unlink(missing_ok=True)
+        return len(rows)
+
+    def load_weights(self, model):
+        """Load weights and optimizer of the saved state into the compiled model of the run."""
+        try:
+            model.load_weights(self.state)
+        except Exception as error:  # damaged files raise errors of many kinds
+            raise self._unreadable_state() from error
+
+    def _unreadable_state(self):
+        return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
+
+
+def _record(state, settings, history):
+    """Write settings and history into the HDF5 file of a saved state, an `io.BytesIO`."""
+    with h5py.File(state, "r+") as file:
+        if BELONGS_TO in file:
+            del file[BELONGS_TO]
+        file[BELONGS_TO] = json.dumps({"settings": settings, "history": history})
+
+
+def weights_file(model):
+    """Return the bytes that `model.save_weights` writes.
+
+    If the disk is full, HDF5 ends the whole process with a segmentation fault. For a `.keras`
+    archive, Keras writes it in memory, so it is taken from there.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        archive = pathlib.Path(folder) / "model.keras"
+        model.save(archive)
+        with zipfile.ZipFile(archive) as members:
+            return members.read("model.weights.h5")
+
+
+def check_same_settings(before, now, what, defaults=None):
+    """Raise a `ValueError` that lists the settings that differ, if any do.
+
+    Args:
+        before: Settings as recorded, a dictionary.
+        now: Those to continue with.
+        what: Whose they are, for the message.
+        defaults: What settings mean that an earlier version did not record.
+    """
+    before, now = ({**(defaults or {}), **_compared(one)} for one in (before, now))
+    differing = [key for key in before | now if before.get(key) != now.get(key)]
+    if differing:
+        listed = "; ".join(f"{k}: {before.get(k)!r} → {now.get(k)!r}" for k in differing)
+        raise ValueError(
+            f"Cannot resume {what}: settings differ ({listed}). Pass the former, or name another "
+            "folder."
+        )
+
+
+def _compared(settings):
+    """Return the settings that decide a training, those of the recipe alongside the others."""
+    kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
+    recipe = kept.pop("recipe", {})
+    return kept | {key: value for key, value in recipe.items() if key not in PROSE}

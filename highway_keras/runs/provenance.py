@@ -1,0 +1,133 @@
+"""What a result was computed on: hardware, versions, commit, and the sessions of a run."""
+
+import contextlib
+import datetime
+import importlib
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import time
+
+import keras
+
+from highway_keras.backends.current import shim
+from highway_keras.io import write_json
+
+
+def hardware(distribute=False):
+    """Return what networks are trained on here, such as `"NVIDIA H200"` or `"2 CPU cores"`.
+
+    Args:
+        distribute: Whether they are trained on all devices, not only on the first.
+    """
+    names = shim.accelerators() if distribute else shim.accelerators()[:1]
+    if not names:
+        return f"{os.cpu_count()} CPU cores"
+    return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
+
+
+def versions():
+    """Return the versions of Python, this library, Keras and its backend, in one line."""
+    import highway_keras
+
+    backend = keras.backend.backend()
+    return (
+        f"python {platform.python_version()} highway-keras {highway_keras.__version__} "
+        f"keras {keras.__version__} {backend} {importlib.import_module(backend).__version__}"
+    )
+
+
+def commit():
+    """Return the commit of the clone that this library is in, abbreviated; empty outside of one."""
+    root = pathlib.Path(__file__).parents[2]
+    if not (root / ".git").exists():  # installed, perhaps within a clone of something else
+        return ""
+    try:
+        ask = ["git", "rev-parse", "--short", "HEAD"]
+        return subprocess.run(ask, cwd=root, capture_output=True, text=True).stdout.strip()
+    except OSError:  # no git
+        return ""
+
+
+@contextlib.contextmanager
+def recorded(folder, distribute=False):
+    """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder) as session:`.
+
+    A session is the time from starting or resuming a run to its end or interruption. As a callback
+    of the training, it is also written after every epoch: a killed one keeps what it got done.
+    """
+    session = Session(folder, distribute)
+    try:
+        yield session
+    finally:
+        session.write()
+
+
+class Session(keras.callbacks.Callback):
+    """What `machine.json` says about this process, written after every epoch.
+
+    Args:
+        folder: A `RunFolder`.
+        distribute: Whether the run is trained on all devices.
+    """
+
+    def __init__(self, folder, distribute=False):
+        super().__init__()
+        self.folder, self.before = folder, sessions(folder)
+        self.first, self.started = self._epochs(), time.perf_counter()
+        self.where = {
+            "hardware": hardware(distribute),
+            "versions": versions(),
+            "commit": commit(),
+            "date": datetime.date.today().isoformat(),
+        }
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.write()
+
+    def write(self):
+        """Write the sessions before this one, and this one as far as it has come."""
+        took = {
+            "first_epoch": self.first,
+            "last_epoch": self._epochs(),
+            "seconds": round(time.perf_counter() - self.started, 1),
+        }
+        write_json(self.folder.machine, [*self.before, self.where | took])
+
+    def _epochs(self):
+        file = self.folder.history  # bytes: it may be damaged, its last row cut short
+        return file.read_bytes().count(b"\n") - 1 if file.exists() else 0
+
+
+def sessions(folder):
+    """Return the sessions of a `RunFolder`, none if they were not recorded or cannot be read."""
+    kinds = {"hardware": str, "versions": str, "first_epoch": int, "last_epoch": int}
+    kinds |= {"seconds": int | float}
+    try:
+        found = json.loads(folder.machine.read_text(encoding="utf-8"))
+        whole = all(isinstance(one[key], kind) for one in found for key, kind in kinds.items())
+    except (KeyError, OSError, RecursionError, TypeError, ValueError):
+        return []
+    return found if whole else []
+
+
+def minutes(sessions):
+    """Return the minutes that all epochs took; `None` if a session is missing."""
+    seen = 0
+    for session in sessions:
+        if session["first_epoch"] > seen:
+            return None
+        seen = session["last_epoch"]
+    return sum(session["seconds"] for session in sessions) / 60 if sessions else None
+
+
+def hardware_and_versions(sessions):
+    """Return `hardware` and `versions` of the sessions; all of them if they differ."""
+    return {key: joined(sessions, key) for key in ("hardware", "versions")}
+
+
+def joined(sessions, key):
+    """Return what the sessions say about `key` as text; all of it if they differ."""
+    return "; ".join(dict.fromkeys(session.get(key, "") for session in sessions))
