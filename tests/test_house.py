@@ -15,8 +15,9 @@ FLOORS = [
     {"optimizers", "depth_loop", "data", "locks"},
     {"layers"},
     {"convert", "models", "runs"},
+    {"analysis"},
     {"training"},
-    {"analysis", "export", "tuning"},
+    {"export", "tuning"},
     {"paper"},
     {"cli"},
 ]

@@ -122,8 +122,8 @@ def test_figure_1_without_its_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(figure1, "read_searches", lambda folder, **which: [search])
     for name in ("curve_rows", "top_rows", "bias_rows", "trial_rows"):
         monkeypatch.setattr(figure1, name, lambda searches: [{"depth": 2, "kind": "highway"}])
-    monkeypatch.setattr(figure1, "_draw_panels", broken)
-    monkeypatch.setattr(figure1, "plot_biases", broken)
+    monkeypatch.setattr(plots, "plot_figure1", broken)
+    monkeypatch.setattr(plots, "plot_biases", broken)
     with pytest.warns(PictureWarning, match=r"figure1.png could not be drawn"):
         figure1.draw_figure1("searches", tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}

@@ -17,6 +17,7 @@ import pytest
 from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.export import Exported
+from highway_keras.io import write_figure
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
@@ -335,7 +336,7 @@ def test_conversions_as_rows():
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_comes_out_of_rows(name, tmp_path):
-    pictures.PICTURES[name](tmp_path / name)
+    write_figure(tmp_path / name, pictures.PICTURES[name]())
     assert matplotlib.image.imread(tmp_path / name).std() > 0.01
 
 

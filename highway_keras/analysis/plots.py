@@ -1,25 +1,201 @@
-"""The paper's Figures 2, 3 and 4, for any network.
+"""Every picture of the package, in one style.
 
-Every function returns a `matplotlib.figure.Figure` made without pyplot, which needs no display and
-changes no global state; `figure.savefig(path)` writes it. All color maps can be told apart with
-any color vision.
+A function takes numbers and returns a `matplotlib.figure.Figure` made without pyplot, which needs
+no display and changes no global state; `figure.savefig(path)` or `highway_keras.io.write_figure`
+writes it. All colors can be told apart with any color vision. Nothing here imports Keras.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from highway_keras.analysis.needed import needed_layers
 from highway_keras.extras import extra
 from highway_keras.messages import in_picture
 
 with extra("plot"):
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-# Perceptually uniform where the numbers have a direction, diverging where they have a center.
+# Okabe and Ito's palette. Maps: perceptually uniform where numbers have a direction, diverging
+# where they have a center.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+LINE, ACCENT, MUTED = COLOURS[0], COLOURS[1], "#777777"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
-LINE, ACCENT, MUTED = "#0072b2", "#d55e00", "#777777"  # of Okabe and Ito's palette
-COLUMNS = 5
 TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
+KIND_STYLES = {"highway": "-", "plain": "--", "residual": ":"}
+ACTIVATION_STYLES = {"tanh": "-", "relu": "--"}
+MAPS_A_ROW = 5
+LEAST_ERROR = 0.01  # percent; a logarithmic axis needs one above 0
+FAILED = 20  # nats: where trials that diverged are drawn, above all others
+
+
+# Curves
+
+
+class Line(NamedTuple):
+    """A line or some points for `plot_lines`.
+
+    Attributes:
+        y: The values; None or NaN leaves a gap.
+        label: What the legend calls it. Of several lines with one label the legend shows the first.
+        style: Matplotlib's format of line and marker, such as `"o-"`.
+        colour: Number of its color, from 0.
+        x: Where the values are. Default: 1, 2, ..., as epochs count.
+    """
+
+    y: list
+    label: str = ""
+    style: str = "o-"
+    colour: int = 0
+    x: list | None = None
+
+
+def plot_lines(
+    lines,
+    title="",
+    ylabel="training loss (nats)",
+    xlabel="epoch",
+    xscale="linear",
+    yscale="log",
+    as_error=False,
+):
+    """Draw lines over epochs, or over anything else.
+
+    Args:
+        lines: A list of `Line`.
+        title, xlabel, ylabel: What the picture and its axes say.
+        xscale, yscale: `"linear"` or `"log"`.
+        as_error: Whether values are accuracies in percent, drawn by their distance from 100 %.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, (axes,) = _panels((6.4, 3.8))
+    seen = set()
+    for line in lines:
+        values = np.array(line.y, float)
+        if as_error:
+            values = np.maximum(100 - values, LEAST_ERROR)
+        x = range(1, len(values) + 1) if line.x is None else line.x
+        label = None if line.label in seen or not line.label else in_picture(line.label)
+        seen.add(line.label)
+        style = {"color": COLOURS[line.colour % len(COLOURS)], "alpha": 0.8, "lw": 1, "ms": 4}
+        axes.plot(x, values, line.style, label=label, **style)
+    axes.set(xscale=xscale, yscale=yscale)
+    _finish(axes, title, xlabel, ylabel)
+    if as_error:
+        axes.invert_yaxis()
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda error, _: f"{100 - error:g}"))
+    if seen - {""}:
+        axes.legend(frameon=False, fontsize=TICK)
+    return figure
+
+
+def plot_losses(curves, title, ylabel="training loss (nats)"):
+    """Draw losses by epoch on a logarithmic axis.
+
+    Args:
+        curves: Dictionary of names to sequences of losses, one per epoch.
+        title: Title of the picture.
+        ylabel: What the losses are.
+    """
+    lines = [Line(y, name, colour=i) for i, (name, y) in enumerate(curves.items())]
+    return plot_lines(lines, title, ylabel)
+
+
+def plot_figure1(curves, tops=None):
+    """Draw Figure 1: training loss by epoch, and the mean of the ten best trials by depth.
+
+    Args:
+        curves: Losses by epoch, a dictionary by kind of network (a line style) and depth (a color).
+        tops: Rows with `kind`, `depth` and `top10_mean`, or `None` for the curves alone, with a
+            line at the paper's lowest loss that its axis shows, 1e-4.
+    """
+    figure, (left, *right) = _panels((6.4, 4.8) if tops is None else (9.6, 4.8), 1, 1 + bool(tops))
+    depths = sorted({depth for _, depth in curves})
+    for (kind, depth), losses in sorted(curves.items()):
+        style = {"color": COLOURS[depths.index(depth) % len(COLOURS)], "ls": KIND_STYLES[kind]}
+        left.semilogy(range(1, len(losses) + 1), losses, label=f"{kind} {depth}", **style)
+    _finish(left, "best trial" if tops else "", "epoch", "training loss (nats)")
+    if tops is None:
+        left.axhline(1e-4, color=MUTED, lw=0.8)
+    for axes in right:
+        means = [row for row in tops if row["top10_mean"] != ""]
+        for kind, style in KIND_STYLES.items():
+            points = [(row["depth"], row["top10_mean"]) for row in means if row["kind"] == kind]
+            if points:
+                axes.semilogy(*zip(*points, strict=True), f"o{style}", color="k", label=kind)
+        _finish(axes, "mean of the top 10", "hidden layers")
+        axes.set_xticks(depths)
+        if means:
+            axes.legend(frameon=False, fontsize=TICK)
+        else:
+            place = {"transform": axes.transAxes, "ha": "center"}
+            axes.text(0.5, 0.5, "no search with ten successful trials", **place)
+    # Up to twelve curves leave no room for their names: they go below, a column per kind.
+    _legend_below(figure, left, len({kind for kind, _ in curves}))
+    return figure
+
+
+def plot_biases(trials, medians):
+    """Draw a dot per trial over its transform bias, and the median of each step of the bias.
+
+    A row of panels per activation, a column per depth.
+
+    Args:
+        trials: Rows of `figure1-trials.csv`, dictionaries of numbers or of their text.
+        medians: The same for `transform-bias.csv`.
+    """
+    trials = [row for row in trials if row["kind"] == "highway"]
+    depths = sorted({int(row["depth"]) for row in trials})
+    shape = len(ACTIVATION_STYLES), len(depths)
+    figure, panels = _panels((9.6, 4.8), *shape, sharex=True, sharey=True)
+    cases = [(activation, depth) for activation in ACTIVATION_STYLES for depth in depths]
+    for axes, (activation, depth) in zip(panels, cases, strict=True):
+        dots, steps = (
+            [r for r in rows if r["activation"] == activation and int(r["depth"]) == depth]
+            for rows in (trials, medians)
+        )
+        ended = [(float(r["transform_bias"]), float(r["score"])) for r in dots if r["score"] != ""]
+        failed = [float(r["transform_bias"]) for r in dots if r["score"] == ""]
+        axes.plot(*np.reshape(ended, (-1, 2)).T, "o", ms=3, alpha=0.6, color=LINE)
+        axes.plot(failed, [FAILED] * len(failed), "x", ms=4, color=ACCENT)
+        for row in steps:
+            if row["median"] != "":
+                ends = [int(row["bias_from"]), int(row["bias_to"])]
+                axes.plot(ends, [float(row["median"])] * 2, color="k", lw=1.5)
+        axes.set_yscale("log")
+        _finish(axes, f"{activation}, {depth} layers", "transform bias", "loss (nats)")
+        axes.label_outer()
+    return figure
+
+
+def plot_gradient_norms(rows):
+    """Draw the norm of the gradient by layer, with a panel for each kind of network and scale.
+
+    Args:
+        rows: Those of `gradient-norms.csv`, dictionaries with numbers or with their text.
+    """
+    kinds, scales, depths = (
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("kind", "scale", "depth")
+    )
+    size = (9.6, 2.4 * len(scales) + 0.6)
+    figure, panels = _panels(size, len(scales), len(kinds), sharex=True, sharey=True)
+    for row in rows:
+        axes = panels[scales.index(row["scale"]) * len(kinds) + kinds.index(row["kind"])]
+        norms = [float(norm) for norm in row["by_layer"].split()]
+        style = {"ls": ACTIVATION_STYLES[row["activation"]], "lw": 1}
+        style["color"] = COLOURS[depths.index(row["depth"]) % len(COLOURS)]
+        label = f"{row['depth']} layers, {row['activation']}"
+        axes.semilogy(range(2, len(norms) + 2), norms, label=label, **style)
+        title = f"{row['kind']}, start x {float(row['scale']):g}"
+        _finish(axes, title, "hidden layer", "norm of the gradient")
+        axes.label_outer()
+    _legend_below(figure, panels[0], 4)
+    return figure
+
+
+# Figures 2 to 4
 
 
 def plot_gates(biases, mean, gates, outputs, sample=None):
@@ -35,24 +211,29 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    panels = (
-        ("Transform gate biases", biases.values, SEQUENTIAL, _range(biases.values)),
-        ("Mean gates, all samples", mean.values, SEQUENTIAL, _from_zero(mean.values)),
-        ("Gates, one sample", gates.values[0], SEQUENTIAL, _from_zero(gates.values[0])),
-        ("Outputs, one sample", outputs.values[0], DIVERGING, _symmetric(outputs.values[0])),
+    gates, outputs = gates.values[0], outputs.values[0]
+    low, high = np.nanquantile(biases.values, (0.002, 0.998))
+    maps = (
+        ("Transform gate biases", biases.values, low, high),
+        ("Mean gates, all samples", mean.values, 0, np.nanquantile(mean.values, 0.998)),
+        ("Gates, one sample", gates, 0, np.nanquantile(gates, 0.998)),
+        ("Outputs, one sample", outputs, None, _reach(outputs)),
     )
-    figure = Figure(figsize=(12, _height(len(biases.values))), layout="constrained")
-    maps = figure
-    if _is_image(sample):
-        maps, beside = figure.subfigures(1, 2, width_ratios=(len(panels), 0.5))
-        _show_sample(beside, sample)
-    axes = maps.subplots(1, len(panels), sharey=True)
-    for axis, (title, values, colours, limits) in zip(axes, panels, strict=True):
-        image = _show_layers(axis, values, colours, limits)
-        axis.set_title(title, fontsize=TITLE)
-        axis.set_xlabel("Block", fontsize=LABEL)
-        _colorbar(maps, image, axis, location="bottom", pad=0.02, aspect=30)
-    axes[0].set_ylabel("Gated layer", fontsize=LABEL)
+    figure = Figure(figsize=(12, _height(len(gates))), layout="constrained")
+    left = figure
+    if np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3):
+        left, right = figure.subfigures(1, 2, width_ratios=(len(maps), 0.5))
+        axes, sample = right.subplots(), np.asarray(sample, "float32")
+        low, high = sample.min(), sample.max()
+        axes.imshow(np.squeeze((sample - low) / ((high - low) or 1)), cmap="gray", vmin=0, vmax=1)
+        axes.set_title("The sample", fontsize=TITLE)
+        axes.set(xticks=[], yticks=[], anchor="N")
+    for axes, (title, values, low, high) in zip(
+        left.subplots(1, len(maps), sharey=True), maps, strict=True
+    ):
+        image = _map(axes, title, values, low, high)
+        _colorbar(left, image, axes, location="bottom", pad=0.02, aspect=30)
+        axes.label_outer()
     return figure
 
 
@@ -70,31 +251,26 @@ def plot_routing(by_class, classes=None, names=None):
     Raises:
         ValueError: If a class has no name.
     """
-    shown = list(by_class.axes["class"])[: 2 * COLUMNS] if classes is None else list(classes)
+    shown = list(by_class.axes["class"])[: 2 * MAPS_A_ROW] if classes is None else list(classes)
     if names is not None and max(shown) >= len(names):
         raise ValueError(
             f"`names` must name all classes, up to class {max(shown)}. "
             f"Received: {len(names)} names."
         )
     maps = [by_class.at(**{"class": number}).values for number in shown]
-    columns = min(COLUMNS, len(shown))
+    columns = min(MAPS_A_ROW, len(shown))
     rows = -(-len(shown) // columns)
-    size = (2.2 * columns + 0.8, rows * (0.7 * _height(len(maps[0]))))
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    limits = _symmetric(np.stack(maps))
-    for axis, number, values in zip(grid.flat, shown, maps, strict=False):
-        image = _show_layers(axis, values, DIVERGING, limits)
-        name = f"{number if names is None else names[number]}"
-        axis.set_title(f"Class {name}" if name.isdigit() else in_picture(name), fontsize=TITLE)
-    for axis in grid.flat[len(shown) :]:
-        axis.set_visible(False)
-    for axis in grid[:, 0]:
-        axis.set_ylabel("Gated layer", fontsize=LABEL)
-    for axis in grid[-1]:
-        axis.set_xlabel("Block", fontsize=LABEL)
+    size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
+    figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)
+    for axes, number, values in zip(panels, shown, maps, strict=False):
+        name = str(number if names is None else names[number])
+        title = f"Class {name}" if name.isdigit() else in_picture(name)
+        image = _map(axes, title, values, None, _reach(np.stack(maps)))
+        axes.label_outer()
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
     label = "Mean gate of the class minus mean gate of all"
-    _colorbar(figure, image, grid, location="right", aspect=40, pad=0.02, label=label)
+    _colorbar(figure, image, panels, location="right", aspect=40, pad=0.02, label=label)
     return figure
 
 
@@ -102,6 +278,7 @@ def plot_lesions(lesions, needed=None):
     """Draw Figure 4: the error with the gates of one layer closed, for each layer.
 
     The dashed line is the intact network, the dotted one the threshold above which a layer counts.
+    The axis is logarithmic, as in the paper, if errors differ by more than a factor of 4.
 
     Args:
         lesions: What `highway_keras.analysis.lesions` returned.
@@ -110,68 +287,40 @@ def plot_lesions(lesions, needed=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    needed = needed or needed_layers(lesions)
+    if needed is None:
+        from highway_keras.analysis.lesioning import needed_layers  # imports Keras
+
+        needed = needed_layers(lesions)
     floor = 50 / lesions.samples  # half a sample: on a logarithmic axis, 0 needs a place
-    error = np.maximum(100 * lesions.error, floor)
-    intact = 100 * lesions.intact_error
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axis = figure.subplots()
-    _show_errors(axis, error, np.isin(lesions.layers, needed.layers))
-    axis.axhline(max(intact, floor), color=ACCENT, linestyle="--", label=f"intact ({intact:.2f} %)")
+    error, intact = np.maximum(100 * lesions.error, floor), 100 * lesions.intact_error
+    matters = np.isin(lesions.layers, needed.layers)
+    numbers = np.arange(1, len(error) + 1)
+    figure, (axes,) = _panels((8, 4))
+    axes.plot(numbers, error, color=LINE, lw=1, zorder=1)
+    for chosen, fill, label in ((matters, LINE, "matters"), (~matters, "white", "idle")):
+        style = {"s": 22, "facecolor": fill, "edgecolor": LINE, "linewidth": 1, "zorder": 2}
+        axes.scatter(numbers[chosen], error[chosen], label=f"{label} ({chosen.sum()})", **style)
+    axes.axhline(max(intact, floor), color=ACCENT, ls="--", label=f"intact ({intact:.2f} %)")
     label = f"threshold (+{100 * needed.threshold:g} points)"
-    limit = intact + 100 * needed.threshold
-    axis.axhline(limit, color=MUTED, linestyle=":", linewidth=1, label=label)
-    _scale_errors(axis, error, lesions.samples)
-    axis.set_xlabel("Layer whose gates are closed", fontsize=LABEL)
-    axis.set_title(f"{len(needed.layers)} of {needed.of} gated layers matter", fontsize=TITLE)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", which="both", color="#eeeeee", linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.legend(frameon=False, fontsize=TICK)
+    axes.axhline(intact + 100 * needed.threshold, color=MUTED, ls=":", lw=1, label=label)
+    ylabel = f"Error on {lesions.samples:,} samples (%)"
+    if error.max() > 4 * error.min():
+        axes.set_yscale("log")
+        ylabel = ylabel.replace(")", ", logarithmic)")
+    title = f"{len(needed.layers)} of {needed.of} gated layers matter"
+    _finish(axes, title, "Layer whose gates are closed", ylabel)
+    axes.legend(frameon=False, fontsize=TICK)
     return figure
 
 
-def _show_errors(axis, error, matters):
-    """Draw a curve over the layers, with filled points for those that matter."""
-    numbers = np.arange(1, len(error) + 1)
-    axis.plot(numbers, error, color=LINE, linewidth=1, zorder=1)
-    for chosen, fill, label in ((matters, LINE, "matters"), (~matters, "white", "idle")):
-        label = f"{label} ({chosen.sum()})"
-        style = {"s": 22, "facecolor": fill, "edgecolor": LINE, "linewidth": 1, "zorder": 2}
-        axis.scatter(numbers[chosen], error[chosen], label=label, **style)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
-    axis.tick_params(which="both", labelsize=TICK)
-
-
-def _scale_errors(axis, error, samples):
-    """Make the axis logarithmic, as in the paper, unless that leaves it without ticks."""
-    label = f"Error on {samples:,} samples (%)"
-    if error.max() > 4 * error.min():
-        label = f"{label[:-1]}, logarithmic)"
-        axis.set_yscale("log")
-        axis.yaxis.set_minor_formatter(FuncFormatter(_first_digits))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_ylabel(label, fontsize=LABEL)
-
-
-def _is_image(sample):
-    return np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3)
-
-
-def _show_sample(figure, sample):
-    """Draw the image that goes with maps of one sample."""
-    axis = figure.subplots()
-    low, high = np.min(sample), np.max(sample)
-    shown = (np.asarray(sample, "float32") - low) / ((high - low) or 1)
-    axis.imshow(shown.squeeze(-1) if shown.shape[-1] == 1 else shown, cmap="gray")
-    axis.set_title("The sample", fontsize=TITLE)
-    axis.set(xticks=[], yticks=[], anchor="N")
-
-
-def _show_layers(axis, values, colours, limits):
-    low, high = limits
+def _map(axes, title, values, low, high):
+    """Draw the units of all layers; `low=None` puts white, in the middle of the colors, at 0."""
     depth, units = values.shape
-    image = axis.imshow(
+    if low is None:
+        colours, low = DIVERGING, -high
+    else:
+        colours, high = SEQUENTIAL, high if high > low else low + 1
+    image = axes.imshow(
         values,
         cmap=colours,
         vmin=low,
@@ -180,8 +329,11 @@ def _show_layers(axis, values, colours, limits):
         interpolation="nearest",
         extent=(0.5, units + 0.5, depth + 0.5, 0.5),
     )
-    axis.tick_params(labelsize=TICK)
-    for ticks in (axis.xaxis, axis.yaxis):
+    axes.set_title(title, fontsize=TITLE)
+    axes.set_xlabel("Block", fontsize=LABEL)
+    axes.set_ylabel("Gated layer", fontsize=LABEL)
+    axes.tick_params(labelsize=TICK)
+    for ticks in (axes.xaxis, axes.yaxis):
         ticks.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     return image
 
@@ -197,27 +349,41 @@ def _colorbar(figure, image, axes, **options):
     bar.ax.locator_params(nbins=4)
 
 
-# Color limits that a few extreme numbers do not stretch.
-
-
-def _range(values):
-    low, high = np.nanquantile(values, (0.002, 0.998))
-    return (low, high) if low < high else (low - 1, high + 1)
-
-
-def _from_zero(values):
-    return 0, float(np.nanquantile(values, 0.998)) or 1.0
-
-
-def _symmetric(values):
-    reach = float(np.nanquantile(np.abs(values), 0.995)) or 1.0
-    return -reach, reach
+def _reach(values):
+    """Return a color limit that a few extreme numbers do not stretch."""
+    return float(np.nanquantile(np.abs(values), 0.995)) or 1.0
 
 
 def _height(layers):
     return 2.2 + 0.055 * max(layers, 20)
 
 
-def _first_digits(value, _):
-    first = value / 10 ** np.floor(np.log10(value))
-    return f"{value:g}" if np.isclose(first, (2, 5)).any() else ""
+# Style
+
+
+def _panels(size, rows=1, columns=1, **options):
+    """Return a figure, and its axes in a flat list."""
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+
+
+def _finish(axes, title="", xlabel="", ylabel=""):
+    """Give axes with curves their texts, grid and ticks."""
+    axes.set_title(in_picture(title), fontsize=TITLE)
+    axes.set_xlabel(xlabel, fontsize=LABEL)
+    axes.set_ylabel(ylabel, fontsize=LABEL)
+    axes.tick_params(which="both", labelsize=TICK)
+    axes.grid(which="both", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "linear":
+            axis.get_major_locator().set_params(integer=axis is axes.xaxis)
+        elif limits[1] < 1000 * limits[0]:  # powers of 10 alone would be too few
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _legend_below(figure, axes, columns):
+    options = {"loc": "outside lower center", "frameon": False, "fontsize": TICK}
+    figure.legend(*axes.get_legend_handles_labels(), ncols=columns, **options)

@@ -1,9 +1,7 @@
 """Figure 1 of the paper, from the searches on disk: tables as CSV, panels as PNG."""
 
 from highway_keras import checks
-from highway_keras.extras import extra
 from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
-from highway_keras.paper.bias_plot import plot_biases
 from highway_keras.paper.searches import (
     bias_rows,
     curve_rows,
@@ -12,10 +10,8 @@ from highway_keras.paper.searches import (
     trial_rows,
 )
 from highway_keras.results.provenance import COLUMNS, of_run
-from highway_keras.training.curves import COLOURS
 
 COMMAND = "highway-keras reproduce figure1"
-LINES = {"highway": "-", "plain": "--", "residual": ":"}
 
 
 def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
@@ -53,56 +49,13 @@ def _draw(found, out, command):
             rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
             write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
     with optional_picture(out / "figure1.png"):
-        _draw_panels(found, tops, out / "figure1.png")
+        from highway_keras.analysis import plots  # needs Matplotlib
+
+        curves = {(search.kind, search.depth): search.trials[0].losses for search in found}
+        write_figure(out / "figure1.png", plots.plot_figure1(curves, tops))
     if biases:
         with optional_picture(out / "transform-bias.png"):
-            plot_biases(trials, biases, out / "transform-bias.png")
+            from highway_keras.analysis import plots
+
+            write_figure(out / "transform-bias.png", plots.plot_biases(trials, biases))
     return tops
-
-
-def _draw_panels(searches, tops, path):
-    with extra("plot"):
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    depths = sorted({search.depth for search in searches})
-    draw_curves(left, {(s.kind, s.depth): s.trials[0].losses for s in searches})
-    left.set(title="best trial", xlabel="epoch", ylabel="training loss (nats)")
-    left.xaxis.get_major_locator().set_params(integer=True)
-    _draw_tops(right, tops, depths)
-    for axes in (left, right):
-        axes.grid(which="both", alpha=0.25)
-    # Up to twelve curves leave no room for their names: they go below, a column per kind.
-    kinds = {search.kind for search in searches}
-    layout = {"loc": "outside lower center", "ncols": len(kinds)}
-    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize="small", **layout)
-    write_figure(path, figure)
-
-
-def draw_curves(axes, curves):
-    """Draw losses by epoch: `curves` has them by kind and depth, a line style and a color."""
-    depths = sorted({depth for _, depth in curves})
-    for (kind, depth), losses in sorted(curves.items()):
-        axes.semilogy(
-            range(1, len(losses) + 1),
-            losses,
-            LINES[kind],
-            color=COLOURS[depths.index(depth) % len(COLOURS)],
-            label=f"{kind} {depth}",
-        )
-
-
-def _draw_tops(axes, tops, depths):
-    for kind, line in LINES.items():
-        rows = [row for row in tops if row["kind"] == kind and row["top10_mean"] != ""]
-        if rows:
-            means = [row["top10_mean"] for row in rows]
-            axes.semilogy([r["depth"] for r in rows], means, f"o{line}", color="k", label=kind)
-    axes.set(title="mean of the top 10", xlabel="hidden layers")
-    axes.set_xticks(depths)
-    if axes.lines:
-        axes.legend(frameon=False, fontsize="small")
-    else:
-        place = {"transform": axes.transAxes, "ha": "center"}
-        axes.text(0.5, 0.5, "no search with ten successful trials", **place)

@@ -1,8 +1,6 @@
 """The left panel of Figure 1 at the paper's length: training loss by epoch."""
 
-from highway_keras.extras import extra
 from highway_keras.io import write_figure
-from highway_keras.paper.figure1 import draw_curves
 from highway_keras.results import DIVERGED
 
 
@@ -13,17 +11,9 @@ def plot_finals(rows, path):
         rows: Those of `final_rows`, or of the CSV file that holds them.
         path: The picture to write.
     """
-    with extra("plot"):
-        from matplotlib.figure import Figure
+    from highway_keras.analysis.plots import plot_figure1  # needs Matplotlib
 
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    axes = figure.subplots()
-    draw_curves(axes, better_curves(rows))
-    axes.axhline(1e-4, color="#999999", lw=0.8)
-    axes.set(xlabel="epoch", ylabel="training loss (nats)")
-    axes.grid(which="both", alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    write_figure(path, figure)
+    write_figure(path, plot_figure1(better_curves(rows)))
 
 
 def better_curves(rows):

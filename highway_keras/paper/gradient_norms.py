@@ -6,10 +6,8 @@ import math
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.extras import extra
 from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
 from highway_keras.results import provenance
-from highway_keras.training.curves import COLOURS
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.weights import draw
@@ -17,7 +15,7 @@ from highway_keras.tuning.weights import draw
 KINDS = ("highway", "plain", "residual")
 DEPTHS = (10, 20, 50, 100)
 SCALES = (0.5, 1.0, 2.0)
-LINES = {"tanh": "-", "relu": "--"}
+ACTIVATIONS = ("tanh", "relu")
 COLUMNS = ("kind", "depth", "scale", "activation", "transform_bias", "images", "n", "seeds")
 COLUMNS += ("first", "last", "by_layer", *provenance.COLUMNS)
 
@@ -44,7 +42,7 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
     # Without momentum and with a rate of 1, the velocity of the first step is minus the gradient.
     values = {"learning_rate": 1.0, "one_minus_momentum": 1.0, "decay": 1.0}
     values |= {"transform_bias": -math.log(depth)}
-    trials = [({**values, "activation": a}, seed) for a in LINES for seed in range(seeds)]
+    trials = [({**values, "activation": a}, seed) for a in ACTIVATIONS for seed in range(seeds)]
     weights = [draw(hypermodel, trial, [seed]) for trial, seed in trials]
     for start in weights:
         start["first_kernel"] *= scale
@@ -53,7 +51,7 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
     gradients = np.asarray(population.state["velocity"]["kernel"], "float64")
     norms = np.linalg.norm(gradients[..., : hypermodel.units], axis=(-2, -1)).T
-    return dict(zip(LINES, np.split(norms, len(LINES)), strict=True))
+    return dict(zip(ACTIVATIONS, np.split(norms, len(ACTIVATIONS)), strict=True))
 
 
 def reproduce_gradients(
@@ -89,7 +87,9 @@ def reproduce_gradients(
         rows = _measure(itertools.product(kinds, depths, scales), x, images.y_train, seeds, made)
         write_rows(out / "gradient-norms.csv", rows, COLUMNS)
         with optional_picture(out / "gradient-norms.png"):
-            plot_gradient_norms(rows, out / "gradient-norms.png")
+            from highway_keras.analysis.plots import plot_gradient_norms  # needs Matplotlib
+
+            write_figure(out / "gradient-norms.png", plot_gradient_norms(rows))
     return rows
 
 
@@ -109,36 +109,3 @@ def _measure(networks, x, y, seeds, made):
 def _geometric_mean(norms):
     with np.errstate(divide="ignore", invalid="ignore"):  # 0, inf and NaN stay what they are
         return np.exp(np.log(norms).mean(axis=0))
-
-
-def plot_gradient_norms(rows, path):
-    """Draw the rows of `reproduce_gradients`, with a panel for each kind and scale.
-
-    Args:
-        rows: Dictionaries, with numbers or with their text from the CSV file.
-        path: Where to put the PNG, a `pathlib.Path`.
-    """
-    with extra("plot"):
-        from matplotlib.figure import Figure
-
-    kinds, scales, depths = (
-        list(dict.fromkeys(row[key] for row in rows)) for key in ("kind", "scale", "depth")
-    )
-    figure = Figure(figsize=(9.6, 2.4 * len(scales)), layout="constrained")
-    panels = figure.subplots(len(scales), len(kinds), sharex=True, sharey=True, squeeze=False)
-    for row in rows:
-        axes = panels[scales.index(row["scale"]), kinds.index(row["kind"])]
-        norms = [float(norm) for norm in row["by_layer"].split()]
-        style = {"ls": LINES[row["activation"]], "lw": 1}
-        style["color"] = COLOURS[depths.index(row["depth"]) % len(COLOURS)]
-        label = f"{row['depth']} layers, {row['activation']}"
-        axes.semilogy(range(2, len(norms) + 2), norms, label=label, **style)
-        axes.set_title(f"{row['kind']}, start x {float(row['scale']):g}", fontsize="medium")
-        axes.grid(alpha=0.25)
-    for axes in panels[-1]:
-        axes.set_xlabel("hidden layer")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("norm of the gradient")
-    curves = panels[0, 0].get_legend_handles_labels()
-    figure.legend(*curves, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    write_figure(path, figure)
