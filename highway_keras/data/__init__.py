@@ -1,13 +1,11 @@
 """Images in: named data sets, a user's own, and preprocessing as Keras layers."""
 
+from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
-from highway_keras.data.dataset import DataError, Dataset
-from highway_keras.data.images import check_channels, read_image
+from highway_keras.data.dataset import DataError, Dataset, fits_training
+from highway_keras.data.images import PictureArray, check_channels, find_pictures, read_image
 from highway_keras.data.loading import NAMES, is_folder, load
-from highway_keras.data.memory import fits_training
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
-from highway_keras.data.picture_array import PictureArray
-from highway_keras.data.picture_files import find_pictures
 from highway_keras.data.preprocessing import augmenter, preprocessor
 
 __all__ = [
@@ -21,6 +19,7 @@ __all__ = [
     "PictureArray",
     "augmenter",
     "check_channels",
+    "check_dataset",
     "find_pictures",
     "fits_training",
     "is_folder",

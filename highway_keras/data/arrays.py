@@ -1,4 +1,11 @@
-"""Check a user's own images and labels as arrays."""
+"""A user's own images as arrays: in memory, in a `.npz` file or in a `tf.data.Dataset`.
+
+Each reader returns a list of `(images, labels)`, to train on and, if there are any, to test on, and
+the names of the classes.
+"""
+
+import dataclasses
+import hashlib
 
 import numpy as np
 
@@ -6,137 +13,185 @@ from highway_keras import checks
 from highway_keras.data.dataset import DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
-CLASS_NAMES = "class_names"
+DARK = 64  # Floats whose brightest is below are taken for scaled ones.
 
 
-def check_arrays(arrays, source):
-    """Return `x_train, y_train, x_test, y_test, class_names` as a `Dataset` holds them.
+def read_npz(path):
+    """Read a `.npz` file with the arrays `KEYS` and, if they have names, `class_names`."""
+    path = checks.existing_file("dataset", path)
+    try:
+        with path.open("rb") as file:
+            # Never allow_pickle: a pickle runs whatever code its writer chose.
+            content = dict(np.load(file, allow_pickle=False))
+    except MemoryError:
+        raise
+    except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+        raise DataError(
+            f"Cannot read {path}: it is damaged, cut short, or not a .npz of plain arrays. Write "
+            "it with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
+        ) from error
+    missing = [key for key in KEYS if key not in content]
+    if missing:
+        raise DataError(
+            f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
+            f"Received: {', '.join(content) or 'no arrays'}."
+        )
+    parts = {part: (content[f"x_{part}"], content[f"y_{part}"]) for part in ("train", "test")}
+    return check_parts(parts, content.get("class_names"), path)
 
-    Args:
-        arrays: Dictionary of the arrays `KEYS` and, if there are names, `class_names`.
-        source: Where they are from, for messages.
 
-    Raises:
-        DataError: If they are not images and class numbers that belong together.
-    """
-    checked = check_parts(arrays, ("train", "test"), source)
-    return tuple(checked[key] for key in (*KEYS, CLASS_NAMES))
-
-
-def check_parts(arrays, parts, source):
-    """Return images, labels and class names as a `Dataset` holds them, a dictionary.
-
-    Args:
-        arrays: Dictionary of the `x_` and `y_` of each part and, if there are names, `class_names`.
-        parts: `"train"`, then those whose images must be of the same shape and classes.
-        source: Where they are from, for messages.
-
-    Raises:
-        DataError: If they are not images and class numbers that belong together.
-    """
-    checked, labels = {}, {}
+def read_memory(source):
+    """Read `(images, labels)`, a `tf.data.Dataset` of them, or a pair of either."""
+    are_parts = isinstance(source, tuple | list) and all(
+        _is_tf_data(part) or isinstance(part, tuple | list) for part in source
+    )
+    parts = list(source) if are_parts else [source]
     for part in parts:
-        x, y = f"x_{part}", f"y_{part}"
-        checked[x] = _check_images(x, arrays[x], source)
-        labels[y] = _check_labels(y, arrays[y], source)
-        if len(checked[x]) != len(labels[y]):
-            raise DataError(
-                f"`{x}` and `{y}` in {source} must be of the same length. "
-                f"Received: {len(checked[x])} images and {len(labels[y])} labels."
-            )
-        shapes = [checked[key].shape[1:] for key in ("x_train", x)]
-        if shapes[0] != shapes[1]:
-            raise DataError(
-                f"`x_train` and `{x}` in {source} must hold images of the same shape. "
-                f"Received: {shapes[0]} and {shapes[1]}."
-            )
-    if arrays.get(CLASS_NAMES) is None:
-        class_names = tuple(map(str, range(_count_classes(labels, source))))
-    else:
-        class_names = _check_names(arrays[CLASS_NAMES], labels, source)
-    labels = {key: array.astype("int64") for key, array in labels.items()}
-    return {**checked, **labels, CLASS_NAMES: class_names}
+        is_pair = isinstance(part, tuple | list) and len(part) == 2
+        if not _is_tf_data(part) and not (is_pair and all(hasattr(a, "__array__") for a in part)):
+            parts = []
+    if len(parts) not in (1, 2):
+        raise TypeError(
+            "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
+            "(images, labels), or a pair of either, to train on and to test on; images to choose "
+            f"by are held out of the first. {checks.received('dataset', source)}"
+        )
+    # `image_dataset_from_directory` states them.
+    stated = [getattr(part, "class_names", None) for part in parts]
+    if None not in stated and list(stated[0]) != list(stated[-1]):
+        shown = " and ".join(", ".join(map(str, names)) for names in stated)
+        raise DataError(
+            "`dataset` must hold the same classes to train on and to test on, in the same order: "
+            f"give both the same folders. Received: {shown}."
+        )
+    arrays = [_of_tf_data(p) if _is_tf_data(p) else map(np.asarray, p) for p in parts]
+    return check_parts(dict(zip(("train", "test"), arrays, strict=False)), stated[0], "the images")
 
 
-def _check_names(names, labels, source):
-    names = np.asarray(names)
-    if names.ndim != 1 or names.dtype.kind != "U" or not len(names):
+def _is_tf_data(source):
+    return hasattr(source, "as_numpy_iterator") and hasattr(source, "element_spec")
+
+
+def _of_tf_data(dataset):
+    """Return the images and labels of a `tf.data.Dataset`."""
+    spec, count = dataset.element_spec, int(dataset.cardinality())
+    is_pair = isinstance(spec, tuple) and len(spec) == 2
+    rank = getattr(getattr(spec[0], "shape", None), "rank", None) if is_pair else None
+    if rank is None or count == -1:
         raise DataError(
-            f"`class_names` in {source} must be an array of strings, one for each class. "
-            f"Received: shape={names.shape}, dtype={names.dtype}."
+            "`dataset` must be a finite `tf.data.Dataset` of pairs (image, label) or batches of "
+            f"them. Received: {checks.short_repr(spec)}, {count} elements (-1: without end). "
+            "Images of unknown shape get one by `image.set_shape`."
         )
-    most = max(int(array.max()) for array in labels.values())
-    if most >= len(names):
+    batches = list((dataset if rank == 4 else dataset.batch(100)).as_numpy_iterator())
+    if not batches:
+        raise DataError("`dataset` must hold at least one image. Received: an empty one.")
+    images, labels = map(np.concatenate, zip(*batches, strict=True))
+    if images.dtype.kind == "f":  # Keras reads pictures as floats from 0 to 255.
+        low, high = images.min(), images.max()
+        if not (low >= 0 and DARK <= high <= 255):
+            raise DataError(
+                "`dataset` must hold images with pixel values from 0 to 255; leave out a "
+                f"Rescaling. Received: {low:.3g} to {high:.3g}."
+            )
+        images = images.round().astype("uint8")
+    # In an order that depends only on what they hold: a data set may shuffle.
+    pairs = zip(images, labels, strict=True)
+    keys = [(hashlib.sha256(x.tobytes()).digest(), np.asarray(y).tobytes()) for x, y in pairs]
+    order = sorted(range(len(images)), key=keys.__getitem__)
+    return images[order], labels[order]
+
+
+def check_dataset(images):
+    """Return a `Dataset` whose images and labels are those that training takes, or raise."""
+    if not isinstance(images.x_train, np.ndarray):
+        return images
+    names = [part for part in ("train", "val", "test") if part != "val" or len(images.x_val)]
+    parts = {part: (getattr(images, f"x_{part}"), getattr(images, f"y_{part}")) for part in names}
+    arrays, class_names = check_parts(parts, images.class_names, f"the data set {images.name!r}")
+    named = {}
+    for part, (x, y) in zip(names, arrays, strict=True):
+        named |= {f"x_{part}": x, f"y_{part}": y}
+    return dataclasses.replace(images, **named, class_names=class_names)
+
+
+def check_parts(parts, class_names, source):
+    """Check images and class numbers that belong together.
+
+    Args:
+        parts: Dictionary of `(images, labels)`, `"train"` first.
+        class_names: One name per class, or `None` for their numbers.
+        source: Where they are from, for messages.
+
+    Returns:
+        A list of `(images, labels)` and the class names, as a `Dataset` holds them.
+
+    Raises:
+        DataError: If training would fail with them, or learn something else than is meant.
+    """
+    checked, most = [], 0
+    for part, (images, labels) in parts.items():
+        images = _check_images(f"x_{part}", images, source)
+        labels = _check_labels(f"y_{part}", labels, len(images), source)
+        checked.append((images, labels))
+        most = max(most, int(labels.max()))
+    shapes = sorted({images.shape[1:] for images, _ in checked})
+    if len(shapes) > 1:
         raise DataError(
-            f"`class_names` in {source} must name every class. Received: {len(names)} names, and "
-            f"label {most}."
+            f"The images of {source} must all be of the same shape. Received: "
+            f"{' and '.join(map(str, shapes))}."
         )
-    names = tuple(map(str, names))
-    checks.class_names(CLASS_NAMES, names, len(names))
-    return names
+    if class_names is not None:
+        names = np.asarray(class_names)
+        if names.ndim != 1 or names.dtype.kind != "U" or most >= len(names):
+            raise DataError(
+                f"`class_names` in {source} must be strings, one for each class. Received: "
+                f"shape={names.shape}, dtype={names.dtype}, and label {most}."
+            )
+        checks.class_names("class_names", class_names := tuple(map(str, names)), len(names))
+        return checked, class_names
+    labels = checked[0][1]
+    if not labels.max() == most < len(labels):
+        raise DataError(
+            f"`y_train` in {source} must number its classes from 0 without large gaps, and have "
+            f"all of them. Received: label {most}, and up to {labels.max()} in `y_train` among "
+            f"{len(labels)} images."
+        )
+    return checked, tuple(map(str, range(most + 1)))
 
 
 def _check_images(key, images, source):
+    images = images[..., None] if images.ndim == 3 else images
+    wrong = None
     if images.dtype != np.uint8:
-        raise DataError(
-            f"`{key}` in {source} must be uint8, pixel values 0 to 255; for floats in [0, 1] save "
-            f"(255 * {key}).round().astype('uint8'). Received: dtype={images.dtype}."
+        wrong = (
+            f"be uint8, 0 to 255; for floats in [0, 1] save (255 * {key}).round().astype('uint8')"
         )
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.ndim != 4:
-        raise DataError(
-            f"`{key}` in {source} must be of shape (n, height, width) or (n, height, width, "
-            f"channels). Received: shape={images.shape}."
-        )
-    if not images.size:
-        raise DataError(f"`{key}` in {source} must not be empty. Received: shape={images.shape}.")
-    if images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
-        raise DataError(
-            f"`{key}` in {source} must have its channels last; save numpy.moveaxis({key}, 1, -1). "
-            f"Received: shape={images.shape}."
-        )
+    elif images.ndim != 4 or not images.size:
+        wrong = "be images of shape (n, height, width) or (n, height, width, channels)"
+    elif images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
+        wrong = f"have its channels last; save numpy.moveaxis({key}, 1, -1)"
+    if wrong:
+        got = f"shape={images.shape}, dtype={images.dtype}"
+        raise DataError(f"`{key}` in {source} must {wrong}. Received: {got}.")
     return images
 
 
-def _check_labels(key, labels, source):
+def _check_labels(key, labels, count, source):
     if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
         labels = labels[:, 0]
+    wrong = None
     if labels.ndim != 1:
-        raise DataError(
-            f"`{key}` in {source} must be class numbers of shape (n,); for one-hot rows save "
-            f"{key}.argmax(axis=1). Received: shape={labels.shape}."
-        )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise DataError(
-            f"`{key}` in {source} must not be NaN: remove those images or label them. "
-            f"Received: NaN for {np.isnan(labels).sum()} of {len(labels)} labels."
-        )
-    if labels.dtype.kind not in "iu":
-        raise DataError(
-            f"`{key}` in {source} must be integers, the class numbers from 0; save "
-            f"{key}.astype('int64'). Received: dtype={labels.dtype}."
-        )
-    if len(labels) and labels.min() < 0:
-        raise DataError(
-            f"`{key}` in {source} must not be negative: number the classes from 0. "
-            f"Received: {labels.min()}."
-        )
-    return labels
-
-
-def _count_classes(labels, source):
-    y_train = labels["y_train"]
-    classes = int(y_train.max()) + 1
-    if classes > len(y_train):
-        raise DataError(
-            f"`y_train` in {source} must number its classes from 0 without large gaps. "
-            f"Received: label {classes - 1} among {len(y_train)} images."
-        )
-    for key, array in labels.items():
-        if array.max() >= classes:
-            raise DataError(
-                f"`{key}` in {source} must hold only classes that `y_train` has, 0 to "
-                f"{classes - 1}. Received: label {array.max()}."
-            )
-    return classes
+        wrong = f"be class numbers of shape (n,); for one-hot rows save {key}.argmax(axis=1)"
+    elif labels.dtype.kind == "f" and np.isnan(labels).any():
+        wrong = "not be NaN: remove those images or label them"
+    elif labels.dtype.kind not in "iu":
+        wrong = f"be integers, the class numbers from 0; save {key}.astype('int64')"
+    elif len(labels) != count:
+        wrong = f"hold a class number for each of the {count} images"
+    elif labels.min() < 0:
+        wrong = "not be negative: number the classes from 0"
+    if wrong:
+        got = f"shape={labels.shape}, dtype={labels.dtype}"
+        raise DataError(f"`{key}` in {source} must {wrong}. Received: {got}.")
+    return labels.astype("int64")

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Values of images that are trained on in memory, where each takes 9 bytes: as uint8, as float32
+# once preprocessed, and once more on the device. More are read or preprocessed batch by batch.
+MOST_IN_MEMORY = 2**29
 _AT_ONCE = 500  # images
 
 
@@ -67,9 +70,9 @@ class Dataset:
         )
 
 
-def shuffled(labels):
-    """Return the indices of images in a fixed shuffled order: they may be sorted by class."""
-    return hold_out(labels, 0)[0]
+def fits_training(values):
+    """Return whether so many values of images are trained on in memory."""
+    return values <= MOST_IN_MEMORY
 
 
 def hold_out(labels, fraction, seed=0):

@@ -1,7 +1,12 @@
-"""Picture files, read as images of a data set's shape."""
+"""Picture files: which ones a user means, and their pixels as a data set has them."""
 
+import concurrent.futures
 import contextlib
+import fnmatch
+import glob
 import io
+import math
+import os
 
 import numpy as np
 
@@ -9,10 +14,83 @@ from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.data.headers import exif_orientation
 from highway_keras.extras import extra
-from highway_keras.messages import reason
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
+SUFFIXES = (".png", ".jpg", ".jpeg")
 JPEG = b"\xff\xd8\xff"  # how its files begin
+
+
+def find_pictures(names):
+    """Return the paths of the picture files that names stand for, in their order.
+
+    A folder stands for the PNG and JPEG files in it and below, sorted, hidden ones left out. A
+    pattern (`*`, `?`; `**` for folders at any depth) stands for what it matches. Any other name
+    stands for itself, whether or not there is such a file.
+
+    Args:
+        names: Paths and patterns.
+
+    Returns:
+        A list of strings, no path twice.
+
+    Raises:
+        ValueError: If a folder or a pattern stands for no picture.
+        OSError: If a folder cannot be read.
+        TypeError: If `names` is not a list of paths.
+
+    Example:
+
+    >>> from highway_keras import data
+    >>> data.find_pictures(["seven.png", "scans/", "photos/*.jpg"])  # doctest: +SKIP
+    """
+    found = []
+    for name in checks.paths("names", names):
+        name = os.path.expanduser(os.fspath(name))
+        is_folder = os.path.isdir(name)
+        if not is_folder and (os.path.lexists(name) or not {"*", "?"} & {*name}):
+            found.append(name)
+            continue
+        pattern = name.replace("[", "[[]")  # Brackets are common in names of files.
+        if is_folder:
+            below = pictures_below(name)
+        elif "**" in name:  # which `glob` would follow into links without end
+            start = os.path.dirname(name[: name.index("**")]) or os.curdir
+            everything = map(os.path.normpath, pictures_below(start))
+            below = fnmatch.filter(everything, os.path.normpath(pattern).replace("**/", "*"))
+        else:
+            matches = sorted(glob.glob(pattern))
+            folders = [pictures_below(path) if os.path.isdir(path) else [path] for path in matches]
+            below = [path for paths in folders for path in paths]
+        if not below:
+            kind = "a folder without PNG or JPEG files" if is_folder else "which no file matches"
+            raise ValueError(f"`images` must name pictures. Received: {name}, {kind}.")
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def pictures_below(folder):
+    """Return the paths of the PNG and JPEG files in a folder and below, in a fixed order."""
+    return [path for path in files_below(folder) if path.lower().endswith(SUFFIXES)]
+
+
+def files_below(folder):
+    """Return the paths of all files in a folder and below, in a fixed order, no hidden ones.
+
+    Links to folders are followed, once each.
+    """
+
+    def fail(error):
+        raise error
+
+    found, known = [], set()
+    for parent, folders, files in os.walk(folder, onerror=fail, followlinks=True):
+        real = os.path.realpath(parent)
+        is_new = real not in known
+        known.add(real)
+        folders[:] = sorted(name for name in folders if is_new and not name.startswith("."))
+        names = sorted(name for name in files if is_new and not name.startswith("."))
+        found += [os.path.join(parent, name) for name in names]
+    return found
 
 
 def read_image(path, input_shape):
@@ -38,8 +116,16 @@ def read_image(path, input_shape):
 
     check_channels(input_shape)
     height, width, channels = input_shape
-    with _opened(path) as (picture, data):
-        pixels = _upright(_on_white(_rgba(picture, bits=data[24])), _turn(data))
+    with _opened(path) as (picture, turn, bits):
+        rgba = _rgba(picture, bits)
+    colours, alpha = rgba[..., :3].astype("int32"), rgba[..., 3:].astype("int32")
+    pixels = ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")  # on white
+    if turn >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if turn in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if turn in (3, 4, 7, 8):
+        pixels = pixels[::-1]
     picture = Image.fromarray(pixels).convert("L" if channels == 1 else "RGB")
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
@@ -51,53 +137,31 @@ def picture_shape(path):
 
     It raises as `read_image` does, except for what only the pixels show.
     """
-    with _opened(path) as (picture, data):
+    with _opened(path) as (picture, turn, _):
         width, height = picture.size
-        size = (width, height) if _turn(data) >= 5 else (height, width)
         is_grey = picture.mode in ("1", "L", "LA", "La") or picture.mode.startswith("I")
-        return *size, 1 if is_grey else 3
+        return *((width, height) if turn >= 5 else (height, width)), 1 if is_grey else 3
 
 
 @contextlib.contextmanager
 def _opened(path):
-    """Yield a picture as Pillow opens it and the bytes of its file; errors are one line."""
+    """Yield a picture as Pillow opens it, its EXIF orientation and the bits of a PNG's channel."""
     with extra("train"):
         from PIL import Image
 
     path = checks.existing_file("path", path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}.") from error
+    data = path.read_bytes()
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-            yield picture, data
+            yield picture, exif_orientation(data) if data.startswith(JPEG) else 1, data[24]
     except Image.DecompressionBombError as error:
         raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
     except Exception as error:  # Pillow's readers raise errors of many kinds
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
 
 
-def _turn(data):
-    return exif_orientation(data) if data.startswith(JPEG) else 1
-
-
-def check_channels(input_shape):
-    """Raise a `DataError` unless images of a shape have the channels of pictures."""
-    if input_shape[-1] not in (1, 3):
-        raise DataError(
-            "`input_shape` must have 1 or 3 channels, as pictures do. "
-            f"Received: input_shape={tuple(input_shape)}."
-        )
-
-
 def _rgba(picture, bits):
-    """Return a picture of any mode as an array `(height, width, 4)`.
-
-    Args:
-        picture: A picture as Pillow opens it.
-        bits: Bits of a channel, where the file is a PNG.
-    """
+    """Return a picture of any mode as an array `(height, width, 4)`."""
     transparent = picture.info.get("transparency")
     if picture.mode.startswith("I"):  # 16 bits of gray: Pillow would make all from 255 on white
         values = np.asarray(picture)
@@ -109,18 +173,55 @@ def _rgba(picture, bits):
     return np.asarray(picture.convert("RGBA"))
 
 
-def _on_white(rgba):
-    """Return RGB pixels as they look on white paper."""
-    colours, alpha = rgba[..., :3].astype("int32"), rgba[..., 3:].astype("int32")
-    return ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")
+def check_channels(input_shape):
+    """Raise a `DataError` unless images of a shape have the channels of pictures."""
+    if input_shape[-1] not in (1, 3):
+        raise DataError(
+            "`input_shape` must have 1 or 3 channels, as pictures do. "
+            f"Received: input_shape={tuple(input_shape)}."
+        )
 
 
-def _upright(pixels, turn):
-    """Return pixels `(height, width, channels)` rotated by an EXIF orientation."""
-    if turn >= 5:
-        pixels = pixels.swapaxes(0, 1)
-    if turn in (2, 3, 6, 7):
-        pixels = pixels[:, ::-1]
-    if turn in (3, 4, 7, 8):
-        pixels = pixels[::-1]
-    return np.ascontiguousarray(pixels)
+class PictureArray:
+    """Picture files as images uint8 `(n, height, width, channels)`, read on indexing.
+
+    `pictures[3]` is an image, `pictures[:100]` and `pictures[[5, 2]]` are arrays of images.
+    `read_image` reads them, as it does for `predict`, on every core.
+
+    Args:
+        paths: Paths of PNG or JPEG files.
+        input_shape: (height, width, channels) to scale each to.
+    """
+
+    dtype, ndim = np.dtype("uint8"), 4
+
+    def __init__(self, paths, input_shape):
+        self.paths = np.array([os.fspath(path) for path in paths], dtype=object)
+        self.shape = (len(self.paths), *input_shape)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, chosen):
+        paths = self.paths[chosen]
+        if isinstance(paths, str):
+            return read_image(paths, self.shape[1:])
+        images = np.empty((len(paths), *self.shape[1:]), self.dtype)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
+            read = readers.map(lambda path: read_image(path, self.shape[1:]), paths)
+            for index, image in enumerate(read):
+                images[index] = image
+        return images
+
+    def __array__(self, dtype=None, copy=None):
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    @property
+    def size(self):
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """Bytes in memory if all were read."""
+        return self.size * self.dtype.itemsize

@@ -5,14 +5,12 @@ import difflib
 import os
 
 from highway_keras import checks
-from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
-from highway_keras.data.digits import read_digits
+from highway_keras.data.arrays import check_dataset, read_memory, read_npz
+from highway_keras.data.dataset import DataError, Dataset, hold_out
 from highway_keras.data.folder import read_folder, read_pictures
-from highway_keras.data.in_memory import check_dataset, is_in_memory, read_memory
-from highway_keras.data.npz import read_npz
-from highway_keras.data.public import PUBLIC_URLS, read_public
+from highway_keras.data.public import NAMES, read_digits, read_public
 
-NAMES = ("digits", *PUBLIC_URLS)
+TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
 
 def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
@@ -63,23 +61,33 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
         images = check_dataset(name)
         if limit is None:
             return images
-        kept = shuffled(images.y_train)[:limit]
+        kept = hold_out(images.y_train, 0)[0][:limit]
         return dataclasses.replace(
             images, x_train=images.x_train[kept], y_train=images.y_train[kept]
         )
-    x_train, y_train, x_test, y_test, class_names = _read(name, data_dir)
-    title = _title(name)
-    kept, held_out = _split(y_train, validation, title)
+    title, parts, class_names = _read(name, data_dir)
+    if len(parts) == 1:
+        ((x, y),) = parts
+        train, test = hold_out(y, TEST_FRACTION)
+        parts = [(x[train], y[train]), (x[test], y[test])]
+    (x, y), (x_test, y_test) = parts
+    kept, held_out = hold_out(y, validation)
+    for part, count in (("training", kept), ("validation", held_out), ("test", y_test)):
+        if not len(count) and (part != "validation" or validation):
+            raise DataError(
+                f"'{title}' must hold enough images that one is left for {part}. Received: "
+                f"{len(y)} to train on, {len(y_test)} to test on, validation={validation}."
+            )
     kept = kept[:limit]
-    images = [x_train[kept], x_train[held_out], x_test]
+    images = [x[kept], x[held_out], x_test]
     if is_folder(name):
         images = read_pictures(images, input_shape, name)
     return Dataset(
         name=title,
         x_train=images[0],
-        y_train=y_train[kept],
+        y_train=y[kept],
         x_val=images[1],
-        y_val=y_train[held_out],
+        y_val=y[held_out],
         x_test=images[2],
         y_test=y_test,
         class_names=class_names,
@@ -87,55 +95,29 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
 
 
 def is_folder(name):
-    """Return whether `load` treats `name` as a folder of pictures."""
-    if not isinstance(name, str | os.PathLike):
+    """Return whether `load` treats `name` as a folder of pictures; a `pathlib.Path` is no name."""
+    is_path = isinstance(name, os.PathLike) or (isinstance(name, str) and name not in NAMES)
+    if not is_path or os.fspath(name).endswith(".npz"):
         return False
-    text = os.fspath(name)
-    is_path = text not in NAMES and not text.endswith(".npz")
-    return is_path and os.path.isdir(os.path.expanduser(text))
-
-
-def _split(labels, validation, title):
-    """Return the indices of the images that are kept for training and of those held out."""
-    kept, held_out = hold_out(labels, validation)
-    for part, indices in (("training", kept), ("validation", held_out)):
-        if not len(indices) and (validation or part == "training"):
-            raise DataError(
-                f"`validation` must leave at least one {part} image of the {len(labels)} in "
-                f"'{title}'. Received: validation={validation}."
-            )
-    return kept, held_out
-
-
-def _title(name):
-    """Return what a data set is called."""
-    if is_in_memory(name):
-        return "arrays"
-    path = checks.path("dataset", name)
-    return path.resolve().name if is_folder(name) else path.stem
+    return os.path.isdir(os.path.expanduser(name))
 
 
 def _read(name, data_dir):
-    """Return `x_train, y_train, x_test, y_test, class_names`; for a folder, paths, not images."""
-    if is_in_memory(name):
-        return read_memory(name)
+    """Return the title of a data set, its parts `(images, labels)`, and its class names."""
     if not isinstance(name, str | os.PathLike):
-        raise TypeError(
-            "`dataset` must be the name of a data set, a path, arrays or a data set. "
-            f"Received: dataset={checks.short_repr(name)}."
-        )
-    name = os.fspath(name)
-    if name.endswith(".npz"):
-        return read_npz(name)
+        return "arrays", *read_memory(name)
     if name == "digits":
-        return read_digits()
-    if name in PUBLIC_URLS:
-        return read_public(name, data_dir)
-    if is_folder(name):
-        return read_folder(name)
-    near = difflib.get_close_matches(name.lower(), NAMES, n=3)
+        return name, *read_digits()
+    if name in NAMES:
+        return name, *read_public(name, data_dir)
+    path = checks.path("dataset", name)
+    if path.suffix == ".npz":
+        return path.stem, *read_npz(path)
+    if path.is_dir():
+        return path.resolve().name, *read_folder(path)
+    near = difflib.get_close_matches(str(name).lower(), NAMES, n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(
         f"`dataset` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
-        f"in .npz. Received: dataset={name!r}.{hint}"
+        f"in .npz. Received: dataset={str(name)!r}.{hint}"
     )

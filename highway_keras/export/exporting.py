@@ -8,7 +8,7 @@ import tempfile
 import keras
 
 from highway_keras import checks, data
-from highway_keras.data.dataset import shuffled
+from highway_keras.data.dataset import hold_out
 from highway_keras.export.card import model_card
 from highway_keras.export.formats import check_request, check_weights, is_int8, needs_images
 from highway_keras.export.keras_file import write_keras
@@ -158,7 +158,7 @@ def _write(saved, path, aside, card, images):
 
         calibration = None
         if needs_images(card["format"], card["quantize"]):
-            chosen = shuffled(images.y_train)[:CALIBRATION_IMAGES]
+            chosen = hold_out(images.y_train, 0)[0][:CALIBRATION_IMAGES]
             calibration = images.x_train[chosen]
         WRITERS[card["format"]](classifier(saved.model), aside, card, calibration)
     except Exception as error:  # converters, and a full disk under them, raise errors of many kinds
@@ -172,7 +172,7 @@ def _measure(saved, path, aside, card, images):
     # A network that Keras has quantized rounds its inputs, and half-way cases either way.
     quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
     count = None if quantize else VERIFIED_IMAGES
-    chosen = shuffled(images.y_test)[:count]
+    chosen = hold_out(images.y_test, 0)[0][:count]
     x, y = images.x_test[chosen], images.y_test[chosen]
     expected = probabilities(saved.model, x)
     names = card["class_names"]

@@ -6,7 +6,7 @@ import zipfile
 import keras
 
 from highway_keras import checks, data
-from highway_keras.data.in_memory import check_dataset
+from highway_keras.data.arrays import check_dataset
 from highway_keras.messages import notice
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder
