@@ -2,8 +2,6 @@
 
 import dataclasses
 
-from highway_keras import models
-
 THIN = ("ours", "dense_chain", "dense_chain_xla", "plain", "torch_eager", "torch_compile")
 THIN += ("jax_scan", "products", "machine")
 # Unrolled, 1000 layers take minutes to trace, and hours under XLA.
@@ -22,7 +20,7 @@ class Case:
         training: Whether a step trains or only predicts.
         batch: Images per step.
         steps: Steps per turn.
-        peers: Names of modules in `peers/`, ours first.
+        peers: Names of functions in `peers/`, ours first.
     """
 
     model: str
@@ -33,9 +31,14 @@ class Case:
 
     @property
     def name(self):
-        usual = 128 if self.model.startswith("thin") else 100  # as the recipes have it
+        usual = 128 if self.thin else 100  # as the recipes have it
         size = "" if self.batch == usual else f" batch {self.batch}"
         return f"{self.model} {'train' if self.training else 'predict'}{size}"
+
+    @property
+    def thin(self):
+        """Whether the network is one of Figure 1, without convolutions."""
+        return self.model.startswith("thin")
 
     @property
     def depth(self):
@@ -48,15 +51,21 @@ class Case:
 
         The other two are the gradients of the weights and of a layer's input.
         """
-        if self.model.startswith("thin"):
+        if self.thin:
             products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10
         else:
+            from highway_keras import models  # imports Keras, which a worker does by itself
+
             products = models.get(self.model).multiplications
         return 2 * products * self.batch * (3 if self.training else 1)
 
-    @property
-    def image_shape(self):
-        return (28, 28, 1) if self.model.startswith("thin") else (32, 32, 3)
+    def images(self):
+        """Return random images `(count, height, width, channels)` and labels, those of one turn."""
+        import numpy as np
+
+        rng, count = np.random.default_rng(0), self.steps * self.batch
+        shape = (28, 28, 1) if self.thin else (32, 32, 3)
+        return rng.random((count, *shape), "float32"), rng.integers(0, 10, count)
 
 
 def _cases():

@@ -5,89 +5,114 @@
 Both train the same network with its recipe's batch size and augmentation on the same random
 images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
 products, three for each in the forward pass (itself and two gradients), at the rate of one large
-product. `epoch_runs.py` holds the three.
+product.
 """
 
-import argparse
-import json
-import statistics
 import sys
 
-from benchmarks import report
-from benchmarks.turns import NO_LIMIT, Worker, take_turns
-
-RUNS = ("fit", "trainer", "product")
+from benchmarks import rows
+from benchmarks.turns import Worker, take_turns
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.epoch")
+    parser = rows.parser("benchmarks.epoch", __doc__, turns=3)
     parser.add_argument("--model", default="highway-a", help="registered name")
     parser.add_argument(
-        "--images", type=report.positive, default=2000, help="an epoch (default: 2000)"
-    )
-    parser.add_argument(
-        "--turns", type=report.positive, default=3, help="epochs after the first (default: 3)"
+        "--images", type=rows.positive, default=2000, help="an epoch (default: 2000)"
     )
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
-    report.add_out(parser)
     options = parser.parse_args(arguments)
-    sizes = json.dumps({name: getattr(options, name) for name in ("model", "images", "dtype")})
+    sizes = (options.model, options.images, options.dtype)
     # An epoch can take hours.
-    workers = [Worker(name, "benchmarks.epoch_runs", name, sizes, limit=NO_LIMIT) for name in RUNS]
-    present = take_turns(workers, options.turns, report.say)
-    if present != workers:
+    workers = [
+        Worker(peer, f"benchmarks.epoch:{peer}", *sizes, limit=None)
+        for peer in ("fit", "trainer", "product")
+    ]
+    if take_turns(workers, options.turns, rows.say) != workers:
         sys.exit("All three are needed.")
-    turns = [worker.turns for worker in workers]
-    _print(options, *turns)
-    if options.out:
-        asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
-        command = report.command("benchmarks.epoch", **asked)
-        report.save(options.out, [_row(options, *turns)], ("model", "dtype", "backend"), command)
+    theirs, ours, product = workers
+    described, seconds = ours.turns[0], rows.seconds(ours)
+    floors = [described["operations"] / turn["rate"] for turn in product.turns[1:]]
+    row = {"model": options.model, "dtype": options.dtype, "backend": described["machine"]}
+    row |= {"images": described["images"], "batch": described["batch"], "n": options.turns}
+    row |= rows.middle("images_a_second", [described["images"] / second for second in seconds])
+    row |= rows.middle("fit_over_ours", rows.ratios(rows.seconds(theirs), seconds))
+    row |= rows.middle("ours_over_products", rows.ratios(seconds, floors))
+    keys = ("model", "dtype", "backend")
+    asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
+    rows.record([row], keys, options.out, "benchmarks.epoch", **asked)
 
 
-def _row(options, fit, trainer, product):
-    """Return the figures of the trainer next to the others, without the first turns."""
-    described = trainer[0]
-    floors = [described["operations"] / turn["rate"] for turn in product[1:]]
-    theirs, ours = ([turn["seconds"] for turn in turns[1:]] for turns in (fit, trainer))
-    rates = [described["images"] / seconds for seconds in ours]
-    return {
-        "model": options.model,
-        "dtype": options.dtype,
-        "backend": described["machine"],
-        "images": described["images"],
-        "batch": described["batch"],
-        "n": options.turns,
-        **report.middle("images_a_second", rates),
-        **report.middle("fit_over_ours", report.ratios(theirs, ours)),
-        **report.middle("ours_over_products", report.ratios(ours, floors)),
-    }
+def fit(model, images, dtype, turns):
+    """Train as a Keras user does."""
+    import keras
+
+    from benchmarks.peers.with_keras import ENDLESS, EpochTurns
+
+    network, recipe, x, y, _, batch, _ = _prepare(model, images, dtype)
+    optimizer = keras.optimizers.SGD(recipe.learning_rate, recipe.momentum, recipe.nesterov)
+    network.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    turns.wait()
+    callbacks = [EpochTurns(turns)]
+    network.fit(x, y, batch_size=batch, epochs=ENDLESS, verbose=0, callbacks=callbacks)
 
 
-def _print(options, fit, trainer, product):
-    described = trainer[0]
-    rates = [turn["rate"] for turn in product[1:]]
-    floor = described["operations"] / statistics.median(rates)
-    print(
-        f"{options.model}, {described['images']} images, batch {described['batch']}, "
-        f"{options.dtype}, {described['machine']}, {report.load()}, {options.turns} turns; "
-        "median (low-high)"
+def trainer(model, images, dtype, turns):
+    """Train as `training.fit` does."""
+    import keras
+
+    from benchmarks.peers.with_keras import ENDLESS, EpochTurns
+    from highway_keras import models
+    from highway_keras.training.engines.engine import Engine
+    from highway_keras.training.evaluation import compile_classifier
+    from highway_keras.training.optimizer import from_recipe
+
+    network, recipe, x, y, steps, batch, planned = _prepare(model, images, dtype)
+    stepping = Engine().stepping
+    executed = stepping.steps_per_execution(steps, planned)
+    compiled = compile_classifier(network, from_recipe(recipe, steps), executed)
+    plan = steps, batch, 0, 0  # seed and first epoch
+    stepping.take_over(compiled, x, y, plan, replicas=1)
+    operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
+    figures = {"images": len(x), "batch": batch, "operations": operations}
+    figures["machine"] = f"{keras.backend.backend()} on {keras.distribution.list_devices()[0]}"
+    turns.wait()
+    compiled.fit(
+        stepping.batches(x, y, *plan),
+        steps_per_epoch=steps,
+        shuffle=False,
+        epochs=ENDLESS,
+        verbose=0,
+        callbacks=[EpochTurns(turns, **figures)],
     )
-    print(f"{'':<10}{'s an epoch':>24}{'images/s':>12}{'times the floor':>18}{'first epoch s':>16}")
-    seconds = [[turn["seconds"] for turn in turns] for turns in (fit, trainer)]
-    for name, (first, *others) in zip(RUNS, seconds, strict=False):
-        middle = statistics.median(others)
-        print(
-            f"{name:<10}{report.spread(others):>24}{described['images'] / middle:>12,.0f}"
-            f"{middle / floor:>18.2f}{first:>16.1f}"
-        )
-    ratios = report.ratios(seconds[0][1:], seconds[1][1:])
-    print(f"fit / trainer: {report.spread(ratios)}")
-    teraflops = [rate / 1e12 for rate in rates]
-    print(
-        f"floor: {floor:.3g} s, {described['operations']:.3g} operations at "
-        f"{report.spread(teraflops)} TFLOP/s"
-    )
+
+
+def product(model, images, dtype, turns):
+    """Measure the machine's own rate, in the type of the network's products."""
+    import keras
+
+    from benchmarks.peers.with_keras import machine
+
+    machine(None, turns, keras.DTypePolicy(dtype).compute_dtype)
+
+
+def _prepare(model, images, dtype):
+    """Return the network with its augmentation, its recipe, random images, and the sizes."""
+    import keras
+    import numpy as np
+
+    from highway_keras import data, models, training
+    from highway_keras.training.batches import plan_steps
+
+    keras.config.set_dtype_policy(dtype)
+    card, rng = models.get(model), np.random.default_rng(0)
+    network, recipe = card.build(), training.get_recipe(card.recipe)
+    steps, planned, batch = plan_steps(images, recipe.batch_size)
+    x = rng.standard_normal((steps * batch, *card.input_shape), "float32")
+    y = rng.integers(0, card.classes, len(x))
+    augment = data.augmenter(recipe.augmentation, network.input_shape[1:], 0)
+    network = keras.Sequential([augment, network]) if augment else network
+    return network, recipe, x, y, steps, batch, planned
 
 
 if __name__ == "__main__":

@@ -7,116 +7,123 @@ layers per block. Both search the same space on the same MNIST images for the sa
 Each run has its own process; its time includes building and compiling, not importing and reading
 images. Half of the peer's trials run before ours and half after, so a machine that slows down slows
 both. Trials count per hour, and per hour of processor time; a projection to longer trials knows
-only the latter. `search_runs.py` holds the two.
+only the latter.
 """
 
-import argparse
-import json
-import pathlib
 import sys
+import tempfile
 
-from benchmarks import report
-from benchmarks.turns import NO_LIMIT, Worker, take_turns
+from benchmarks import rows
+from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
 PROJECTED = {"images": 60_000, "epochs": 20}
 LONGER = 2  # epochs, of the runs that a projection is made from
-AN_HOUR = "an hour of processor time"
+SIZES = {
+    "trials": (100, "ours"),
+    "stock_trials": (10, "the peer's"),
+    "limit": (10_000, "images"),
+    "epochs": (1, "of a trial"),
+}
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
-    sizes = {
-        "--trials": (100, "ours"),
-        "--stock-trials": (10, "the peer's"),
-        "--limit": (10_000, "images"),
-        "--epochs": (1, "of a trial"),
-    }
-    parser.add_argument("--depth", type=report.positive, nargs="+", default=[10, 50])
-    for name, (default, text) in sizes.items():
+    parser = rows.parser("benchmarks.search", __doc__, data=True)
+    parser.add_argument("--depth", type=rows.positive, nargs="+", default=[10, 50])
+    for name, (default, text) in SIZES.items():
+        option = f"--{name.replace('_', '-')}"
         text = f"{text} (default: {default})"
-        parser.add_argument(name, type=report.positive, default=default, help=text)
-    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    report.add_out(parser)
+        parser.add_argument(option, type=rows.positive, default=default, help=text)
     options = parser.parse_args(arguments)
     for depth in options.depth:
         row = _compare(options, depth)
-        if options.out:
-            names = ("trials", "stock_trials", "limit", "epochs")
-            asked = {name: getattr(options, name) for name in names}
-            command = report.command("benchmarks.search", depth=depth, **asked)
-            report.save(options.out, [row], ("depth", "images", "epochs"), command)
+        asked = {name: getattr(options, name) for name in SIZES}
+        keys = ("depth", "images", "epochs")
+        rows.record([row], keys, options.out, "benchmarks.search", depth=depth, **asked)
 
 
 def _compare(options, depth):
-    """Print how the two compare at a depth; return the figures as a row."""
+    """Return how the two compare at a depth."""
     half = options.stock_trials // 2
-    runs = {
-        "stock, before": ("stock", half),
-        "population": ("population", options.trials),
-        "stock, after": ("stock", options.stock_trials - half),
-    }
-    done = {
-        name: _run(options, run, depth, trials, options.epochs)
-        for name, (run, trials) in runs.items()
-        if trials
-    }
-    print(f"depth {depth}, {options.limit} images, {options.epochs} epochs, {report.load()}")
-    for name, run in done.items():
-        print(
-            f"  {name:<14}n={run['trials']:<4}{3600 * run['trials'] / run['seconds']:>8.0f} trials "
-            f"an hour{run['cpu'] / run['trials']:>8.2f} CPU s a trial{run['megabytes']:>7.0f} MB"
-        )
-    ours = done.pop("population")
-    stock = {key: sum(run[key] for run in done.values()) for key in ours}
+    before = _run("stock", depth, half, options.epochs, options) if half else {}
+    ours = _run("population", depth, options.trials, options.epochs, options)
+    after = _run("stock", depth, options.stock_trials - half, options.epochs, options)
+    stock = {key: before.get(key, 0) + after[key] for key in ("trials", "seconds", "cpu")}
     row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
     row |= {"n": ours["trials"], "stock_n": stock["trials"]}
     row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
     row["stock_an_hour"] = 3600 * stock["trials"] / stock["seconds"]
-    for unit, text in (("seconds", "an hour"), ("cpu", AN_HOUR)):
-        ratio = (stock[unit] / stock["trials"]) / (ours[unit] / ours["trials"])
-        row[f"ratio_{unit}"] = ratio
-        print(f"  population / stock, trials {text}: {ratio:.1f}")
-    row["projected_ratio"] = _project(options, depth, {"stock": stock, "population": ours})
-    return row
-
-
-def _project(options, depth, short):
-    """Print and return the ratio for long trials, per hour of processor time.
-
-    A trial takes a start time and a time per step: runs of two lengths give both.
-    """
-    epochs = options.epochs + LONGER
-    trials = {"stock": min(4, options.stock_trials), "population": min(20, options.trials)}
-    steps = -(-options.limit // BATCH_SIZE)
+    for unit in ("seconds", "cpu"):
+        a_trial = (run[unit] / run["trials"] for run in (stock, ours))
+        row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
+    # A trial takes a start time and a time per step: runs of two lengths give both.
     projected = -(-PROJECTED["images"] // BATCH_SIZE) * PROJECTED["epochs"]
+    steps = -(-options.limit // BATCH_SIZE)
     costs = {}
-    for name, one in short.items():
-        other = _run(options, name, depth, trials[name], epochs)
-        a_trial, longer = (run["cpu"] / run["trials"] for run in (one, other))
+    for name, short, most in (("stock", stock, 4), ("population", ours, 20)):
+        trials = min(most, short["trials"])
+        long = _run(name, depth, trials, options.epochs + LONGER, options)
+        a_trial, longer = (run["cpu"] / run["trials"] for run in (short, long))
         a_step = (longer - a_trial) / (steps * LONGER)
         costs[name] = a_trial + a_step * (projected - steps * options.epochs)
-        print(
-            f"  {name}: {1000 * a_step:.2f} CPU ms a step, "
-            f"{costs[name]:.0f} CPU s in {PROJECTED['epochs']} epochs"
-        )
-    ratio = costs["stock"] / costs["population"]
-    print(
-        f"  projected to all images and {PROJECTED['epochs']} epochs, "
-        f"population / stock, trials {AN_HOUR}: {ratio:.1f}"
-    )
-    return ratio
+        rows.say(f"{name}: {1000 * a_step:.2f} CPU ms a step, {costs[name]:.0f} CPU s projected")
+    return {**row, "projected_ratio": costs["stock"] / costs["population"]}
 
 
-def _run(options, name, depth, trials, epochs):
+def _run(name, depth, trials, epochs, options):
     """Return the figures of a search, the one turn of its process."""
-    folder = options.data_dir and str(pathlib.Path(options.data_dir).resolve())
-    sizes = {"depth": depth, "trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE}
-    arguments = json.dumps({**sizes, "limit": options.limit, "data_dir": folder})
-    worker = Worker(name, "benchmarks.search_runs", name, arguments, limit=NO_LIMIT)
-    if not take_turns([worker], 0, lambda line: report.say(f"depth {depth}, {line}")):
+    asked = (name, depth, trials, epochs, options.limit, options.data_dir)
+    worker = Worker(name, "benchmarks.search:work", *asked, limit=None)
+    if not take_turns([worker], 0, lambda line: rows.say(f"depth {depth}, {line}")):
         sys.exit(f"{name} does not run.")
     return worker.turns[0]
+
+
+def work(name, depth, trials, epochs, limit, data_dir, turns):
+    """Search in the first turn; report the number of trials."""
+    import keras
+    import keras_tuner
+    import numpy as np
+
+    from highway_keras import data
+    from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+
+    class TwoDense(HighwayHyperModel):
+        """The same space over what a Keras user writes: two Dense layers per block."""
+
+        def build(self, hp):
+            values = self.declare_hyperparameters(hp)
+            activation = values["activation"]
+            options = {
+                "kernel_initializer": f"{'he' if activation == 'relu' else 'glorot'}_uniform"
+            }
+            closed = keras.initializers.Constant(values.get("transform_bias", -1.0))
+            inputs = keras.Input(self.input_shape)
+            x = keras.layers.Flatten()(inputs)
+            x = keras.layers.Dense(self.units, activation, **options)(x)
+            gate = {"bias_initializer": closed, **options}
+            for _ in range(self.depth - 1):
+                h = keras.layers.Dense(self.units, activation, **options)(x)
+                t = keras.layers.Dense(self.units, "sigmoid", **gate)(x)
+                x = h * t + x * (1 - t)
+            model = keras.Model(inputs, keras.layers.Dense(self.classes, "softmax")(x))
+            momentum = 1 - values["one_minus_momentum"]
+            optimizer = keras.optimizers.SGD(values["learning_rate"], momentum)
+            model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+            return model
+
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
+    x, y = images.x_train / np.float32(256), images.y_train
+    with tempfile.TemporaryDirectory() as folder:
+        turns.wait()
+        sizes = {"max_trials": trials, "directory": folder}
+        if name == "population":
+            tuner = PopulationRandomSearch(HighwayHyperModel(depth), "loss", **sizes)
+        else:
+            sizes |= {"seed": 1, "max_consecutive_failed_trials": trials + 1}
+            tuner = keras_tuner.RandomSearch(TwoDense(depth), "loss", **sizes)
+        tuner.search(x, y, epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
+        turns.end(trials=trials)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ alongside this package. Each client sends one PNG file, waits for the answer and
 every answer is compared with Keras's. Clients and server share the cores.
 """
 
-import argparse
 import asyncio
 import contextlib
 import io
@@ -22,37 +21,48 @@ import time
 import urllib.request
 from importlib import metadata
 
-import numpy as np
+from benchmarks import rows
+from benchmarks.turns import ENVIRONMENT
 
-from benchmarks import report
-from benchmarks.turns import ENVIRONMENT, ROOT
-
+SERVE = pathlib.Path(__file__).parents[1] / "examples" / "kserve" / "serve.py"
 MODEL, PROTOCOLS = "network", ("grpc", "http")
 PICTURES, WARM_UP, START_LIMIT = 200, 20, 120  # files, requests of each client, seconds
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.server")
+    parser = rows.parser("benchmarks.server", __doc__, turns=3, data=True)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
-    parser.add_argument("--clients", type=report.positive, default=8, help="default: 8")
-    parser.add_argument("--seconds", type=report.positive, default=30, help="default: 30")
-    parser.add_argument(
-        "--turns", type=report.positive, default=3, help="turns of each protocol (default: 3)"
-    )
-    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    report.add_out(parser)
+    parser.add_argument("--clients", type=rows.positive, default=8, help="default: 8")
+    parser.add_argument("--seconds", type=rows.positive, default=30, help="default: 30")
     options = parser.parse_args(arguments)
+    import numpy as np
+
+    turns = {protocol: [] for protocol in PROTOCOLS}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder) / "1"
-        files, classes = _prepare(options.file, folder, options.data_dir)
+        pictures = _prepare(options.file, folder, options.data_dir)
         with serving(folder) as addresses:
-            turns = _take_turns(addresses, files, classes, options)
-    rows = [_row(options, protocol, turns[protocol]) for protocol in PROTOCOLS]
-    _print(rows)
-    if options.out:
-        asked = {name: getattr(options, name) for name in ("clients", "seconds", "turns")}
-        command = report.command("benchmarks.server", options.file, **asked)
-        report.save(options.out, rows, ("file", "protocol", "clients"), command)
+            for index in range(options.turns):
+                for protocol in PROTOCOLS:
+                    rows.say(f"{protocol}: turn {index + 1} of {options.turns}")
+                    load = (protocol, addresses[protocol], *pictures, options)
+                    turns[protocol].append(asyncio.run(_load(*load)))
+    found = []
+    for protocol, counted in turns.items():
+        row = {"file": pathlib.Path(options.file).name, "protocol": protocol}
+        row["server"] = f"kserve {metadata.version('kserve')}"
+        row |= {"clients": options.clients, "seconds": options.seconds, "n": options.turns}
+        row["answers"] = sum(len(latencies) for latencies, _ in counted)
+        row["errors"] = sum(errors for _, errors in counted)
+        rates = [len(latencies) / options.seconds for latencies, _ in counted]
+        row |= rows.middle("requests_a_second", rates)
+        for percent in (50, 99):
+            values = [float(np.percentile(ms or np.nan, percent)) for ms, _ in counted]
+            row |= rows.middle(f"p{percent}_ms", values)
+        found.append(row)
+    asked = {name: getattr(options, name) for name in ("clients", "seconds", "turns")}
+    keys, command = ("file", "protocol", "clients"), ("benchmarks.server", options.file)
+    rows.record(found, keys, options.out, *command, **asked)
 
 
 def _prepare(file, folder, data_dir):
@@ -64,7 +74,6 @@ def _prepare(file, folder, data_dir):
 
     saved = training.SavedNetwork(file)
     images = data.load(saved.dataset, data_dir=data_dir)
-    report.say("exporting")
     export(file, folder, dataset=images)
     pixels, files = images.x_test[:PICTURES], []
     for image in pixels:
@@ -81,57 +90,33 @@ def serving(folder):
     Raises:
         RuntimeError: If the server does not start, or does not end cleanly on SIGTERM.
     """
-    addresses = dict(zip(PROTOCOLS, (f"localhost:{port}" for port in _free_ports(2)), strict=True))
-    ports = [a.partition(":")[2] for a in addresses.values()]
-    command = [sys.executable, ROOT / "examples/kserve/serve.py", folder, "--model_name", MODEL]
-    command += ["--grpc_port", ports[0], "--http_port", ports[1]]
-    with tempfile.TemporaryFile("w+", errors="replace") as log:
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            env={**os.environ, **ENVIRONMENT},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait_until_ready(addresses["http"], process)
-            yield addresses
-        finally:
-            process.terminate()
-            code = process.wait(START_LIMIT)
-        if code:
-            raise RuntimeError(f"The server ended with code {code}.")
-
-
-def _free_ports(count):
     with contextlib.ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("localhost", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-def _wait_until_ready(address, process):
-    ends = time.monotonic() + START_LIMIT
-    while process.poll() is None and time.monotonic() < ends:
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://{address}/v2/models/{MODEL}/ready"):
-                return
-        time.sleep(0.2)
-    raise RuntimeError(f"The server did not start: code {process.poll()}.")
-
-
-def _take_turns(addresses, files, classes, options):
-    """Return (latencies in ms, errors) of each turn by protocol; the protocols alternate."""
-    turns = {protocol: [] for protocol in PROTOCOLS}
-    for index in range(options.turns):
-        for protocol in PROTOCOLS:
-            report.say(f"{protocol}: turn {index + 1} of {options.turns}")
-            load = _load(protocol, addresses[protocol], files, classes, options)
-            turns[protocol].append(asyncio.run(load))
-    return turns
+        sockets = [opened.enter_context(socket.create_server(("localhost", 0))) for _ in PROTOCOLS]
+        grpc, http = (str(each.getsockname()[1]) for each in sockets)
+    command = [sys.executable, str(SERVE), str(folder), "--model_name", MODEL]
+    command += ["--grpc_port", grpc, "--http_port", http]
+    process = subprocess.Popen(
+        command, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.DEVNULL
+    )
+    try:
+        ends, ready = time.monotonic() + START_LIMIT, False
+        while not ready:
+            if process.poll() is not None or time.monotonic() > ends:
+                raise RuntimeError(f"The server did not start: code {process.poll()}.")
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://localhost:{http}/v2/models/{MODEL}/ready").close()
+                ready = True
+            time.sleep(0.2)
+        yield {"grpc": f"localhost:{grpc}", "http": f"localhost:{http}"}
+    finally:
+        process.terminate()
+        code = process.wait(START_LIMIT)
+    if code:
+        raise RuntimeError(f"The server ended with code {code}.")
 
 
 async def _load(protocol, address, files, classes, options):
+    """Return the milliseconds of all right answers, and how many requests failed."""
     clients = [
         _client(protocol, address, files, classes, options.seconds, first)
         for first in range(options.clients)
@@ -154,7 +139,7 @@ async def _client(protocol, address, files, classes, seconds, first):
                 answer = await ask([files[picture]])
                 wrong = answer["class_id"][0] != classes[picture]
             except Exception as error:  # whatever a client raises, the answer is lost
-                report.say(f"{type(error).__name__}: {error}")
+                rows.say(f"{type(error).__name__}: {error}")
                 wrong = True
             if wrong:
                 errors += 1
@@ -162,32 +147,6 @@ async def _client(protocol, address, files, classes, seconds, first):
                 latencies.append(1000 * (time.perf_counter() - begun))
             if ends and time.monotonic() > ends:
                 return latencies, errors
-
-
-def _row(options, protocol, turns):
-    name = pathlib.Path(options.file).name
-    row = {"file": name, "server": f"kserve {metadata.version('kserve')}", "protocol": protocol}
-    row |= {"clients": options.clients, "seconds": options.seconds, "n": len(turns)}
-    row["answers"] = sum(len(latencies) for latencies, _ in turns)
-    row["errors"] = sum(errors for _, errors in turns)
-    rates = [len(latencies) / options.seconds for latencies, _ in turns]
-    row |= report.middle("requests_a_second", rates)
-    for percent in (50, 99):
-        values = [float(np.percentile(latencies or np.nan, percent)) for latencies, _ in turns]
-        row |= report.middle(f"p{percent}_ms", values)
-    return row
-
-
-def _print(rows):
-    first = rows[0]
-    print(f"{first['clients']} clients, {first['n']} turns of {first['seconds']} s; median")
-    print(report.load())
-    for row in rows:
-        print(
-            f"{row['protocol']}: {row['requests_a_second']:,.0f} requests/s, "
-            f"p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms, "
-            f"{row['answers']:,} answers, {row['errors']} errors"
-        )
 
 
 if __name__ == "__main__":

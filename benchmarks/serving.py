@@ -6,15 +6,12 @@ A saved network is exported to all installed formats; each runs in its own proce
 uses all cores and, except for OpenVINO's float32, its default options.
 """
 
-import argparse
 import pathlib
 import statistics
 import tempfile
 import time
 
-import numpy as np
-
-from benchmarks import report
+from benchmarks import rows
 from benchmarks.turns import Worker, take_turns
 
 BATCHES = {1: 50, 256: 5}  # images per call: calls per turn
@@ -22,43 +19,32 @@ PREDICT = "keras predict"
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving")
+    parser = rows.parser("benchmarks.serving", __doc__, turns=9, data=True)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
-    parser.add_argument(
-        "--turns", type=report.positive, default=9, help="turns of each (default: 9)"
-    )
-    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-    report.add_out(parser)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        paths = _export_all(options.file, folder, options.data_dir)
         workers = [
-            Worker(name, "benchmarks.serving", name, path.resolve(), folder / "images.npy")
-            for name, path in paths.items()
+            Worker(name, "benchmarks.serving:work", name, path.resolve(), folder / "images.npy")
+            for name, path in _export_all(options.file, folder, options.data_dir).items()
         ]
-        present = take_turns(workers, options.turns, report.say)
-    turns = {worker.name: [turn["calls"] for turn in worker.turns[1:]] for worker in present}
-    _print(turns)
-    if options.out:
-        name = pathlib.Path(options.file).name
-        command = report.command("benchmarks.serving", options.file, turns=options.turns)
-        report.save(options.out, _rows(name, turns), ("file", "format"), command)
-
-
-def _rows(file, turns):
-    rows = []
-    for name, measured in turns.items():
-        row = {"file": file, "format": name, "n": len(measured)}
-        for index, size in enumerate(BATCHES):
-            theirs, ours = ([calls[index] for calls in t] for t in (turns[PREDICT], measured))
-            row |= report.middle(f"ms_{size}", ours)
-            row |= report.middle(f"times_faster_{size}", report.ratios(theirs, ours))
-        rows.append(row)
-    return rows
+        present = take_turns(workers, options.turns, rows.say)
+    keras, found = workers[0], []
+    for worker in present:
+        row = {"file": pathlib.Path(options.file).name, "format": worker.name, "n": options.turns}
+        for size in BATCHES:
+            theirs, ours = ([t[f"ms_{size}"] for t in w.turns[1:]] for w in (keras, worker))
+            row |= rows.middle(f"ms_{size}", ours)
+            row |= rows.middle(f"times_faster_{size}", rows.ratios(theirs, ours))
+        found.append(row)
+    command = ("benchmarks.serving", options.file)
+    rows.record(found, ("file", "format"), options.out, *command, turns=options.turns)
 
 
 def _export_all(file, folder, data_dir):
+    """Export a network to all formats, write images to classify; return the paths by format."""
+    import numpy as np
+
     from highway_keras import data, training
     from highway_keras.export import FORMATS, export
 
@@ -70,31 +56,34 @@ def _export_all(file, folder, data_dir):
     for format, quantize in choices:
         name = f"{format} {quantize or ''}".strip()
         path = folder / (name.replace(" ", "_") + FORMATS[format].suffix)
-        report.say(f"exporting {name}")
+        rows.say(f"exporting {name}")
         try:
             export(file, path, format, quantize, dataset)
             paths[name] = path
         except ImportError as error:
-            report.say(f"without {name}: {error}")
+            rows.say(f"without {name}: {error}")
     return paths
 
 
-def work(turns, name, path, images):
+def work(name, path, images, turns):
     """Take turns that report the milliseconds of a call by size of the batch."""
-    call, images = _load(name, path), np.load(images)
-    while turns.wait():
-        turns.end(calls=[_time(call, images[:n], BATCHES[n]) for n in BATCHES])
+    import numpy as np
 
-
-def _load(name, path):
     if name == PREDICT:
         from highway_keras import training
 
         model = training.SavedNetwork(path).model
-        return lambda images: model.predict(images, batch_size=len(images), verbose=0)
-    from highway_keras.export import runtimes
 
-    return runtimes.RUNTIMES[name.split()[0]](path)[0]
+        def call(images):
+            return model.predict(images, batch_size=len(images), verbose=0)
+
+    else:
+        from highway_keras.export.runtimes import RUNTIMES
+
+        call = RUNTIMES[name.split()[0]](path)[0]
+    images = np.load(images)
+    while turns.wait():
+        turns.end(**{f"ms_{n}": _time(call, images[:n], BATCHES[n]) for n in BATCHES})
 
 
 def _time(call, images, calls):
@@ -104,26 +93,6 @@ def _time(call, images, calls):
         call(images)
         times.append(1000 * (time.perf_counter() - started))
     return statistics.median(times)
-
-
-def _print(turns):
-    one, many = BATCHES
-    count = len(turns[PREDICT])
-    print(f"{count} turns of {BATCHES[one]} and {BATCHES[many]} calls; median (low-high)")
-    print(report.load())
-    print(
-        f"{'':<18}{f'ms, batch {one}':>12}{'times faster than predict':>30}"
-        f"{f'images/s, batch {many}':>22}{'times faster than predict':>30}"
-    )
-    keras_one, keras_many = zip(*turns[PREDICT], strict=True)
-    for name, measured in turns.items():
-        latency, batch = zip(*measured, strict=True)
-        rate = 1000 * many / statistics.median(batch)
-        print(
-            f"{name:<18}{statistics.median(latency):>12.2f}"
-            f"{report.spread(report.ratios(keras_one, latency), '.2f'):>30}"
-            f"{rate:>22,.0f}{report.spread(report.ratios(keras_many, batch), '.2f'):>30}"
-        )
 
 
 if __name__ == "__main__":

@@ -1,23 +1,17 @@
-"""The protocol of the benchmarks: processes that take turns.
+"""Processes that take turns.
 
-The measuring process starts a `Worker` for each peer. A line in starts a turn; a line out ends it
-and holds its figures as JSON. In the worker's process, `Turns` is the other end of that
-conversation, which has its own channel: libraries print whatever they like.
+The measuring process has a `Worker` for each peer; in the worker's process, `Turns` is the other
+end of the conversation. What libraries print there is not shown: the last error is reported.
 """
 
-import contextlib
-import json
+import importlib
+import multiprocessing
 import os
-import pathlib
 import resource
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 
-ROOT = pathlib.Path(__file__).parents[1]
-LIMIT, NO_LIMIT = 600, threading.TIMEOUT_MAX  # seconds per turn
+LIMIT = 600  # seconds per turn
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     # Several processes share a GPU.
@@ -31,73 +25,51 @@ class Worker:
 
     Args:
         name: What reports call it.
-        module: Name of a module with a function `work(turns, *arguments)`, `turns` a `Turns`.
-        *arguments: What `work` gets, as strings.
-        library: Folder to import `highway_keras` and everything else in it from. Default: this
-            clone.
-        environment: Variables of its environment that differ from this process's.
-        limit: Seconds that a turn may take.
+        peer: `"module:function"`. The function gets `*arguments` and a `Turns`, in the new process.
+        *arguments: What can be pickled without the library that is measured.
+        library: Folder to import `highway_keras` from. Default: this clone.
+        backend: Keras's backend. Default: as in this process.
+        limit: Seconds that a turn may take; `None` for no limit.
 
     Attributes:
         turns: The figures of each turn, a dictionary; those of the first include compiling.
         absent: Why it takes no more turns; `None` while it does.
     """
 
-    def __init__(self, name, module, *arguments, library="", environment=None, limit=LIMIT):
+    def __init__(self, name, peer, *arguments, library=None, backend=None, limit=LIMIT):
         self.name, self.limit, self.turns, self.absent = name, limit, [], None
-        command = [sys.executable, "-m", "benchmarks.worker", library, module, *arguments]
-        self._command = [str(part) for part in command]
-        self._environment = {**ENVIRONMENT, **os.environ, **(environment or {})}
-        self._process = None
+        # Not forked: a library that this process has imported would be shared.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, self._theirs = context.Pipe()
+        settings = (peer, arguments, library, backend)
+        self._process = context.Process(target=_work, args=(self._theirs, *settings))
 
     def turn(self):
         """Let the worker take a turn, and wait for its figures."""
         if self.absent:
             return
-        self._process = self._process or self._start()
-        begun = time.monotonic()
-        alarm = threading.Timer(self.limit, self._process.kill)
-        alarm.start()
-        with contextlib.suppress(BrokenPipeError):  # it has died, and will not answer
-            self._process.stdin.write("go\n")
-            self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        alarm.cancel()
-        if answer.endswith("\n"):
-            self.turns.append(json.loads(answer))
-        elif time.monotonic() - begun >= self.limit:
-            self.absent = f"no answer within {self.limit:g} s"
+        if self._process.pid is None:
+            self._process.start()
+            self._theirs.close()  # so that the end of the process ends the conversation
+        try:
+            self._pipe.send("go")
+            answer = f"no answer within {self.limit} s"
+            if self._pipe.poll(self.limit):
+                answer = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            answer = f"ended with code {self._process.exitcode} and without an answer"
+        if isinstance(answer, dict):
+            self.turns.append(answer)
         else:
-            self.absent = self._last_words()
+            self.absent = answer
+            self._process.kill()
 
     def close(self):
         """Tell the worker that there are no more turns, and wait for its end."""
-        if self._process:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-            self._process.wait()
-            self._process.stdout.close()
-            self._errors.close()
-
-    def _start(self):
-        self._errors = tempfile.TemporaryFile("w+", errors="replace")
-        return subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-
-    def _last_words(self):
-        code = self._process.wait()
-        if code < 0:
-            return f"killed by signal {-code}"
-        self._errors.seek(0)
-        lines = [line.strip() for line in self._errors if line.strip()]
-        return lines[-1] if code and lines else f"ended with code {code} and without an answer"
+        self._pipe.close()
+        if self._process.pid:
+            self._process.join()
 
 
 def take_turns(workers, count, say):
@@ -136,16 +108,18 @@ class Turns:
     first turn is done once and counts: it shows what compiling takes.
     """
 
-    def __init__(self):
-        self._channel = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)
+    def __init__(self, pipe):
+        self._pipe = pipe
         self._asks = self._counts = True
         self._memory = None
 
     def wait(self):
         """Wait until there is work to do; return whether there is any."""
-        if self._asks and not sys.stdin.readline():
-            return False
+        if self._asks:
+            try:
+                self._pipe.recv()
+            except EOFError:
+                return False
         self._asks = False
         self._memory = self._memory or _peak_megabytes()
         self.start()
@@ -158,13 +132,9 @@ class Turns:
     def end(self, **figures):
         """End the work; if it counts, report its seconds, memory and `figures`."""
         if self._counts:
-            answer = {
-                "seconds": time.perf_counter() - self._seconds,
-                "cpu": time.process_time() - self._cpu,
-                "megabytes": _peak_megabytes() - self._memory,
-                **figures,
-            }
-            print(json.dumps(answer), file=self._channel, flush=True)
+            seconds, cpu = time.perf_counter() - self._seconds, time.process_time() - self._cpu
+            megabytes = _peak_megabytes() - self._memory
+            self._pipe.send({"seconds": seconds, "cpu": cpu, "megabytes": megabytes, **figures})
             self._asks = True
         self._counts = not self._counts
 
@@ -175,6 +145,23 @@ class Turns:
             work()
             self.end()
             more = self.wait()
+
+
+def _work(pipe, peer, arguments, library, backend):
+    """Be the process of a `Worker`."""
+    os.environ.update({**ENVIRONMENT, **os.environ})
+    if backend:
+        os.environ["KERAS_BACKEND"] = backend
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    if library:
+        sys.path.insert(0, str(library))  # before the clone, which is the working directory
+    module, _, function = peer.partition(":")
+    try:
+        getattr(importlib.import_module(module), function)(*arguments, Turns(pipe))
+    except (Exception, SystemExit) as error:
+        pipe.send(f"{type(error).__name__}: {error}")
 
 
 def _peak_megabytes():

@@ -2,264 +2,194 @@
 
 import csv
 import os
-import re
+import shlex
 import shutil
 import subprocess
 import sys
-import types
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import jobs, lesions, report, run
+from benchmarks import rows
 from benchmarks.cases import CASES, Case
-from benchmarks.peers import maxout, two_convolutions
-from benchmarks.turns import ROOT, Worker, take_turns
+from benchmarks.peers import with_keras
+from benchmarks.turns import Worker, take_turns
 from highway_keras import models, training
 from highway_keras.results import provenance
+from tools.footprint import ROOT, import_seconds, weigh
 
-ROOMS = ("models", "results", "tuning")  # beside the package in a clone, within it installed
-TINY = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain", "machine"))
-NOTES = """
-import subprocess
+PEERS = """
+import os, subprocess, sys, time
 
-def note(name):
-    with open("{folder}/notes", "a") as file:
-        file.write(name)
-
-def work(turns, name):
+def note(folder, name, turns):
     print("libraries print")
-    subprocess.run(["echo", "and so do their processes"])
     turns.wait()
-    turns.repeat(lambda: note(name))
+    turns.repeat(lambda: open(f"{folder}/notes", "a").write(name))
+
+def missing(turns):
+    import nowhere
+
+def exits(turns):
+    turns.wait()
+    sys.exit("out of order")
+
+def killed(turns):
+    os.kill(os.getpid(), 9)
+
+def silent(turns):
+    turns.wait()
+
+def tired(turns):
+    turns.wait()
+    turns.end()
+    turns.wait()
+    raise RuntimeError("tired")
+
+def slow(turns):
+    turns.wait()
+    time.sleep(60)
 """
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "peer.py").write_text(NOTES.format(folder=tmp_path))
+    (tmp_path / "peers_here.py").write_text(PEERS)
     return tmp_path
-
-
-def worker(folder, name, module="peer", **options):
-    return Worker(name, module, name, library=folder, **options)
-
-
-def module(folder, code):
-    (folder / "other.py").write_text(f"import os, sys, time\ndef work(turns, name):\n    {code}\n")
-    return "other"
-
-
-# The protocol
 
 
 def test_workers_take_turns(folder):
     said = []
-    present = take_turns([worker(folder, name) for name in "ab"], 2, said.append)
+    workers = [Worker(n, "peers_here:note", folder, n, library=folder) for n in "ab"]
+    assert take_turns(workers, 2, said.append) == workers
     # The first turn is the work once, any other the work twice.
     assert (folder / "notes").read_text() == "ab" + "aabb" * 2
-    assert [w.name for w in present] == ["a", "b"]
-    assert [len(w.turns) for w in present] == [3, 3]
-    assert present[0].turns[0].keys() == {"seconds", "cpu", "megabytes"}
+    assert [len(worker.turns) for worker in workers] == [3, 3]
+    assert workers[0].turns[0].keys() == {"seconds", "cpu", "megabytes"}
     assert said == ["a: first turn", "b: first turn", "turn 1 of 2", "turn 2 of 2"]
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("peer", "reason"),
     [
-        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
-        ("turns.wait(); sys.exit('out of order')", "out of order"),
-        ("os.kill(os.getpid(), 9)", "killed by signal 9"),
-        ("turns.wait()", "ended with code 0 and without an answer"),
-        ("turns.wait(); turns.end(); turns.wait(); sys.exit('tired')", "tired"),
+        ("missing", "No module named 'nowhere'"),
+        ("exits", "out of order"),
+        ("killed", "code -9"),
+        ("silent", "code 0"),
+        ("tired", "tired"),
+        ("slow", "1 s"),
     ],
 )
-def test_a_peer_that_dies_is_named(folder, code, reason):
+def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
     said = []
-    workers = [worker(folder, "a"), worker(folder, "dead", module(folder, code))]
+    workers = [
+        Worker("a", "peers_here:note", folder, "a", library=folder),
+        Worker("lost", f"peers_here:{peer}", library=folder, limit=1 if peer == "slow" else 30),
+    ]
     assert take_turns(workers, 1, said.append) == workers[:1]
-    assert said[-1] == f"without dead: {reason}"
+    assert said[-1].startswith("without lost: ") and reason in said[-1]
     assert len(workers[0].turns) == 2
 
 
-def test_a_peer_that_takes_too_long_is_given_up(folder):
-    said = []
-    slow = worker(folder, "slow", module(folder, "turns.wait(); time.sleep(60)"), limit=1)
-    assert take_turns([slow], 1, said.append) == []
-    assert said[-1] == "without slow: no answer within 1 s"
-
-
-# What is asked for
-
-
-def test_a_case_is_chosen_by_its_network_or_its_name():
-    names = [f"thin-highway-100 {step}" for step in ("train", "predict", "train batch 512")]
-    assert [case.name for case in run.select(["thin-highway-100"])] == names
-    assert [case.name for case in run.select([names[1]], ["plain"])] == names[1:2]
-    assert run.select() == list(CASES.values())
-
-
-def test_every_peer_is_there():
-    peers = {peer for case in CASES.values() for peer in case.peers}
-    assert all((ROOT / "benchmarks" / "peers" / f"{peer}.py").is_file() for peer in peers)
-
-
-@pytest.mark.parametrize("block", [two_convolutions.block, maxout.block])
+@pytest.mark.parametrize("block", ["two_convolutions_block", "maxout_block"])
 @pytest.mark.parametrize("model", ["highway-b", "highway-gap-10"])
 def test_convolutional_peers_are_of_our_size(block, model):
-    network = two_convolutions.build(CASES[f"{model} train"], block)
+    network = with_keras.convolutional(model, getattr(with_keras, block))
     assert network.count_params() == models.get(model).parameters
 
 
+def test_every_peer_has_a_module():
+    assert {peer for case in CASES.values() for peer in case.peers} == command.MODULES.keys()
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (["--case", "thin"], "`case` must be one of thin-highway-10, thin-highway-50, .*: thin."),
-        (["--peer", "theirs"], "`peer` must be one of ours, dense_chain, .*Received: theirs."),
-        (
-            ["--case", "highway-b", "--peer", "plain"],
-            "`peer` must be one of ours, ours_bfloat16, machine, .*two_conv.*: pl",
-        ),
-        (["--turns", "0"], "--turns: must be a positive integer. Received: 0"),
-        (["--turns", "many"], "--turns: must be a positive integer. Received: many"),
-        (["--out", "nowhere/speed.csv"], "--out: must be in a folder that exists. .*nowhere/speed"),
-        (["--before", "nowhere"], "`before` must be a folder with the package highway_keras"),
+        ["--case", "thin"],
+        ["--peer", "theirs"],
+        ["--turns", "0"],
+        ["--turns", "many"],
+        ["--out", "nowhere/speed.csv"],
+        ["--before", "nowhere"],
     ],
 )
-def test_mistakes(arguments, message, capsys):
+def test_mistakes(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         command.main(arguments)
     assert ended.value.code == 2
-    assert re.search(message, " ".join(capsys.readouterr().err.split()))
+    assert arguments[0] in capsys.readouterr().err
 
 
-# Rows
-
-
-def test_a_row_replaces_that_of_the_same_case(tmp_path):
-    file = tmp_path / "speed.csv"
-    for model, speed in (("a", 1), ("b", 2), ("a", 3)):
-        report.save(file, [{"model": model, "speed": speed}], ("model",), f"time {model}")
+def read(file):
     with file.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    found = [(row["model"], row["speed"], row["command"]) for row in rows]
-    assert found == [("a", "3", "time a"), ("b", "2", "time b")]
-    assert all(row[key] for row in rows for key in provenance.COLUMNS)
+        return list(csv.DictReader(lines))
 
 
-@pytest.mark.parametrize(
-    ("error", "ends"),
-    [
-        (KeyboardInterrupt(), KeyboardInterrupt),
-        (RuntimeError("ours does not run"), SystemExit),
-        (OSError("No space left on device"), SystemExit),
-    ],
-)
-def test_measured_rows_are_printed_whatever_comes_after_them(error, ends, monkeypatch):
-    def measure(case, *arguments):
-        if case is second:
-            raise error
-        return [case.name]
+def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
+    file = tmp_path / "speed.csv"
+    for model, speeds in (("a", [1.0]), ("b", [2.0]), ("a", [3.0, 4.0, 8.0])):
+        row = {"model": model, **rows.middle("speed", speeds)}
+        rows.record([row], ("model",), file, "benchmarks", "f", model=model, turns=None)
+    assert [(row["model"], row["speed_high"]) for row in read(file)] == [("a", "8.0"), ("b", "2.0")]
+    assert read(file)[0]["command"] == "python -m benchmarks f --model a"
+    assert all(row[key] for row in read(file) for key in provenance.COLUMNS)
+    assert "4 (3-8)" in capsys.readouterr().out
 
-    (first, second, *_), printed = CASES.values(), []
+
+def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
+    """Each case is printed and written before the next; a row has the command to repeat it."""
+    first, second, third = list(CASES)[:3]
+    written = []
+
+    def measure(case, *options):
+        written.append(len(read(out)) if out.exists() else 0)
+        return [] if case.name == second else [{"case": case.name, "peer": "plain"}]
+
     monkeypatch.setattr(command, "measure", measure)
-    monkeypatch.setattr(command, "print_rows", printed.extend)
-    with pytest.raises(ends, match=str(error)):
-        command.main([])
-    assert printed == [first.name]
+    out = tmp_path / "speed.csv"
+    asked = ["--peer", "plain", "machine", "--turns", "2"]
+    with pytest.raises(SystemExit, match=second):
+        command.main(["--case", first, second, third, *asked, "--out", str(out)])
+    assert written == [0, 1, 1]
+    lines = [f"python -m benchmarks --case '{case}' {' '.join(asked)}" for case in (first, third)]
+    assert [row["command"] for row in read(out)] == lines
+    assert "plain" in capsys.readouterr().out
 
 
-def test_a_row_has_the_command_that_measures_it_again(tmp_path, monkeypatch):
-    """The options that it depends on; rows of other options do not take its place."""
-    row = {"case": "thin-highway-10 train", "peer": "plain"}
-    monkeypatch.setattr(command, "measure", lambda *arguments: [row])
-    monkeypatch.setattr(command, "print_rows", list)
-    asked = ["--peer", "plain", "machine", "--before", "old", "--turns", "2"]
-    command.main(["--case", row["case"], *asked, "--out", str(tmp_path / "speed.csv")])
-    line = f"python -m benchmarks --case '{row['case']}' {' '.join(asked)}"
-    assert [r["command"] for r in read(tmp_path / "speed.csv")] == [line]
-
-    monkeypatch.setattr(jobs, "_train", lambda options, jobs: 1.0)
-    for size in ([], ["--limit", "9"], ["--turns", "2"]):
-        jobs.main([*size, "--out", str(tmp_path / "jobs.csv")])
-    start = "python -m benchmarks.jobs --model mnist-highway-16 --epochs 2"
-    lines = [f"{start} --turns 2", f"{start} --limit 9 --turns 3"]
-    assert [r["command"] for r in read(tmp_path / "jobs.csv")] == lines
-
-    saved = types.SimpleNamespace(dataset="digits", model=None)
-    monkeypatch.setattr(lesions.training, "SavedNetwork", lambda file: saved)
-    monkeypatch.setattr(lesions, "_compare", lambda model, x, y, turns: {"images": len(x)})
-    for size in ([], ["--limit", "9"]):
-        lesions.main(["best.keras", *size, "--out", str(tmp_path / "lesions.csv")])
-    lines = [f"python -m benchmarks.lesions best.keras{size}" for size in ("", " --limit 9")]
-    assert [r["command"] for r in read(tmp_path / "lesions.csv")] == [
-        f"{line} --turns 5" for line in lines
-    ]
-
-
-# Tiny cases, whole
+def test_the_footprint_of_an_environment(tmp_path):
+    for name in ("one-1.0.dist-info", "one", "two-2.0.dist-info"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x" * 100)
+    assert weigh(tmp_path) == (2, 300)
+    found = import_seconds(sys.executable, ("json", "csv"), 1)
+    assert {name: len(seconds) for name, seconds in found.items()} == {"json": 1, "csv": 1}
 
 
 @pytest.mark.slow
-def test_a_case_from_a_clone(monkeypatch, tmp_path, capsys):
-    """A peer of ours, one of others', and an older build that cannot be imported."""
-    library = tmp_path / "before" / "highway_keras"
-    library.mkdir(parents=True)
-    (library / "__init__.py").write_text("raise ImportError('an old build')")
-    monkeypatch.setitem(CASES, TINY.name, TINY)
-    monkeypatch.chdir(tmp_path)
-    arguments = ["--case", TINY.name, "--turns", "1", "--out", "table.csv", "--before", "before"]
-    command.main(arguments)
-    done = capsys.readouterr()
-    assert f"{TINY.name}: without before: ImportError: an old build" in done.err
-    with open("table.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == (*run.COLUMNS, *provenance.COLUMNS)
-    assert [(row["peer"], row["n"]) for row in rows] == [("ours", "1"), ("plain", "1")]
-    ours, plain = ({key: float(row[key]) for key in run.COLUMNS[2:12]} for row in rows)
+def test_a_case_beside_an_older_build(tmp_path, monkeypatch, capsys):
+    """The older one is laid out as `pip install --target` does it, and says that it was used."""
+    before = tmp_path / "before"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "highway_keras", before / "highway_keras", ignore=ignored)
+    for room in ("models", "results", "tuning"):
+        shutil.copytree(ROOT / room, before / "highway_keras" / room, ignore=ignored)
+    with (before / "highway_keras" / "models" / "__init__.py").open("a") as file:
+        file.write(f"\nopen({str(tmp_path / 'used')!r}, 'a').write('models')\n")
+    tiny = Case("thin-highway-3", True, batch=8, steps=3, peers=("ours", "plain", "machine"))
+    monkeypatch.setitem(CASES, tiny.name, tiny)
+    out = tmp_path / "table.csv"
+    sizes = ["--case", tiny.name, "--turns", "1", "--before", str(before), "--out", str(out)]
+    command.main(sizes)
+    found = read(out)
+    assert [(row["peer"], row["n"]) for row in found] == [
+        (p, "1") for p in ("ours", "before", "plain")
+    ]
+    assert (tmp_path / "used").read_text() == "models"
+    ours, _, plain = ({k: float(v) for k, v in row.items() if "_" in k} for row in found)
     assert ours["ours_over_peer"] == 1
     assert plain["ours_over_peer"] == pytest.approx(ours["ms_a_step"] / plain["ms_a_step"])
     assert 0 < ours["share_of_machine"] < 1 and ours["cpu_ms_a_step"] > 0
     assert ours["first_step_s"] > ours["ms_a_step"] / 1000 > 0
-    assert [line.split()[4] for line in done.out.splitlines()[1:]] == ["ours", "plain"]
-
-
-@pytest.mark.slow
-def test_without_ours_there_is_nothing_to_compare(monkeypatch):
-    case = Case("no-such-network", False, batch=2, steps=1, peers=("ours",))
-    monkeypatch.setitem(CASES, case.name, case)
-    with pytest.raises(SystemExit, match=r"predict batch 2: ours does not run\. .*Received"):
-        command.main(["--case", case.name, "--turns", "1"])
-
-
-@pytest.fixture
-def before(tmp_path):
-    """A folder as `pip install --target` fills it, of a build that says its name."""
-    for room, inside in {"highway_keras": "", **dict.fromkeys(ROOMS, "highway_keras")}.items():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / room, tmp_path / "site" / inside / room, ignore=ignored)
-    with (tmp_path / "site" / "highway_keras" / "models" / "thin.py").open("a") as file:
-        file.write(f"\nopen({str(tmp_path / 'imported')!r}, 'a').write('thin')\n")
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_an_older_build_takes_turns(before):
-    case = Case("thin-highway-3", False, batch=8, steps=3, peers=("ours",))
-    rows = run.measure(case, 1, before=before / "site", say=print)
-    assert [row["peer"] for row in rows] == ["ours", "before"]
-    assert (before / "imported").read_text() == "thin"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_the_epoch_benchmark(backend, tmp_path):
-    sizes = "--model", "thin-highway-10", "--images", "300", "--turns", "1"
-    printed = call("epoch", *sizes, "--out", tmp_path / "rows.csv", KERAS_BACKEND=backend)
-    [row] = read(tmp_path / "rows.csv")
-    assert row["model"] == "thin-highway-10" and float(row["fit_over_ours"]) > 0
-    assert f"{backend} on cpu:0" in printed.lower()
-    assert re.search(r"fit +\d.*\ntrainer +\d.*\nfit / trainer: \d.*\nfloor: \d", printed)
+    assert tiny.name in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")
@@ -271,48 +201,23 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_serving_benchmark(saved, tmp_path):
-    printed = call("serving", saved, "--turns", "1", "--out", tmp_path / "rows.csv")
-    rows = {row["format"]: row for row in read(tmp_path / "rows.csv")}
-    assert float(rows["keras predict"]["times_faster_1"]) == 1
-    assert rows["saved_model"]["file"] == "best.keras"
-    assert re.search(r"\nkeras predict +\d", printed) and re.search(r"\nsaved_model +\d", printed)
-
-
-@pytest.mark.slow
-def test_the_lesions_benchmark(saved, tmp_path):
-    sizes = "--turns", "1", "--limit", "50"
-    printed = call("lesions", saved, *sizes, "--out", tmp_path / "rows.csv")
-    [row] = read(tmp_path / "rows.csv")
-    assert (row["file"], row["layers"], row["images"]) == ("best.keras", "2", "50")
-    assert row["command"] == f"python -m benchmarks.lesions {saved} --limit 50 --turns 1"
-    assert float(row["over_evaluate_500"]) > 0
-    assert "thin-highway-10: 2 lesions, 50 images, n=1" in printed
-    assert printed.count("all lesions / this one") == 2
-
-
-@pytest.mark.slow
-def test_the_search_benchmark(tmp_path):
-    if not os.environ.get("TFDS_DATA_DIR"):
+@pytest.mark.parametrize(
+    ("line", "ratio"),
+    [
+        ("epoch --model thin-highway-10 --images 300 --turns 1", "fit_over_ours"),
+        ("serving SAVED --turns 1", "times_faster_1"),
+        ("lesions SAVED --turns 1 --limit 50", "over_evaluate_500"),
+        ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "projected_ratio"),
+    ],
+)
+def test_a_benchmark(line, ratio, saved, tmp_path):
+    if line.startswith("search") and not os.environ.get("TFDS_DATA_DIR"):
         pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
-    sizes = {"--depth": 3, "--trials": 2, "--stock-trials": 2, "--limit": 256}
-    sizes["--out"] = tmp_path / "rows.csv"
-    printed = call("search", *(part for size in sizes.items() for part in size))
-    [row] = read(tmp_path / "rows.csv")
-    assert (row["depth"], row["n"], row["stock_n"]) == ("3", "2", "2")
-    assert float(row["ratio_seconds"]) > 0 and float(row["projected_ratio"]) > 0
-    assert re.search(r"trials an hour: \d.*\n.*trials an hour of processor time: \d", printed)
-    assert re.search(r"projected to .*, trials an hour of processor time: \d", printed)
-
-
-def read(file):
-    with file.open(newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
-def call(name, *arguments, **environment):
-    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)]
-    environment = {**os.environ, **environment}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    words = shlex.split(line.replace("SAVED", str(saved)))
+    call = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:], "--out", tmp_path / "rows"]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert ratio in done.stdout
+    found = read(tmp_path / "rows")
+    assert all(float(row[ratio]) > 0 for row in found)
+    assert all(f"python -m benchmarks.{words[0]} " in row["command"] for row in found)

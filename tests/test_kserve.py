@@ -20,10 +20,10 @@ if importlib.util.find_spec("kserve") is None:
     pytest.skip(reason, allow_module_level=True)
 
 from benchmarks import server
-from benchmarks.turns import ROOT
 from examples.kserve import ask
 from highway_keras import models, training
 from highway_keras.export import export
+from tools.render import ROOT
 
 WEIGHTS = models.get("mnist-highway-16").weights_file("mnist")
 

@@ -8,7 +8,7 @@ import argparse
 import pathlib
 import tempfile
 
-from benchmarks import report
+from benchmarks.rows import say
 from highway_keras import data, models, training
 from highway_keras.export import FORMATS, export
 from highway_keras.results import provenance, update_rows
@@ -27,7 +27,7 @@ def export_rows(name, weights, folder, images):
             try:
                 done = export(file, path, format, quantize, images)
             except ImportError as error:
-                report.say(f"without {' '.join(filter(None, (format, quantize)))}: {error}")
+                say(f"without {' '.join(filter(None, (format, quantize)))}: {error}")
                 continue
             measured = {
                 "bytes": done.size,

@@ -111,11 +111,6 @@ def _times(found, name):
     return middle(found, name, ",.0f" if float(found[name]) >= 10 else ".2f")
 
 
-def jobs(model):
-    """Return a function that compares two runs side by side with one after the other."""
-    return lambda: middle(row("speed-jobs", model=model), "jobs_2_over_1", ".2f")
-
-
 def server():
     """Return the table of a server under load."""
     names = ("protocol", "clients", "requests per second", "p50, ms", "p99, ms")
@@ -154,7 +149,6 @@ NUMBERS = {
     "search.50.processor": search(50, "ratio_cpu"),
     "search.10.long": search(10, "projected_ratio", ".1f"),
     "search.50.long": search(50, "projected_ratio", ".1f"),
-    "jobs.16": jobs("mnist-highway-16"),
     "steps": steps,
     "epochs": epochs,
     "serving.16": serving("mnist-highway-16"),

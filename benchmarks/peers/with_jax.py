@@ -1,20 +1,20 @@
-"""JAX by hand: `lax.scan` over stacked weights, no Keras."""
+"""JAX by hand, no Keras: a highway network, and the floor under it."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.inputs import images
+WIDTH = 50
 
 
-def run(case, turns):
-    x, y = map(jnp.asarray, images(case))
+def jax_scan(case, turns):
+    """`lax.scan` over stacked weights."""
+    x, y = map(jnp.asarray, case.images())
     x = x.reshape(len(x), -1)
     turns.wait()
     weights = _weights(case.depth)
     velocity = jax.tree.map(jnp.zeros_like, weights)
-    step = jax.jit(_train) if case.training else None
-    predict = jax.jit(_forward)
+    step, predict = jax.jit(_train), jax.jit(_forward)
 
     def steps():
         nonlocal weights, velocity
@@ -29,18 +29,18 @@ def run(case, turns):
     turns.repeat(steps)
 
 
-def _weights(depth, width=50):
+def _weights(depth):
     rng = np.random.default_rng(0)
 
     def glorot(*shape):
         limit = (6 / sum(shape[-2:])) ** 0.5
         return jnp.asarray(rng.uniform(-limit, limit, shape), "float32")
 
-    bias = jnp.zeros((depth - 1, 2 * width)).at[:, width:].set(-4.0)
+    bias = jnp.zeros((depth - 1, 2 * WIDTH)).at[:, WIDTH:].set(-4.0)
     return {
-        "first": (glorot(784, width), jnp.zeros(width)),
-        "stack": (glorot(depth - 1, width, 2 * width), bias),
-        "top": (glorot(width, 10), jnp.zeros(10)),
+        "first": (glorot(784, WIDTH), jnp.zeros(WIDTH)),
+        "stack": (glorot(depth - 1, WIDTH, 2 * WIDTH), bias),
+        "top": (glorot(WIDTH, 10), jnp.zeros(10)),
     }
 
 
@@ -65,3 +65,35 @@ def _train(weights, velocity, x, y):
     value, gradient = jax.value_and_grad(loss)(weights)
     velocity = jax.tree.map(lambda v, g: 0.9 * v - 0.01 * g, velocity, gradient)
     return jax.tree.map(jnp.add, weights, velocity), velocity, value
+
+
+def products(case, turns):
+    """The floor: the matrix products of a step and nothing else, through the same compiler (XLA).
+
+    Forward, one product of `(batch, d) @ (d, 2 d)` per layer; in training, two more, for the
+    gradients of the weights and of the layer's input.
+    """
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.random((case.batch, WIDTH), "float32"))
+    w = jnp.asarray(rng.normal(0, 0.1, (case.depth - 1, WIDTH, 2 * WIDTH)), "float32")
+
+    def forward(x, w):
+        z = x @ w
+        return z[:, :WIDTH], z
+
+    def backward(dx, layer):
+        w, z = layer
+        return z @ w.T, dx.T @ z
+
+    @jax.jit
+    def step(x, w):
+        out, z = jax.lax.scan(forward, x, w)
+        return jax.lax.scan(backward, x, (w, z), reverse=True) if case.training else (out, z)
+
+    def steps():
+        for _ in range(case.steps):
+            out = step(x, w)
+        jax.block_until_ready(out)
+
+    turns.wait()
+    turns.repeat(steps)

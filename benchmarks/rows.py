@@ -1,0 +1,113 @@
+"""What the benchmarks share around a measurement: options, medians with their spread, rows."""
+
+import argparse
+import os
+import pathlib
+import shlex
+import statistics
+import sys
+
+SPREAD = ("_low", "_high")
+
+
+def parser(module, description, turns=None, data=False):
+    """Return the parser of a benchmark with the options that all have.
+
+    Args:
+        module: What `python -m` runs.
+        description: What `--help` says.
+        turns: Default of `--turns`, if it takes turns.
+        data: Whether it reads a data set.
+    """
+    made = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if turns:
+        text = "turns of each peer after the first, which compiles (default: %(default)s)"
+        made.add_argument("--turns", type=positive, default=turns, help=text)
+    if data:
+        made.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    text = "also write the rows to this file, in place of those of the same cases"
+    made.add_argument("--out", metavar="CSV", type=_table, help=text)
+    return made
+
+
+def positive(text):
+    """Return an option as an integer of at least 1: a `type` for `argparse`."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a positive integer. Received: {text}")
+    return int(text)
+
+
+def _table(text):
+    if not pathlib.Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must be in a folder that exists. Received: {text}")
+    return text
+
+
+def middle(name, values):
+    """Return the columns of several values: their median as `name`, the lowest and the highest."""
+    low, high = (f"{name}{end}" for end in SPREAD)
+    return {name: statistics.median(values), low: min(values), high: max(values)}
+
+
+def ratios(values, others):
+    """Return the ratio of each turn's value to that of the other in the same turn."""
+    return [a / b for a, b in zip(values, others, strict=True)]
+
+
+def seconds(worker):
+    """Return the seconds of a worker's turns without the first."""
+    return [turn["seconds"] for turn in worker.turns[1:]]
+
+
+def record(rows, keys, out, module, *files, **options):
+    """Print rows as a table; also write them, if there is a file for them.
+
+    Args:
+        rows: Dictionaries with the same keys.
+        keys: Names of the columns that identify a row: it replaces the row of the same values.
+        out: A CSV file, which need not exist, or `None`.
+        module: What `python -m` runs to measure the rows again.
+        *files: Its arguments without a name.
+        **options: Its options that the rows depend on; those that are `None` are left out.
+    """
+    print_table(rows)
+    if out:
+        from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
+
+        made = provenance.of_command(command(module, *files, **options))
+        update_rows(out, [{**made, **row} for row in rows], keys)
+
+
+def command(module, *files, **options):
+    """Return the command line that measures a row again; see `record`."""
+    words = ["python", "-m", module, *files]
+    for name, value in options.items():
+        if value is not None:
+            words.append(f"--{name.replace('_', '-')}")
+            words += value if isinstance(value, list) else [value]
+    return shlex.join(map(str, words))
+
+
+def print_table(rows):
+    """Print rows as a table, a median with its lowest and highest value in one column."""
+    names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
+    lines = [names, *([_cell(row, name) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; median (lowest-highest)")
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip(), flush=True)
+
+
+def _cell(row, name):
+    values = [row[key] for key in (name, *(name + end for end in SPREAD)) if key in row]
+    texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+    return f"{texts[0]} ({texts[1]}-{texts[2]})" if len(texts) == 3 else texts[0]
+
+
+def say(line):
+    """Print a line of progress, which is not part of the report."""
+    print(line, file=sys.stderr, flush=True)
