@@ -12,7 +12,7 @@ import pytest
 
 from highway_keras import analysis, data, models, training
 from highway_keras.cli import command as cli
-from highway_keras.export.staging import staged
+from highway_keras.export.exporting import staged
 from highway_keras.io import BusyError, file_lock, folder_lock
 from highway_keras.paper import tables
 from highway_keras.training import jobs

@@ -45,13 +45,12 @@ def images():
 def networks(request, images, tmp_path_factory):
     """The saved network, and what its export makes of encoded pictures."""
     from highway_keras.export import runtimes
-    from highway_keras.export.classifier import classifier
-    from highway_keras.export.writers import write_saved_model
+    from highway_keras.export.writers import classifier, write_saved_model
 
     folder, model = tmp_path_factory.mktemp("pictures"), sees(images, request.param)
     model.save(folder / "best.keras")
     names = list(map(str, range(10)))
-    write_saved_model(classifier(model), folder / "served", {"class_names": names}, None)
+    write_saved_model(classifier(model), folder / "served", names)
     return training.SavedNetwork(folder / "best.keras"), runtimes.load_saved_model(
         folder / "served"
     )[1]

@@ -11,7 +11,7 @@ from harness import array, standard_normal
 from selection import all_but
 
 from highway_keras import analysis, data, export, layers
-from highway_keras.export import exporting
+from highway_keras.export import verification
 from highway_keras.layers import ConvHighway1D, ConvHighway2D, ConvHighway3D, Highway, HighwayStack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
@@ -252,7 +252,7 @@ def test_a_file_in_floating_point_loses_the_optimizers(trained, digits, tmp_path
 
 @needs_tensorflow
 def test_a_quantized_network_is_served_by_tensorflow(small, digits):
-    from highway_keras.export.classifier import classifier
+    from highway_keras.export.writers import classifier
 
     model = keras.models.load_model(small[1])
     expected = model.predict(digits.x_test[:50], verbose=0)
@@ -264,7 +264,7 @@ def test_a_quantized_network_is_served_by_tensorflow(small, digits):
 def test_a_quantized_network_is_verified_as_such(small, digits, tmp_path, monkeypatch):
     """It rounds its inputs: a difference of 1e-7 may become one of a step of int8."""
     asked = []
-    monkeypatch.setattr(exporting, "verify", lambda *arguments: asked.append(arguments) or (0, 1))
+    monkeypatch.setattr(verification, "verify", lambda *args: asked.append(args) or {})
     export.export(small[1], tmp_path / "out", dataset=digits)
     assert asked[0][1:3] == ("saved_model", "int8") and len(asked[0][3]) == len(digits.x_test)
 

@@ -11,7 +11,6 @@ from PIL import Image
 
 from highway_keras import analysis, io, messages
 from highway_keras.cli import command as cli
-from highway_keras.export.card import write_card
 
 EVIL = "\x1b]0;owned\x07\u202e\n=1+1"
 
@@ -55,11 +54,6 @@ def test_csv_files(tmp_path):
     gates = analysis.NamedArray(np.ones((1, 1)), {"layer": ("=1+1",), "unit": (0,)})
     gates.to_csv(tmp_path / "gates.csv")
     assert rows_of(tmp_path / "gates.csv")[1] == ["'=1+1", "0", "1.0"]
-
-
-def test_class_names_have_a_line_each(tmp_path):
-    write_card({"class_names": ["a\nb", "c"]}, tmp_path / "card.json", tmp_path / "names.txt")
-    assert (tmp_path / "names.txt").read_text() == "a\\nb\nc\n"
 
 
 def test_predict_prints_no_control_characters(tmp_path, capsys):

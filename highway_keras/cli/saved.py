@@ -37,8 +37,7 @@ def add_commands(commands):
     add_network(command)
     command.add_argument(
         "--format",
-        default="saved_model",
-        help="saved_model (default), keras, onnx, litert or openvino",
+        help="saved_model, keras, onnx, litert or openvino (default: by the suffix of --out)",
     )
     command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)")
     command.add_argument(

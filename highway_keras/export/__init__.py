@@ -16,8 +16,7 @@ package nor Keras. Probabilities must equal the Keras model's to 1e-5, or to 0.0
 float16; if the network is quantized to int8, now or before, accuracy may fall by 1 point.
 """
 
-from highway_keras.export.exporting import Exported, export
-from highway_keras.export.formats import FORMATS
+from highway_keras.export.exporting import FORMATS, Exported, export
 from highway_keras.export.verification import ExportMismatch
 
 __all__ = ["FORMATS", "ExportMismatch", "Exported", "export"]

@@ -2,24 +2,61 @@
 
 import contextlib
 import dataclasses
+import importlib.util
+import json
+import os
 import pathlib
+import shutil
 import tempfile
 
 import keras
 
-from highway_keras import checks, data
+import highway_keras
+from highway_keras import checks, data, io
 from highway_keras.data.dataset import hold_out
-from highway_keras.export.card import model_card
-from highway_keras.export.formats import check_request, check_weights, is_int8, needs_images
-from highway_keras.export.keras_file import write_keras
-from highway_keras.export.staging import check_place, staged
-from highway_keras.export.verification import ExportMismatch, verify
-from highway_keras.messages import reason
+from highway_keras.export import verification
+from highway_keras.export.writers import write
+from highway_keras.extras import missing
+from highway_keras.messages import printable, reason
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
 
 VERIFIED_IMAGES = 1000
 CALIBRATION_IMAGES = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """What a format requires.
+
+    Attributes:
+        suffix: Of its file; empty for a folder.
+        beside: Suffixes of the files next to it.
+        quantizations: What `quantize` may be, besides `None`.
+        packages: What must be installed.
+        runs_int8: Whether it can hold a network that Keras has quantized.
+    """
+
+    suffix: str
+    beside: tuple = (".json", ".txt")
+    quantizations: tuple = ()
+    packages: tuple = ()
+    runs_int8: bool = False
+
+
+# The name of a format with packages is also the name of the extra that installs them.
+FORMATS = {
+    "saved_model": Format("", beside=(), runs_int8=True),
+    "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
+    "litert": Format(".tflite", quantizations=("float16", "int8"), packages=("ai_edge_litert",)),
+    "openvino": Format(".xml", (".bin", ".json", ".txt"), ("float16",), ("openvino", "scipy")),
+    "keras": Format(".keras", quantizations=("int8",), runs_int8=True),
+}
+# All that is in the folder of a SavedModel, the card and the class names in its assets.
+CARD, NAMES = pathlib.PurePath("assets/model_card.json"), pathlib.PurePath("assets/class_names.txt")
+SAVED_MODEL = {CARD, NAMES} | set(
+    map(pathlib.PurePath, ("saved_model.pb", "fingerprint.pb", "variables/variables.index"))
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +70,7 @@ class Exported:
         accuracy: Share of the images that the export classifies correctly.
         keras_accuracy: The same for the Keras model.
         images: Number of test images that were compared.
+        runtime: What ran the export, such as `"onnxruntime 1.23.2"`.
     """
 
     path: pathlib.Path
@@ -41,12 +79,13 @@ class Exported:
     accuracy: float | None = None
     keras_accuracy: float | None = None
     images: int | None = None
+    runtime: str | None = None
 
 
 def export(
     model_or_file,
     path,
-    format="saved_model",
+    format=None,
     quantize=None,
     dataset=None,
     data_dir=None,
@@ -65,7 +104,8 @@ def export(
             class probabilities out.
         path: Where to write: a folder for a SavedModel, otherwise a file with the format's suffix,
             `.onnx`, `.tflite`, `.xml` or `.keras`.
-        format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`.
+        format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`. Default: that of
+            the suffix of `path`, a SavedModel if it has none of these.
         quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
             the inputs of plain `Dense` layers).
@@ -79,7 +119,7 @@ def export(
         overwrite: Whether to replace an earlier export.
 
     Returns:
-        An `Exported`.
+        An `Exported`; the model card holds the same numbers.
 
     Raises:
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
@@ -99,19 +139,70 @@ def export(
     path = checks.path("path", path)
     checks.flag("verify", verify)
     checks.flag("overwrite", overwrite)
-    check_request(path, format, quantize)
+    by_suffix = {known.suffix: name for name, known in FORMATS.items()}
+    if format is None:
+        format = by_suffix.get(path.suffix, "saved_model")
+    known = FORMATS[checks.one_of("format", format, FORMATS)]
+    if by_suffix.get(path.suffix, "saved_model") != format:
+        wanted = f"end in {known.suffix}" if known.suffix else "be a folder"
+        raise ValueError(f"`path` must {wanted} for format={format!r}. Received: path={path}.")
+    checks.one_of("quantize", quantize, (None, *known.quantizations))
+    if format != "keras" and keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            f"`format={format!r}` is traced by TensorFlow. Received: the backend "
+            f"{keras.backend.backend()!r}. Save the model as a .keras file and export that with "
+            "KERAS_BACKEND=tensorflow: such a file loads under any backend."
+        )
+    absent = [package for package in known.packages if importlib.util.find_spec(package) is None]
+    if absent:
+        raise ImportError(f"`format={format!r}`: {missing(' and '.join(absent), format)}")
     check_place(path, format, overwrite)
+
     with _saved(model_or_file) as saved:
-        check_weights(saved.model, format)
-        images = None
-        if verify or dataset is not None or needs_images(format, quantize):
-            images = _images(saved, dataset, data_dir)
-        names = _class_names(saved, class_names, images)
-        card = model_card(saved, names, format, quantize)
+        is_int8 = any(weight.dtype == "int8" for weight in saved.model.weights)
+        if is_int8 and not known.runs_int8:
+            raise ValueError(
+                f"`format={format!r}` cannot compute what Keras's int8 layers do. Received: a "
+                "network quantized to int8. Export the one that it was made from, with `quantize` "
+                "where the format has it."
+            )
+        images, calibrates = None, (format, quantize) == ("litert", "int8")
+        if isinstance(dataset, data.Dataset):
+            images = saved.check(dataset)
+        elif dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
+            images = saved.load(dataset, data_dir, validation=0)
+        elif verify or calibrates:
+            raise ValueError(
+                "`dataset` must name the data set whose images verify the export or calibrate it: "
+                "no run.json next to the model names it. Received: dataset=None."
+            )
+        names = saved.class_names
+        if class_names is not None:
+            checks.class_names("class_names", class_names, len(names))
+            names = list(class_names)
+        elif images is not None and "class_names" not in saved.settings:
+            names = list(images.class_names)
+
         with staged(path, format, overwrite) as aside:
-            _write(saved, path, aside, card, images)
-            size = _size(aside)
-            measured = _measure(saved, path, aside, card, images) if verify else {}
+            calibration = None
+            if calibrates:
+                calibration = images.x_train[hold_out(images.y_train, 0)[0][:CALIBRATION_IMAGES]]
+            try:
+                write(saved, aside, format, quantize, names, calibration)
+            except Exception as error:  # converters, and a full disk under them, raise of any kind
+                kept = " The existing export is unchanged." if path.exists() else ""
+                raise RuntimeError(f"{path} was not written: {reason(error)}.{kept}") from error
+            files = aside.rglob("*") if aside.is_dir() else [aside, aside.with_suffix(".bin")]
+            size = sum(file.stat().st_size for file in files if file.is_file())
+            measured = {}
+            if verify:
+                # What Keras has quantized rounds its inputs, and half-way cases either way.
+                tolerated = quantize or ("int8" if is_int8 else None)
+                chosen = hold_out(images.y_test, 0)[0][: None if tolerated else VERIFIED_IMAGES]
+                x, y = images.x_test[chosen], images.y_test[chosen]
+                expected = probabilities(saved.model, x)
+                measured = verification.verify(aside, format, tolerated, x, y, expected, names)
+            _write_card(aside, saved, format, quantize, names, measured)
     return Exported(path, size, **measured)
 
 
@@ -127,68 +218,102 @@ def _saved(model_or_file):
         yield SavedNetwork(file)
 
 
-def _images(saved, dataset, data_dir):
-    if not isinstance(dataset, data.Dataset):
-        if dataset is None and "dataset" not in saved.settings:
-            raise ValueError(
-                "`dataset` must name the data set whose images verify the export or calibrate it: "
-                "no run.json next to the model names it. Received: dataset=None."
-            )
-        return saved.load(dataset, data_dir, validation=0)
-    return saved.check(dataset)
-
-
-def _class_names(saved, chosen, images):
-    if chosen is not None:
-        checks.class_names("class_names", chosen, saved.model.output_shape[-1])
-        return list(chosen)
-    if images is None or "class_names" in saved.settings:
-        return saved.class_names
-    return list(images.class_names)
-
-
-def _write(saved, path, aside, card, images):
-    """Write at `aside` what is to be at `path`."""
-    try:
-        if card["format"] == "keras":
-            write_keras(saved.path, aside, card)
-            return
-        from highway_keras.export.classifier import classifier  # imports TensorFlow
-        from highway_keras.export.writers import WRITERS
-
-        calibration = None
-        if needs_images(card["format"], card["quantize"]):
-            chosen = hold_out(images.y_train, 0)[0][:CALIBRATION_IMAGES]
-            calibration = images.x_train[chosen]
-        WRITERS[card["format"]](classifier(saved.model), aside, card, calibration)
-    except Exception as error:  # converters, and a full disk under them, raise errors of many kinds
-        raise RuntimeError(
-            f"{path} was not written: {reason(error)}. What was there is unharmed."
-        ) from error
-
-
-def _measure(saved, path, aside, card, images):
-    """Verify what is written at `aside`; return what an `Exported` says about it."""
-    # A network that Keras has quantized rounds its inputs, and half-way cases either way.
-    quantize = card["quantize"] or ("int8" if is_int8(saved.model) else None)
-    count = None if quantize else VERIFIED_IMAGES
-    chosen = hold_out(images.y_test, 0)[0][:count]
-    x, y = images.x_test[chosen], images.y_test[chosen]
-    expected = probabilities(saved.model, x)
-    names = card["class_names"]
-    try:
-        difference, accuracy = verify(aside, card["format"], quantize, x, y, expected, names)
-    except ExportMismatch as error:
-        raise ExportMismatch(f"{path} was not written: {error}") from error
-    return {
-        "difference": difference,
-        "accuracy": accuracy,
-        "keras_accuracy": float((expected.argmax(-1) == y).mean()),
-        "images": len(x),
+def _write_card(path, saved, format, quantize, names, verification):
+    """Write what an export says about itself: the model card as JSON, the class names as text."""
+    model = saved.model
+    outputs = {"probabilities": f"float32 (batch, {len(names)})", "class_id": "int64 (batch)"}
+    if format == "keras":  # the model itself
+        del outputs["class_id"]
+    card = {
+        "name": model.name,
+        "format": format,
+        "quantize": quantize,
+        "parameters": model.count_params(),
+        "inputs": {"images": f"uint8 (batch, {', '.join(map(str, model.input_shape[1:]))})"},
+        "outputs": outputs,
+        "class_names": names,
+        "verification": verification or None,
+        "versions": {"highway-keras": highway_keras.__version__, "keras": keras.__version__},
+        "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
+        "training": {k: v for k, v in saved.settings.items() if k != "class_names"},
     }
+    card_path, names_path = path.with_suffix(".json"), path.with_suffix(".txt")
+    if format == "saved_model":
+        card_path, names_path = path / CARD, path / NAMES
+        card_path.parent.mkdir(exist_ok=True)
+    io.write_json(card_path, card)
+    io.write_text(names_path, "".join(f"{printable(name)}\n" for name in names))
 
 
-def _size(path):
-    """Return the bytes of a file, its weights next to it (OpenVINO), or a folder."""
-    files = path.rglob("*") if path.is_dir() else [path, path.with_suffix(".bin")]
-    return sum(file.stat().st_size for file in files if file.is_file())
+@contextlib.contextmanager
+def staged(path, format, overwrite):
+    """Yield a path to write an export to; then move it, and what is next to it, to `path`.
+
+    It is in a new folder next to `path`, on the same disk, so moving is renaming. An exception
+    removes that folder. A killed process leaves it, and whatever was at `path`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with io.file_lock(path):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            (folder / "new").mkdir()
+            yield folder / "new" / path.name
+            check_place(path, format, overwrite)  # what does not lock may have been faster
+            # The card first, by which the others are ours, and `path` last.
+            turn = {".json": 0, path.suffix: 2}
+            for file in sorted((folder / "new").iterdir(), key=lambda f: turn.get(f.suffix, 1)):
+                target = path.parent / file.name
+                if not target.is_dir():
+                    os.replace(file, target)
+                    continue
+                # No portable call replaces a folder: for microseconds, there is none.
+                os.rename(target, folder / "old")
+                try:
+                    os.rename(file, target)
+                except BaseException:
+                    os.rename(folder / "old", target)
+                    raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_place(path, format, overwrite):
+    """Raise a `ValueError` if the export would replace what it must not.
+
+    That is anything without `overwrite`. With it, a file without an export's card beside it, as
+    neither a network that a training saved nor a user's own labels.txt has one; and a folder that
+    is no SavedModel of an export, or holds other files, too.
+    """
+    existing = [path, *map(path.with_suffix, FORMATS[format].beside)]
+    existing = [file for file in existing if os.path.lexists(file)]
+    if format == "saved_model":
+        foreign = [] if _is_card(path / CARD) else existing
+        files = (file for file in path.rglob("*") if not file.is_dir())
+        foreign += [
+            file
+            for file in files
+            if (inside := file.relative_to(path)) not in SAVED_MODEL
+            and not inside.match("variables/variables.data-*")
+        ]
+    else:
+        ours = _is_card(path.with_suffix(".json"))
+        foreign = [file for file in existing if not (ours and file.is_file())]
+    if existing and not overwrite:
+        file = (foreign or existing)[0]
+        also = "" if file == path else f", and {file.name} exists"
+        remedy = "Name another." if foreign else "Name another, or pass overwrite=True."
+        raise ValueError(f"`path` must not exist yet. Received: path={path}{also}. {remedy}")
+    if existing and foreign:
+        raise ValueError(
+            f"`overwrite=True` replaces only an earlier export. Received: path={path}, but "
+            f"{foreign[0]} is something else. Name another."
+        )
+
+
+def _is_card(path):
+    """Return whether a file is a model card that `export` wrote."""
+    try:  # a pipe would be waited for
+        card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except (OSError, RecursionError, ValueError):
+        return False
+    return isinstance(card, dict) and {"format", "inputs", "outputs", "class_names"} <= card.keys()

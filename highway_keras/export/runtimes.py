@@ -2,12 +2,14 @@
 
 Only a `.keras` file needs both.
 
-As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER` runs FILE on
-`images.npy` and the PNG files in FOLDER, and leaves `results.npz` there.
+As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER [SITE]`
+runs FILE on `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there. SITE is where
+`pip install --user` has put packages, if the process that verifies uses those.
 """
 
 import os
 import pathlib
+import site
 import sys
 
 import numpy as np
@@ -84,9 +86,12 @@ RUNTIMES = {
 
 TRAINED_WITH = {"highway_keras", "keras", "tensorflow"}
 NEEDED = {"saved_model": {"tensorflow"}, "keras": TRAINED_WITH}
+PACKAGES = {"saved_model": "tensorflow", "onnx": "onnxruntime", "litert": "ai_edge_litert"}
 
 
-def main(format, path, folder):
+def main(format, path, folder, *users):
+    for packages in users:
+        site.addsitedir(packages)
     absent = TRAINED_WITH - NEEDED.get(format, set())
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
     folder = pathlib.Path(folder)
@@ -98,12 +103,12 @@ def main(format, path, folder):
         files = [file.read_bytes() for file in sorted(folder.glob("*.png"))]
         for key, value in run_encoded(files).items():
             results[f"encoded_{key}"] = value
-    np.savez(folder / "results.npz", **{k: _plain(v) for k, v in results.items()})
-
-
-def _plain(array):
-    """Return text instead of Python objects, which would have to be pickled."""
-    return np.char.decode(array.astype("S"), "utf-8") if array.dtype == object else array
+    for key, value in results.items():
+        if value.dtype == object:  # text, which would have to be pickled
+            results[key] = np.char.decode(value.astype("S"), "utf-8")
+    package = PACKAGES.get(format, format)
+    runtime = f"{package} {getattr(sys.modules[package], '__version__', '')}".strip()
+    np.savez(folder / "results.npz", runtime=runtime, **results)
 
 
 if __name__ == "__main__":
