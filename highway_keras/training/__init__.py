@@ -8,12 +8,16 @@ if TYPE_CHECKING:
     from highway_keras.optimizers import CaffeSGD
     from highway_keras.runs.folder import RunFolder
     from highway_keras.training.evaluation import evaluate, summary
-    from highway_keras.training.jobs import fit_runs, train_all
     from highway_keras.training.recipe import Recipe
     from highway_keras.training.recipes import RECIPES, choose_recipe, get_recipe
-    from highway_keras.training.run import Result, TrainingDiverged
     from highway_keras.training.saved_network import SavedNetwork
-    from highway_keras.training.trainer import fit
+    from highway_keras.training.trainer import (
+        Result,
+        TrainingDiverged,
+        fit,
+        fit_runs,
+        train_all,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -34,8 +34,34 @@ def orders(images, steps, batch_size, seed, first_epoch=0):
         yield order[: steps * batch_size].reshape(steps, batch_size)
 
 
-def array_batches(x, y, steps, batch_size, seed, first_epoch=0):
-    """Yield NumPy batches `(images, labels)` endlessly, in the order of `orders`."""
+def array_batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
+    """Yield NumPy batches `(images, labels)` endlessly, in the order of `orders`.
+
+    With `weights`, each image's weight in the loss is the third part of a batch.
+    """
+    arrays = (x, y) if weights is None else (x, y, weights)
     for order in orders(len(x), steps, batch_size, seed, first_epoch):
         for chosen in order:
-            yield x[chosen], y[chosen]
+            yield tuple(array[chosen] for array in arrays)
+
+
+class PreprocessedImages:
+    """Images as a network takes them, read and preprocessed on indexing: for more than fits.
+
+    Args:
+        images: A `data.PictureArray`, uint8 `(n, height, width, channels)`.
+        preprocess: A preprocessor of `data.preprocessor`.
+
+    Attributes:
+        images, preprocess: The arguments, for engines that read ahead.
+    """
+
+    def __init__(self, images, preprocess):
+        self.images, self.preprocess = images, preprocess
+        self.shape = images.shape
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, chosen):
+        return self.preprocess.predict_on_batch(self.images[chosen])

@@ -20,13 +20,24 @@ class EpochSeeds(keras.callbacks.Callback):
 
     def __init__(self, seed):
         super().__init__()
-        self.seed = seed
+        self.seed, self.epoch = seed, 0
 
     def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
         states = [v for v in self.model.variables if v.path.endswith("seed_generator_state")]
         for index, state in enumerate(states):
             start = [self.seed * 1000 + index, epoch * _DRAWS_AN_EPOCH]
             state.assign(np.array(start, "uint64").astype("uint32"))
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Under PyTorch, Keras's dropout draws from PyTorch's generator. Not when the epoch begins:
+        # the iterator over the batches, which is made after that, but only in the first epoch since
+        # the start or resumption, draws a number, too.
+        if batch == 0 and keras.backend.backend() == "torch":
+            import torch
+
+            state = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1)
+            torch.manual_seed(int(state[0]))
 
 
 class Measured(keras.callbacks.Callback):
@@ -53,6 +64,10 @@ class Measured(keras.callbacks.Callback):
 class Checkpoint(keras.callbacks.Callback):
     """Save the state to resume from and the best network so far after every epoch.
 
+    Keras's `BackupAndRestore` and `ModelCheckpoint` do not survive a kill at every moment: the
+    former writes weights and epoch one after the other, the latter over the previous file. Training
+    ends when the loss or a weight is no longer finite; nothing is saved of that epoch.
+
     Args:
         folder: A `RunFolder`.
         save: Function that saves the network with its preprocessing to a path.
@@ -68,6 +83,7 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         # The loss was measured before the epoch's last step, which may have spoiled the weights.
         if not np.isfinite(logs["loss"]) or not all_finite(self.model):
+            self.model.stop_training = True
             return
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:

@@ -1,18 +1,21 @@
 """What is trained: a registered network, optionally with trained weights, or a user's model."""
 
 import contextlib
+import hashlib
+import json
+import pathlib
 import re
+import tempfile
 
 import keras
+import numpy as np
 
 from highway_keras import checks, models
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
-from highway_keras.messages import notice
+from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.cards import check_name
-from highway_keras.models.memory import check_memory
 from highway_keras.runs.folder import RunFolder
-from highway_keras.training.own_models import architecture, check_is_saved
 
 SCALING = (
     keras.layers.Rescaling,
@@ -20,18 +23,17 @@ SCALING = (
     GlobalContrastNormalization,
     MeanImage,
 )
-_NUMBERED = re.compile(r"^(functional|sequential)_\d+$")  # as Keras numbers models in a process
 
 
 def find_network(model, model_options=None, weights=None, freeze=False, distribute=False):
-    """Return the `Registered` or `Own` network that the arguments of `fit` name."""
+    """Return the `RegisteredModel` or `UserModel` that the arguments of `fit` name."""
     checks.flag("freeze", freeze)
     if isinstance(model, keras.Model):
-        return Own(model, model_options, weights, freeze, distribute)
-    return Registered(model, model_options, weights, freeze)
+        return UserModel(model, model_options, weights, freeze, distribute)
+    return RegisteredModel(model, model_options, weights, freeze)
 
 
-class Registered:
+class RegisteredModel:
     """A network of the zoo.
 
     Args:
@@ -49,60 +51,87 @@ class Registered:
         self.card = models.get(model)
         self.name, self.dataset = self.card.name, self.card.dataset
         self.input_shape = self.card.input_shape
-        self.options, self.freeze = _checked_options(model_options, weights), freeze
-        self.settings = {"model": self.name, "model_options": model_options or {}}
+        options = {} if model_options is None else model_options
+        if not isinstance(options, dict) or options.keys() & {"input_shape", "classes"}:
+            raise ValueError(
+                "`model_options` must be a dictionary of arguments of the network's factory, "
+                "without `input_shape` and `classes`, which are those of the data set. "
+                f"{checks.received('model_options', model_options)}"
+            )
+        if weights is not None and "weights" in options:
+            raise ValueError(
+                f"`weights` is given twice. Received: weights={weights!r} and "
+                f"model_options={checks.short_repr(options)}."
+            )
+        self.options = options if weights is None else {**options, "weights": weights}
         self.weights = shipped.resolve(self.name, self.options.get("weights"))
         if freeze and self.weights is None:
-            raise ValueError(
-                "`freeze` needs `weights`: layers that were never trained must not stay as they "
-                "are. Received: freeze=True, weights=None."
-            )
+            raise ValueError("`freeze=True` needs trained `weights`. Received: weights=None.")
+        self.freeze = freeze
+        self.settings = {"model": self.name, "model_options": options}
         if weights is not None:
             self.settings["weights"] = str(weights)
             self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
         if freeze:
             self.settings["freeze"] = True
 
-    def build(self, images, recipe, engine):
-        """Return the network, and its twin in float32 if it computes in something else."""
-        options = {"input_shape": images.input_shape, "classes": images.classes}
-        if recipe.kernel_initializer and self._takes_initializer(recipe):
-            options["kernel_initializer"] = recipe.kernel_initializer
-        options |= self.options
-        _check_preprocessing(self.weights, recipe)
-        with engine.scope():
-            network = self._make(options, recipe.dtype_policy)
-            saved = None if recipe.dtype_policy == "float32" else self._make(options, "float32")
-        check_memory(
-            network.count_params(), 3, model=self.name, model_options=self.settings["model_options"]
-        )
-        return network, saved
+    @contextlib.contextmanager
+    def in_training(self, images, recipe, scope):
+        """Yield the network, and the one to save its weights in: in float32.
 
-    def _takes_initializer(self, recipe):
-        takes = self.card.takes("kernel_initializer")
-        if not takes:
+        They are the same unless the recipe computes in something else.
+
+        Args:
+            images: A `data.Dataset`.
+            recipe: A `Recipe`.
+            scope: Function that returns the context to build it in.
+        """
+        options = {"input_shape": images.input_shape, "classes": images.classes}
+        if recipe.kernel_initializer and not self.card.takes("kernel_initializer"):
             notice(
                 f"{self.name!r} takes no `kernel_initializer`, so that of the recipe is left out: "
                 f"{recipe.kernel_initializer!r}."
             )
-        return takes
+        elif recipe.kernel_initializer:
+            options["kernel_initializer"] = recipe.kernel_initializer
+        options |= self.options
+        if self.weights is not None:
+            self._compare_preprocessing(list(recipe.preprocessing))
 
-    def in_training(self):
-        """Return a context in which the network is built and trained."""
-        return contextlib.nullcontext()
+        def build(dtype_policy):
+            before = keras.config.dtype_policy()
+            keras.config.set_dtype_policy(dtype_policy)
+            try:
+                network = self.card.build(**options)
+            finally:
+                keras.config.set_dtype_policy(before)
+            if self.freeze:
+                freeze_below_top(network)
+            return network
 
-    def _make(self, options, dtype_policy):
-        with _computing_in(dtype_policy):
-            network = self.card.build(**options)
-        if self.freeze:
-            freeze_below_top(network)
-        return network
+        with scope():
+            network = build(recipe.dtype_policy)
+            saved = network if recipe.dtype_policy == "float32" else build("float32")
+        with scaled_dropout({network, saved}, recipe.dropout):
+            yield network, saved
+
+    def _compare_preprocessing(self, now):
+        """Say so if the weights were trained on images that were preprocessed differently."""
+        folder = RunFolder(self.weights.parent)
+        known = folder.settings.exists()
+        trained = folder.read_json() if known else shipped.entry_of(self.weights)
+        before = trained.get("recipe", trained).get("preprocessing")  # in the index of the zoo
+        if before is not None and before != now:
+            notice(
+                f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
+                f"recipe's preprocessing is {', '.join(now) or 'none'}."
+            )
 
 
-class Own:
+class UserModel:
     """A user's own `keras.Model`, which is trained in place.
 
-    The arguments are those of `fit`; the attributes are those of a `Registered` network.
+    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`.
     """
 
     dataset = None
@@ -112,7 +141,7 @@ class Own:
             if value is not None and value != {}:
                 raise ValueError(
                     f"`{name}` is for registered networks; a `keras.Model` brings its own. "
-                    f"Received: {name}={checks.short_repr(value)}."
+                    f"{checks.received(name, value)}"
                 )
         if distribute:
             raise ValueError(
@@ -122,10 +151,11 @@ class Own:
         if not getattr(model, "inputs", None) or len(model.inputs) != 1:
             raise ValueError(
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
-                f"with one input. Received: model={checks.short_repr(model)}."
+                f"with one input. {checks.received('model', model)}"
             )
-        self.model = model
-        self.name = check_name(_NUMBERED.sub(r"\1", model.name))
+        self.model, self.freeze = model, freeze
+        # Without the number that Keras gives a model in a process
+        self.name = check_name(re.sub(r"^(functional|sequential)_\d+$", r"\1", model.name))
         shape = tuple(model.inputs[0].shape[1:])
         self.input_shape = shape if len(shape) == 3 and None not in shape else None
         self.settings = {"model": self.name, "architecture": architecture(model)}
@@ -133,37 +163,31 @@ class Own:
             self.settings["freeze"] = True
 
     @contextlib.contextmanager
-    def in_training(self):
-        """Return a context in which the model is trained; with `freeze`, all but its top is frozen.
-
-        Afterwards its layers and weights are trainable as they were before.
-        """
-        # Layers first: setting a layer sets all layers and weights in it.
-        parts = [*self.model._flatten_layers(), *self.model.variables]
-        were = [(part, part.trainable) for part in parts]
-        try:
-            if "freeze" in self.settings:
-                freeze_below_top(self.model)
-            yield
-        finally:
-            for part, trainable in were:
-                part.trainable = trainable
-
-    def build(self, images, recipe, engine):
-        """Return the model itself."""
+    def in_training(self, images, recipe, scope):
+        """Yield the model itself, twice; afterwards it trains and drops out what it did before."""
         if recipe.dtype_policy != "float32":
             raise ValueError(
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
                 f"was built for. Received: dtype_policy={recipe.dtype_policy!r}."
             )
-        check_is_saved(self.model, images.input_shape)
+        check_loads_as_saved(self.model, images.input_shape)
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
         if recipe.preprocessing and scales:
             notice(
                 f"{self.name!r} scales its input itself, after the recipe's preprocessing "
                 f"({', '.join(recipe.preprocessing)}). `preprocessing=()` leaves that out."
             )
-        return self.model, None
+        # Layers first: setting a layer sets all layers and weights in it.
+        parts = [*self.model._flatten_layers(), *self.model.variables]
+        were_trainable = [(part, part.trainable) for part in parts]
+        try:
+            if self.freeze:
+                freeze_below_top(self.model)
+            with scaled_dropout({self.model}, recipe.dropout):
+                yield self.model, self.model
+        finally:
+            for part, trainable in were_trainable:
+                part.trainable = trainable
 
 
 def layers_of(model):
@@ -192,47 +216,79 @@ def freeze_below_top(network):
         freeze_below_top(top)
 
 
-def _checked_options(model_options, weights):
-    """Return the arguments of a network's factory that a user chose, `weights` among them."""
-    options = {} if model_options is None else model_options
-    if not isinstance(options, dict) or options.keys() & {"input_shape", "classes"}:
-        raise ValueError(
-            "`model_options` must be a dictionary of arguments of the network's factory, without "
-            "`input_shape` and `classes`, which are those of the data set. "
-            f"Received: model_options={checks.short_repr(model_options)}."
-        )
-    if weights is None:
-        return options
-    if "weights" in options:
-        raise ValueError(
-            f"`weights` is given twice. Received: weights={weights!r} and "
-            f"model_options={checks.short_repr(options)}."
-        )
-    return {**options, "weights": weights}
-
-
-def _check_preprocessing(weights, recipe):
-    """Say so if weights were trained on images that were preprocessed differently."""
-    if weights is None:
-        return
-    folder = RunFolder(weights.parent)
-    known = folder.settings.exists()
-    trained = folder.read_json() if known else shipped.entry_of(weights)
-    before = trained.get("preprocessing")  # in the index of the zoo's weights
-    if isinstance(trained.get("recipe"), dict):
-        before = trained["recipe"].get("preprocessing")
-    if isinstance(before, list) and before != list(recipe.preprocessing):
-        notice(
-            f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
-            f"recipe's preprocessing is {', '.join(recipe.preprocessing) or 'none'}."
-        )
-
-
 @contextlib.contextmanager
-def _computing_in(dtype_policy):
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype_policy)
+def scaled_dropout(networks, factor):
+    """Scale the rates of dropout while networks are trained and saved: they may be a user's own."""
+    layers = {layer for network in networks for layer in layers_of(network)}
+    rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
     try:
+        for layer, rate in rates.items():
+            layer.rate = rate * factor
         yield
     finally:
-        keras.config.set_dtype_policy(before)
+        for layer, rate in rates.items():
+            layer.rate = rate
+
+
+def check_loads_as_saved(model, image_shape):
+    """Raise unless Keras loads what it saves of a model: after the training it is too late.
+
+    Keras saves a function by its name, and takes one of its own of that name for it; a layer's
+    `get_config` may leave something out. So outputs are compared, too.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "model.keras"
+        try:
+            model.save(file)
+            loaded = keras.models.load_model(file, compile=False)
+        except Exception as error:  # of many kinds
+            raise ValueError(
+                f"`model` must be one that Keras can save and load again. Received: {model.name!r}"
+                f" ({reason(error):.200}). Layers of your own need the decorator "
+                "`@keras.saving.register_keras_serializable()`; they also replace a `Lambda`."
+            ) from error
+    takes = model.inputs[0]
+    if len(takes.shape) != 1 + len(image_shape):
+        return  # the images do not fit, which is said elsewhere
+    # Some samples of either sign: functions may differ for one sign alone.
+    shape = (8, *(n or m for n, m in zip(takes.shape[1:], image_shape, strict=True)))
+    x = keras.ops.cast(np.random.default_rng(0).standard_normal(shape), takes.dtype)
+
+    def computes_as_before(network):
+        pairs = zip(before, _outputs(network, x), strict=True)
+        return all(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True) for a, b in pairs)
+
+    before = _outputs(model, x)
+    # A model may draw at each call: then it differs from itself, too.
+    if not computes_as_before(loaded) and computes_as_before(model):
+        raise ValueError(
+            f"`model` must be one that Keras can save and load again. Received: {model.name!r}, "
+            "which computes something else when loaded. Functions of your own need a name that "
+            "Keras does not use and the decorator `@keras.saving.register_keras_serializable()`; "
+            "a layer's `get_config` must return all of its arguments."
+        )
+
+
+def _outputs(network, x):
+    outputs = keras.tree.flatten(network(x, training=False))
+    return [keras.ops.convert_to_numpy(keras.ops.cast(y, "float32")) for y in outputs]
+
+
+def architecture(model):
+    """Return 16 digits that identify how a model is built, whatever numbers its layers have.
+
+    Seeds are left out: a run sets those of layers, and some layers draw one when they are made.
+    """
+    names = {}
+
+    def anonymous(config):
+        if isinstance(config, dict):
+            if isinstance(config.get("name"), str):
+                names.setdefault(config["name"], f"#{len(names)}")
+            return {k: None if k == "seed" else anonymous(v) for k, v in config.items()}
+        return list(map(anonymous, config)) if isinstance(config, list | tuple) else config
+
+    text = json.dumps(anonymous(model.get_config()), sort_keys=True, default=repr)
+    for name, number in names.items():  # also where other layers refer to it
+        text = text.replace(f'"{name}"', f'"{number}"')
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -43,8 +43,8 @@ def _schedule(recipe, steps):
         return schedules.CosineDecay(0.0, falling, 0.0, "warmup", rate, rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
-    if not recipe.decay_epochs:
-        return rate
+    if recipe.schedule == "constant" or not recipe.decay_epochs:
+        return rate  # which callbacks may change
     # The step that Keras calls a boundary still has the previous rate.
     boundaries = [epoch * steps - 1 for epoch in recipe.decay_epochs]
     values = [rate * recipe.decay**n for n in range(len(boundaries) + 1)]

@@ -1,18 +1,16 @@
 """What a training recipe is. Importing this module does not import Keras."""
 
 import dataclasses
+import functools
 import json
 
 from highway_keras import checks
 
 PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
-
-
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
+SCHEDULES = ("constant", "steps", "exponential", "cosine")
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
-
-
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """Everything that decides how a network is trained, apart from its data and its seed.
@@ -29,9 +27,10 @@ class Recipe:
         momentum: Momentum of SGD.
         nesterov: Whether to use Nesterov momentum.
         warmup: Epochs, or a part of one, over which the rate rises from 0; only before `"cosine"`.
-        schedule: `"steps"`: times `decay` at each epoch of `decay_epochs`; `"exponential"`: times
-            `decay` after every epoch; `"cosine"`: down to 0 at the end of the last epoch.
-        decay: Factor for the first two schedules.
+        schedule: `"constant"`, which leaves the rate to callbacks; `"steps"`: times `decay` at each
+            epoch of `decay_epochs`; `"exponential"`: times `decay` after every epoch; `"cosine"`:
+            down to 0 at the end of the last epoch.
+        decay: Factor for `"steps"` and `"exponential"`.
         decay_epochs: Epochs at which `"steps"` decays; without any, the rate stays as it is.
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
@@ -75,21 +74,26 @@ class Recipe:
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        checks.positive_integer("epochs", self.epochs)
-        checks.positive_integer("batch_size", self.batch_size)
-        for name, bounds in _BOUNDS.items():
-            checks.number(name, getattr(self, name), **bounds)
-        _check_decay_epochs(self.decay_epochs)
-        if not isinstance(self.kernel_initializer, str | None):
+        for name, check in _CHECKS.items():
+            check(name, getattr(self, name))
+        unused = {"weight_decay"} if self.optimizer == "sgd" else set(SGD)
+        unused |= {"warmup"} if self.schedule != "cosine" else set()
+        unused |= {"decay"} if self.schedule in ("constant", "cosine") else set()
+        unused |= {"decay_epochs"} if self.schedule != "steps" else set()
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            empty = field.name == "decay_epochs" and not value  # a list, too
+            if field.name in unused and value != field.default and not empty:
+                raise ValueError(
+                    f"`{field.name}` must stay {field.default} with optimizer={self.optimizer!r} "
+                    f"and schedule={self.schedule!r}, which do not use it. "
+                    f"{checks.received(field.name, value)}"
+                )
+        if self.warmup > self.epochs:
             raise ValueError(
-                "`kernel_initializer` must be the name of a Keras initializer, or None for the "
-                f"network's own. Received: kernel_initializer={self.kernel_initializer!r}."
+                f"`warmup` must be at most the number of epochs, {self.epochs}. "
+                f"{checks.received('warmup', self.warmup)}"
             )
-        checks.flag("nesterov", self.nesterov)
-        checks.one_of("dtype_policy", self.dtype_policy, DTYPE_POLICIES)
-        checks.one_of("schedule", self.schedule, ("steps", "exponential", "cosine"))
-        _check_optimizer(self)
-        _check_texts(self)
 
     def override(self, /, **changes):
         """Return a copy with other values; only existing attributes can be named."""
@@ -103,68 +107,62 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-_BOUNDS = {
-    "learning_rate": {"above": 0},
-    "momentum": {"least": 0, "below": 1},
-    "decay": {"above": 0},
-    "l2": {"least": 0},
-    "classifier_l2": {"least": 0},
-    "bias_rate": {"least": 0},
-    "warmup": {"least": 0},
-    "weight_decay": {"least": 0},
-    "clip_norm": {"above": 0, "or_none": "no limit"},
-    "dropout": {"least": 0, "most": 1},
-    "validation": {"least": 0, "below": 1},
+def _number(**bounds):
+    return functools.partial(checks.number, **bounds)
+
+
+def _one_of(choices):
+    return functools.partial(checks.one_of, choices=choices)
+
+
+def _is(is_right, what):
+    """Return a check: whether a function is true of the value; `what` it must be, for the error."""
+
+    def check(name, value):
+        if not is_right(value):
+            raise ValueError(f"`{name}` must be {what}. {checks.received(name, value)}")
+
+    return check
+
+
+def _are_names(steps):
+    return isinstance(steps, tuple | list) and all(isinstance(step, str) for step in steps)
+
+
+def _are_rising(epochs):
+    positive = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
+    return positive and list(epochs) == sorted(set(epochs))
+
+
+_CHECKS = {
+    "name": _is(lambda value: isinstance(value, str), "a string"),
+    "source": _is(lambda value: isinstance(value, str), "a string"),
+    "reasons": _is(lambda value: isinstance(value, dict), "a dictionary"),
+    "epochs": checks.positive_integer,
+    "batch_size": checks.positive_integer,
+    "learning_rate": _number(above=0),
+    "optimizer": _one_of(OPTIMIZERS),
+    "momentum": _number(least=0, below=1),
+    "nesterov": checks.flag,
+    "warmup": _number(least=0),
+    "schedule": _one_of(SCHEDULES),
+    "decay": _number(above=0),
+    "decay_epochs": _is(_are_rising, "a tuple of rising positive integers, such as (60, 80)"),
+    "l2": _number(least=0),
+    "classifier_l2": _number(least=0),
+    "bias_rate": _number(least=0),
+    "weight_decay": _number(least=0),
+    "clip_norm": _number(above=0, or_none="no limit"),
+    "dropout": _number(least=0, most=1),
+    "kernel_initializer": _is(
+        lambda value: isinstance(value, str | None),
+        "the name of a Keras initializer, or None for the network's own",
+    ),
+    "preprocessing": _is(_are_names, "a tuple of names of steps, such as ('gcn', 'mean')"),
+    "augmentation": _is(_are_names, "a tuple of names of steps, such as ('crop4', 'mirror')"),
+    "validation": _number(least=0, below=1),
+    "dtype_policy": _one_of(DTYPE_POLICIES),
 }
-
-
-def _check_optimizer(recipe):
-    """Raise unless every value is one that the recipe's optimizer and schedule use."""
-    sgd = checks.one_of("optimizer", recipe.optimizer, OPTIMIZERS) == "sgd"
-    unused = {"weight_decay"} if sgd else set(SGD)
-    unused |= {"decay"} if recipe.schedule == "cosine" else {"warmup"}
-    if recipe.decay_epochs and recipe.schedule != "steps":
-        unused.add("decay_epochs")
-    for field in dataclasses.fields(recipe):
-        value = getattr(recipe, field.name)
-        if field.name in unused and value != field.default:
-            raise ValueError(
-                f"`{field.name}` must stay {field.default} with optimizer={recipe.optimizer!r} and "
-                f"schedule={recipe.schedule!r}, which do not use it. "
-                f"Received: {field.name}={value}."
-            )
-    if not recipe.warmup <= recipe.epochs:
-        raise ValueError(
-            f"`warmup` must be at most the number of epochs, {recipe.epochs}. "
-            f"Received: warmup={recipe.warmup}."
-        )
-
-
-def _check_texts(recipe):
-    for name in ("preprocessing", "augmentation"):
-        steps = getattr(recipe, name)
-        if not isinstance(steps, tuple | list) or not all(isinstance(s, str) for s in steps):
-            raise ValueError(
-                f"`{name}` must be a tuple of names of steps, such as ('gcn', 'mean'). "
-                f"Received: {name}={checks.short_repr(steps)}."
-            )
-    for name, kind in (("name", str), ("source", str), ("reasons", dict)):
-        if not isinstance(getattr(recipe, name), kind):
-            raise ValueError(
-                f"`{name}` of a recipe must be a {kind.__name__}. "
-                f"Received: {name}={checks.short_repr(getattr(recipe, name))}."
-            )
-
-
-def _check_decay_epochs(epochs):
-    right = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
-    if not right or list(epochs) != sorted(set(epochs)):
-        raise ValueError(
-            "`decay_epochs` must be a tuple of rising positive integers, such as (60, 80). "
-            f"Received: decay_epochs={epochs!r}."
-        )
-
-
 # What it means that a recipe in `run.json` lacks an attribute: it did not have it yet
 DEFAULTS = {
     field.name: list(field.default) if isinstance(field.default, tuple) else field.default

@@ -1,20 +1,62 @@
 """The one trainer: what to train, on which images, with which recipe, and where to put it."""
 
+import contextlib
 import dataclasses
 import os
 import sys
+import time
 
 import keras
+import numpy as np
 
 from highway_keras import checks, data
+from highway_keras.extras import extra
+from highway_keras.io import BusyError, optional_picture, replacing
 from highway_keras.models.parts import check_image_shape
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import recorded
-from highway_keras.training.engines.engine import Engine, data_parallel
+from highway_keras.training.batches import PreprocessedImages, plan_steps
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
+from highway_keras.training.curves import plot_curves
+from highway_keras.training.engines.devices import Devices, data_parallel, engine
+from highway_keras.training.evaluation import (
+    EVALUATION_BATCH,
+    NotProbabilities,
+    check_classifier,
+    compile_classifier,
+    evaluate,
+)
 from highway_keras.training.networks import find_network
+from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import choose_recipe
-from highway_keras.training.run import Run
+from highway_keras.training.saved_network import load_network
+
+
+class TrainingDiverged(RuntimeError):
+    """A training loss that is no longer finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run ended with.
+
+    Attributes:
+        folder: Its `RunFolder`.
+        history: Metrics by epoch, a list of dictionaries.
+        test_accuracy: Share of the test images that `best.keras` classifies correctly.
+        test_loss: Its cross-entropy on the test images, in nats.
+        best_epoch: The epoch (from 1) of `best.keras`: the one with the highest accuracy on
+            held-out images, or the last one if none were held out.
+        seconds: Duration of the training since it was started or resumed.
+    """
+
+    folder: RunFolder
+    history: list
+    test_accuracy: float
+    test_loss: float
+    best_epoch: int
+    seconds: float
 
 
 def fit(
@@ -87,50 +129,50 @@ def fit(
     >>> from highway_keras import training
     >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
-    engine = _engine(distribute, test_curve)  # first, as TensorFlow and JAX want it
-    network = find_network(model, model_options, weights, freeze, distribute)
-    dataset = network.dataset if dataset is None else dataset
-    recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
-    images = _load(dataset, network, input_shape, data_dir, recipe.validation, limit)
-    settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
-    settings |= {"recipe": dataclasses.asdict(recipe)}
-    if test_curve:
-        settings["test_curve"] = True
-    keras.utils.set_random_seed(seed)
-    folder = RunFolder(out or f"runs/{network.name}-{images.name}")
-    verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
-    with network.in_training(), engine.writable(folder) as written:
-        built = network.build(images, recipe, engine)
-        options = {"test_curve": test_curve, "callbacks": _check_callbacks(callbacks)}
-        run = Run(*built, images, recipe, written, seed, verbose, engine, **options)
-        with written.locked():  # last, so a mistake leaves no folder
-            written.open(settings, resume, DEFAULTS)
-            with recorded(written, distribute) as session:
-                return dataclasses.replace(run.train(session), folder=folder)
-
-
-def _engine(distribute, test_curve):
+    # What to train, on which images, how, and where to put it
     if distribute and test_curve:
         raise ValueError(
             "`test_curve` is recorded on one device. Received: test_curve=True, distribute=True."
         )
-    return data_parallel() if distribute else Engine()
-
-
-def _load(dataset, network, input_shape, data_dir, validation, limit):
+    devices = data_parallel() if distribute else Devices()  # first, as TensorFlow and JAX want it
+    network = find_network(model, model_options, weights, freeze, distribute)
+    dataset = network.dataset if dataset is None else dataset
     if dataset is None:
         raise ValueError(
             "`dataset` must say what to train on: no card names it for a `keras.Model`. "
             "Received: dataset=None."
         )
+    recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
+    if not isinstance(callbacks, list | tuple) or not all(
+        isinstance(callback, keras.callbacks.Callback) for callback in callbacks
+    ):
+        raise TypeError(
+            "`callbacks` must be a list of `keras.callbacks.Callback`. "
+            f"{checks.received('callbacks', callbacks)}"
+        )
     if input_shape is not None and not data.is_folder(dataset):
         raise ValueError(
             "`input_shape` is for pictures in a folder; other images keep their size. "
-            f"Received: input_shape={checks.short_repr(input_shape)} "
-            f"for {checks.short_repr(dataset)}."
+            f"{checks.received('input_shape', input_shape)}"
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
-    return data.load(dataset, data_dir, validation, limit, shape)
+    images = data.load(dataset, data_dir, recipe.validation, limit, shape)
+    settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
+    settings |= {"recipe": dataclasses.asdict(recipe)}
+    if test_curve:
+        settings["test_curve"] = True
+    folder = RunFolder(out or f"runs/{network.name}-{images.name}")
+    verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
+    keras.utils.set_random_seed(seed)
+    with contextlib.ExitStack() as stack:
+        built = stack.enter_context(network.in_training(images, recipe, devices.scope))
+        written = stack.enter_context(devices.writable(folder))
+        run = _Run(*built, images, recipe, written, seed, devices)
+        stack.enter_context(written.locked())  # last, so a mistake leaves no folder
+        written.open(settings, resume, DEFAULTS)
+        session = stack.enter_context(recorded(written, distribute))
+        seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
+        return dataclasses.replace(run.finish(seconds, bool(callbacks)), folder=folder)
 
 
 def data_settings(dataset, images):
@@ -148,12 +190,229 @@ def data_settings(dataset, images):
     return settings | {"images": images.fingerprint(), "test_images": of_test}
 
 
-def _check_callbacks(callbacks):
-    is_list = isinstance(callbacks, list | tuple)
-    for callback in callbacks if is_list else [callbacks]:
-        if not isinstance(callback, keras.callbacks.Callback) or not is_list:
-            raise TypeError(
-                "`callbacks` must be a list of `keras.callbacks.Callback`. "
-                f"Received: callbacks={checks.short_repr(callbacks)}."
+class _Run:
+    """One run: what is trained, what is saved, and the folder that it is saved in.
+
+    Args:
+        network: The uncompiled network.
+        saved: The one to save its weights in; see `networks.RegisteredModel`.
+        images: A `data.Dataset`.
+        recipe: A `Recipe`.
+        folder: A `RunFolder`.
+        seed: Decides the order of images, dropout and augmentation.
+        devices: The `Devices` in whose scope the network was built.
+    """
+
+    def __init__(self, network, saved, images, recipe, folder, seed, devices):
+        self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
+        self.folder, self.seed, self.devices = folder, seed, devices
+        self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+        check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
+        self.streamed = not isinstance(images.x_train, np.ndarray)
+        self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
+        devices.check_shares(self.batch_size, self.streamed)
+        # What is saved: the network behind its preprocessing
+        complete = keras.Sequential([self.preprocess, saved], name=network.name)
+        self.complete = compile_classifier(complete)
+        # What is trained: the network behind its augmentation. Never `network` itself, which was
+        # built within the scope: see `replica_steps`.
+        per_call = 1 if self.streamed else engine().steps_per_execution(self.steps, planned)
+        with devices.scope():
+            augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
+        trainee = (
+            keras.Sequential([augment, network])
+            if augment
+            else keras.Model(network.inputs, network.outputs)
+        )
+        with devices.scope():
+            optimizer = from_recipe(recipe, self.steps)
+            self.trainee = compile_classifier(trainee, optimizer, per_call)
+
+    def train(self, test_curve, callbacks, session, verbose):
+        """Train from the first or the last saved epoch to the last; return the seconds it took.
+
+        Args:
+            test_curve: Whether to record loss and accuracy on the test images after every epoch.
+            callbacks: A user's own.
+            session: The callback that records what it is trained on.
+            verbose: As in Keras.
+        """
+        images, folder = self.images, self.folder
+        scope, replicas = self.devices.scope, self.devices.replicas
+        with scope():
+            self.trainee.optimizer.build(self.trainee.trainable_variables)
+            first = folder.restore_state(self.trainee)
+        if first:
+            self._load_best()  # which the end needs: now, not after hours
+        if first >= self.recipe.epochs or folder.has_ended:
+            return 0.0
+        monitor = "val_accuracy" if len(images.x_val) else None
+        best = max((row[monitor] for row in folder.read_history() if monitor), default=-np.inf)
+        x, held_out, measured = PreprocessedImages(images.x_train, self.preprocess), None, {}
+        if not self.streamed:
+            x = self.preprocess.predict(images.x_train, EVALUATION_BATCH, verbose=0)
+        if monitor and self.streamed:
+            measured["val"] = images.x_val, images.y_val
+        elif monitor:
+            shared = len(images.x_val) - len(images.x_val) % replicas  # equal shares of the devices
+            x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
+            held_out = x_val[:shared], images.y_val[:shared]
+        if test_curve:
+            measured["test"] = images.x_test, images.y_test
+        board = []
+        if keras.backend.backend() == "tensorflow":
+            with extra("train"):  # Keras writes TensorBoard's files through TensorFlow
+                import tensorboard  # noqa: F401
+            board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
+        plan = self.steps, self.batch_size, self.seed, first
+        started = time.perf_counter()
+        with scope():
+            engine().install_train_function(self.trainee, x, images.y_train, plan, replicas)
+            self.trainee.fit(
+                engine().batches(x, images.y_train, *plan),
+                steps_per_epoch=self.steps,
+                shuffle=False,
+                epochs=self.recipe.epochs,
+                initial_epoch=first,
+                validation_data=held_out,
+                validation_batch_size=EVALUATION_BATCH - EVALUATION_BATCH % replicas,
+                verbose=verbose,
+                callbacks=[
+                    keras.callbacks.TerminateOnNaN(),
+                    EpochSeeds(self.seed),
+                    *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
+                    keras.callbacks.CSVLogger(folder.history, append=True),
+                    session,  # before the state is saved: an epoch that was not is trained again
+                    *board,
+                    Checkpoint(folder, self.save, monitor, best),
+                    *callbacks,  # last, so one that raises loses nothing
+                ],
             )
-    return callbacks
+        return time.perf_counter() - started
+
+    def finish(self, seconds, may_have_changed):
+        """Measure the best network, save the last one, write the results; return the `Result`.
+
+        Args:
+            seconds: How long the training took.
+            may_have_changed: Whether a callback may have restored the weights of an earlier epoch.
+        """
+        rows, images = self.folder.read_history(), self.images
+        if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
+            raise self._diverged(
+                len(rows),
+                f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "
+                f"`learning_rate` helps, or a lower `l2`. Received: "
+                f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
+            )
+        try:
+            loss, accuracy = evaluate(self._load_best(), images)
+        except NotProbabilities as error:  # NaN, from weights near the largest float
+            message = f"{error} A lower `learning_rate` helps."
+            raise self._diverged(len(rows), message) from error
+        if may_have_changed:
+            kept = self.trainee.get_weights()
+            with self.devices.scope():
+                self.folder.load_weights(self.trainee)
+            self.save(self.folder.final)
+            self.trainee.set_weights(kept)
+        else:
+            self.save(self.folder.final)
+        best_epoch = len(rows)
+        if len(images.x_val):
+            best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
+        result = Result(self.folder, rows, accuracy, loss, best_epoch, seconds)
+        measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
+        results = {name: getattr(result, name) for name in measured}
+        if len(rows) < self.recipe.epochs:
+            results["epochs"] = len(rows)
+        settings = self.folder.read_json()
+        settings.pop("diverged", None)  # of an attempt that was resumed
+        self.folder.write_json({**settings, "results": results})
+        curves = {"training": [row["loss"] for row in rows]}
+        if len(images.x_val):
+            curves["held out"] = [row["val_loss"] for row in rows]
+        title = f"{self.complete.name} on {images.name}"
+        with optional_picture(self.folder.curves):
+            plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
+        return result
+
+    def as_saved(self):
+        """Return the network with its preprocessing, which computes in float32."""
+        if self.saved is not self.network:
+            self.saved.set_weights(self.network.get_weights())
+        return self.complete
+
+    def save(self, path):
+        """Save that network in place of the file at `path`."""
+        with replacing(path) as temporary:
+            self.as_saved().save(temporary)
+
+    def _load_best(self):
+        best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
+        if not best.exists():
+            raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
+        return load_network(best, remedy)
+
+    def _diverged(self, epoch, message):
+        """Record in the folder that the training diverged; return the error."""
+        self.folder.write_json({**self.folder.read_json(), "diverged": epoch})
+        return TrainingDiverged(message)
+
+
+FAILURES = (TrainingDiverged, BusyError)  # of one run, which do not end the others
+
+
+def train_all(tasks):
+    """Train runs one after the other, and yield (task, outcome) as they end.
+
+    Args:
+        tasks: Arguments of `fit`, a dictionary for each run, with its own `out`.
+
+    Yields:
+        A task, and the `Result` of its run or the error that ended it: one of `FAILURES`.
+    """
+    for number, task in enumerate(tasks, start=1):
+        if len(tasks) > 1 and task.get("verbose", "auto"):
+            run = f"run {number} of {len(tasks)}"
+            print(f"{task['model']}, seed {task['seed']}: {run}", flush=True)
+        try:
+            outcome = fit(**task)
+        except FAILURES as error:
+            outcome = error
+        yield task, outcome
+
+
+def fit_runs(model, runs, out=None, seed=0, **arguments):
+    """Train a network `runs` times, with seeds starting at `seed`.
+
+    Args:
+        model: Registered name; for a single run, also a `keras.Model`.
+        runs: Number of runs, a positive integer.
+        out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
+        seed: Seed of the first run.
+        **arguments: As for `fit`.
+
+    Returns:
+        A list of `Result`, in the order of the seeds.
+
+    Raises:
+        ValueError: If `runs` or a seed is out of range.
+        TrainingDiverged: After all other runs, if some diverge.
+        BusyError: After all other runs, if another process is writing some.
+    """
+    seeds = checks.seeds(seed, runs)
+    if runs == 1:
+        return [fit(model, out=out, seed=seed, **arguments)]
+    if not isinstance(model, str):
+        raise ValueError(
+            "`model` must be a registered name where `runs` is above 1, so that each run starts "
+            f"anew: see `models.register`. Received: model={checks.short_repr(model)}, runs={runs}."
+        )
+    out = checks.path("out", out or f"runs/{model}-{runs}-runs")
+    tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
+    outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
+    failed = [(s, outcome) for s, outcome in outcomes if isinstance(outcome, FAILURES)]
+    if failed:
+        raise type(failed[0][1])("; ".join(f"seed {s}: {error}" for s, error in failed))
+    return [outcome for _, outcome in outcomes]

@@ -8,21 +8,29 @@ Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 import json
 import os
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from highway_keras import checks
-from highway_keras.extras import extra
 
 
-def batches(x, y, steps, batch_size, seed, first_epoch=0):
+def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     """Return endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
 
     A `tf.data.Dataset` over tensors that stay on the device, or over `PreprocessedImages`, which
-    are read ahead. The order depends on the seed and the epoch alone.
+    are read ahead. The order depends on the seed and the epoch alone. With `weights`, each image's
+    weight in the loss is the third part of a batch.
     """
-    images, labels = _picker(x), tf.constant(y)
+    others = [tf.constant(array) for array in (y, weights) if array is not None]
+    if isinstance(x, np.ndarray):
+        images = tf.constant(x)
+
+    def picked(chosen):
+        if isinstance(x, np.ndarray):
+            return tf.gather(images, chosen)
+        read = tf.numpy_function(x.images.__getitem__, [chosen], tf.uint8, stateful=False)
+        read.set_shape((chosen.shape[0], *x.shape[1:]))
+        return x.preprocess(read, training=False)
 
     def one_epoch(epoch):
         seeds = [seed, tf.cast(epoch, tf.int32)]
@@ -32,21 +40,7 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0):
 
     epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int32).max)
     chosen = epochs.flat_map(one_epoch)
-    return chosen.map(lambda i: (images(i), tf.gather(labels, i))).prefetch(2)
-
-
-def _picker(x):
-    """Return a function that returns the images with given indices, within a graph."""
-    if isinstance(x, np.ndarray):
-        images = tf.constant(x)
-        return lambda chosen: tf.gather(images, chosen)
-
-    def read(chosen):
-        images = tf.numpy_function(x.images.__getitem__, [chosen], tf.uint8, stateful=False)
-        images.set_shape((chosen.shape[0], *x.shape[1:]))
-        return x.preprocess(images, training=False)
-
-    return read
+    return chosen.map(lambda i: (picked(i), *(tf.gather(one, i) for one in others))).prefetch(2)
 
 
 def steps_per_execution(steps, planned):
@@ -54,22 +48,14 @@ def steps_per_execution(steps, planned):
     return planned
 
 
-def take_over(model, x, y, plan, replicas):
+def install_train_function(model, x, y, plan, replicas, weights=None):
     """Give `model` the functions of `replica_steps` on several devices; on one, Keras's serve."""
     if replicas > 1:
         model.train_function, model.test_function = replica_steps(model)
 
 
-def callbacks(folder, seed):
-    """Return the callbacks that this backend needs besides those of every run."""
-    # Keras writes TensorBoard's files through TensorFlow, which needs this.
-    with extra("train"):
-        import tensorboard  # noqa: F401
-    return [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
-
-
 def data_parallel():
-    """Return what an `Engine` is made of: scope, number of replicas, whether this is the chief."""
+    """Return what `Devices` are made of: scope, number of replicas, whether this is the chief."""
     if "TF_CONFIG" in os.environ:
         _check_cluster(os.environ["TF_CONFIG"])
         strategy = tf.distribute.MultiWorkerMirroredStrategy()

@@ -15,11 +15,14 @@ import keras
 
 from highway_keras.runs.folder import RunFolder
 
-SEVERAL_DEVICES = ("tensorflow", "jax")  # the backends that train on them
+
+def engine():
+    """Return the module of this package that runs the steps on the backend in use."""
+    return importlib.import_module(f"highway_keras.training.engines.{keras.backend.backend()}")
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine:
+class Devices:
     """Where a run is built and trained; by default on the backend's one device.
 
     Attributes:
@@ -32,31 +35,19 @@ class Engine:
     replicas: int = 1
     is_chief: bool = True
 
-    @property
-    def stepping(self):
-        """The module of this package that runs the steps on the backend in use."""
-        return _module()
-
-    def check_batch(self, batch_size):
-        """Raise a `ValueError` unless the devices get equal shares of a batch."""
+    def check_shares(self, batch_size, streamed):
+        """Raise a `ValueError` unless the devices get equal shares of batches in memory."""
         if batch_size % self.replicas:
             raise ValueError(
                 f"`batch_size` must be divisible by the number of devices, here {self.replicas}. "
                 f"Received: batch_size={batch_size}. "
                 f"Try batch_size={batch_size - batch_size % self.replicas or self.replicas}."
             )
-
-    def check_streaming(self, streamed):
-        """Raise a `ValueError` if images too large for memory would train on several devices."""
         if streamed and self.replicas > 1:
             raise ValueError(
-                "`distribute` needs images that fit into memory, preprocessed. Received: "
-                "distribute=True. Take fewer (`limit`), or one device."
+                "`distribute` needs images that fit into memory. Received: distribute=True. Take "
+                "fewer (`limit`), or one device."
             )
-
-    def equal_shares(self, *arrays):
-        """Return the arrays without the last rows so that the devices get equal shares of them."""
-        return tuple(array[: len(array) - len(array) % self.replicas] for array in arrays)
 
     @contextlib.contextmanager
     def writable(self, folder):
@@ -75,21 +66,16 @@ class Engine:
             yield RunFolder(temporary)
 
 
-@functools.cache  # an engine is started once per process
+@functools.cache  # once per process
 def data_parallel():
-    """Return the `Engine` over all devices that this process and its peers see.
+    """Return the `Devices` that this process and its peers see.
 
     Raises:
         ValueError: If the backend trains on one device only.
     """
-    backend = keras.backend.backend()
-    if backend not in SEVERAL_DEVICES:
+    if not hasattr(engine(), "data_parallel"):
         raise ValueError(
             "`distribute` needs the TensorFlow or the JAX backend. Received: distribute=True with "
-            f"KERAS_BACKEND={backend}."
+            f"KERAS_BACKEND={keras.backend.backend()}."
         )
-    return Engine(*_module().data_parallel())
-
-
-def _module():
-    return importlib.import_module(f"highway_keras.training.engines.{keras.backend.backend()}")
+    return Devices(*engine().data_parallel())
