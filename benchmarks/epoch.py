@@ -63,16 +63,16 @@ def trainer(model, images, dtype, turns):
 
     from benchmarks.peers.with_keras import ENDLESS, EpochTurns
     from highway_keras import models
-    from highway_keras.training.engines.engine import Engine
+    from highway_keras.training.engines.devices import engine
     from highway_keras.training.evaluation import compile_classifier
     from highway_keras.training.optimizer import from_recipe
 
     network, recipe, x, y, steps, batch, planned = _prepare(model, images, dtype)
-    stepping = Engine().stepping
+    stepping = engine()
     executed = stepping.steps_per_execution(steps, planned)
     compiled = compile_classifier(network, from_recipe(recipe, steps), executed)
     plan = steps, batch, 0, 0  # seed and first epoch
-    stepping.take_over(compiled, x, y, plan, replicas=1)
+    stepping.install_train_function(compiled, x, y, plan, replicas=1)
     operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
     figures = {"images": len(x), "batch": batch, "operations": operations}
     figures["machine"] = f"{keras.backend.backend()} on {keras.distribution.list_devices()[0]}"

@@ -334,7 +334,7 @@ def test_a_row_without_its_settings_is_named_before_the_work(tmp_path, monkeypat
     folder.path.mkdir(parents=True)
     results = {"test_accuracy": 0.9, "test_loss": 0.3, "best_epoch": 1}
     folder.write_json({"results": results, "recipe": {"epochs": 1}})
-    monkeypatch.setattr("highway_keras.training.jobs.fit", None)
+    monkeypatch.setattr("highway_keras.training.trainer.fit", None)
     with pytest.raises(ValueError, match=r"seed-7/run.json lacks 'dataset'"):
         paper.reproduce_table("table1", runs=1, out=tmp_path)
 

@@ -21,7 +21,6 @@ from highway_keras.analysis.lesion_layers import LesionedChain
 from highway_keras.depth_loop import scan
 from highway_keras.layers import HighwayStack
 from highway_keras.training.batches import array_batches as batches
-from highway_keras.training.batches import orders
 from highway_keras.training.engines import jax as epoch_loop
 from highway_keras.training.evaluation import compile_classifier
 from highway_keras.training.optimizer import from_recipe
@@ -158,7 +157,8 @@ class Lowered(BaseException):
 
 def lower_epoch(model, x, y):
     """The text of the epoch loop that `fit` would run."""
-    epoch = epoch_loop.compiled_epoch(model, x, y, orders(len(x), STEPS, BATCH, seed=0))
+    epoch_loop.install_train_function(model, x, y, (STEPS, BATCH, 0))
+    epoch = model.train_function
 
     def train_function(state, batches):
         raise Lowered(lower(lambda state: epoch(state, None), state))
@@ -174,7 +174,7 @@ def lower_epoch(model, x, y):
 @on_jax
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_epoch_loop(name, monkeypatch):
-    monkeypatch.setattr(epoch_loop, "_slow_in_a_loop", lambda model: False)
+    monkeypatch.setattr(epoch_loop, "slow_in_a_loop", lambda model: False)
     card = models.get(name)
     recipe, network = training.get_recipe(card.recipe), card.build()
     augment = data.augmenter(recipe.augmentation, card.input_shape, seed=0)

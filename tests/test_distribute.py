@@ -12,7 +12,7 @@ import pytest
 
 from highway_keras import training
 from highway_keras.runs.folder import RunFolder
-from highway_keras.training.engines.engine import Engine, data_parallel
+from highway_keras.training.engines.devices import Devices, data_parallel
 
 BACKENDS = ("tensorflow", pytest.param("jax", marks=pytest.mark.slow))
 # Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.
@@ -211,24 +211,17 @@ def test_only_tensorflow_and_jax(monkeypatch):
 
 @pytest.mark.parametrize(("size", "replicas", "better"), [(33, 2, 32), (100, 3, 99), (3, 8, 8)])
 def test_a_batch_that_does_not_divide(size, replicas, better):
-    Engine(replicas=replicas).check_batch(better)
+    Devices(replicas=replicas).check_shares(better, False)
     with pytest.raises(ValueError, match=rf"batch_size={size}\. Try batch_size={better}\."):
-        Engine(replicas=replicas).check_batch(size)
-
-
-def test_shares_are_equal_and_few_images_left_out():
-    x, y = Engine(replicas=4).equal_shares(np.arange(11), np.arange(11) + 1)
-    np.testing.assert_array_equal((x, y), (np.arange(8), np.arange(8) + 1))
-    (x,) = Engine().equal_shares(np.arange(11))
-    assert len(x) == 11
+        Devices(replicas=replicas).check_shares(size, False)
 
 
 def test_all_but_the_chief_write_elsewhere(tmp_path):
     folder = RunFolder(tmp_path)
     folder.state.write_text("saved")
-    with Engine(is_chief=False).writable(folder) as copy:
+    with Devices(is_chief=False).writable(folder) as copy:
         assert copy.state.read_text() == "saved" and not copy.history.exists()
         copy.history.write_text("written")
     assert not folder.history.exists() and not copy.path.exists()
-    with Engine().writable(folder) as written:
+    with Devices().writable(folder) as written:
         assert written is folder

@@ -11,7 +11,7 @@ import pytest
 
 from highway_keras import data, models, training
 from highway_keras.layers import ConvHighway2D
-from highway_keras.training.batches import array_batches, orders
+from highway_keras.training.batches import array_batches
 from highway_keras.training.callbacks import _DRAWS_AN_EPOCH, Checkpoint, EpochSeeds
 from highway_keras.training.evaluation import compile_classifier
 from highway_keras.training.optimizer import from_recipe
@@ -79,8 +79,7 @@ def fit(model, fed=None):
 
 def fit_compiled(build):
     model = compiled(build, steps_a_call=STEPS)
-    order = orders(IMAGES, STEPS, BATCH, seed=0)
-    model.train_function = engine.compiled_epoch(model, X, Y, order)
+    engine.install_train_function(model, X, Y, (STEPS, BATCH, 0))
     return model, fit(model)
 
 
@@ -101,7 +100,7 @@ def assert_same(model, history, other, other_history):
     ],
 )
 def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
-    monkeypatch.setattr(engine, "_slow_in_a_loop", lambda model: not in_a_loop)
+    monkeypatch.setattr(engine, "slow_in_a_loop", lambda model: not in_a_loop)
     ordinary = compiled(build)
     model, history = fit_compiled(build)
     assert_same(model, history, ordinary, fit(ordinary))
@@ -113,10 +112,10 @@ def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
 
 @on_jax
 def test_only_small_networks_are_looped_on_a_cpu():
-    assert not engine._slow_in_a_loop(thin())
+    assert not engine.slow_in_a_loop(thin())
     model = convolutional()
     model.build((None, *X.shape[1:]))
-    assert engine._slow_in_a_loop(model)
+    assert engine.slow_in_a_loop(model)
 
 
 @on_jax
@@ -135,8 +134,7 @@ def test_it_is_compiled_once(monkeypatch):
     counts = []
     monkeypatch.setattr(keras.Model, "train_step", counting)
     model = compiled(thin, steps_a_call=STEPS)
-    order = orders(IMAGES, STEPS, BATCH, seed=0)
-    model.train_function = engine.compiled_epoch(model, X, Y, order)
+    engine.install_train_function(model, X, Y, (STEPS, BATCH, 0))
     model.fit(
         array_batches(X, Y, STEPS, BATCH, 0),
         steps_per_epoch=STEPS,
@@ -215,7 +213,7 @@ def test_the_trainer_uses_it(tmp_path, monkeypatch):
     def unread(*arguments):
         raise Interrupted
 
-    monkeypatch.setattr(engine, "_slow_in_a_loop", unread)
+    monkeypatch.setattr(engine, "slow_in_a_loop", unread)
     with pytest.raises(Interrupted):
         training.fit("thin-highway-10", "digits", out=tmp_path / "run", **SMALL)
 

@@ -50,7 +50,7 @@ RECIPE = list(training.Recipe.__dataclass_fields__)
 FACTORY = ["depth", "kind", "units", "activation", "transform_bias", "kernel_initializer", "name"]
 FACTORY += ["classifier_activation", "include_top", "weights", "implementation", "input_shape"]
 FACTORY += ["classes", "width", "pooling", "dropout_rate", "verbose", "stages", "self", "factory"]
-NEVER = {"--distribute", "--help", "--jobs"}  # other processes, or no work at all
+NEVER = {"--distribute", "--help"}  # other processes, or no work at all
 BASE = {
     "fit": ["thin-highway-10", "--dataset", "digits", "--epochs", "1", "--limit", "40"],
     "search": [*"--depth 2 --kind plain --trials 1 --epochs 1 --dataset digits".split()],
@@ -106,7 +106,7 @@ def stand_ins(monkeypatch):
     def diverged(*arguments, **options):
         raise training.TrainingDiverged(STAND_IN)
 
-    def failed(tasks, jobs):
+    def failed(tasks):
         return [(task, training.TrainingDiverged(STAND_IN)) for task in tasks]
 
     def norms(*arguments):

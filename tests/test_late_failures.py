@@ -15,8 +15,7 @@ from highway_keras.io import optional_picture
 from highway_keras.messages import PictureWarning
 from highway_keras.paper import figure1, tables
 from highway_keras.paper.searches import Search
-from highway_keras.training import jobs
-from highway_keras.training import run as training_run
+from highway_keras.training import trainer
 
 QUICK = {"epochs": 1, "limit": 40, "verbose": 0}
 
@@ -50,7 +49,7 @@ def test_names_that_tensorflow_refuses_at_the_end_are_refused_at_the_start(name,
 
 
 def test_results_are_there_when_the_curves_cannot_be_drawn(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(training_run, "plot_curves", broken)
+    monkeypatch.setattr(plots, "plot_losses", broken)
     command = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
     assert cli.main([*command.split(), str(tmp_path / "run")]) == 0
     printed = capsys.readouterr()
@@ -110,7 +109,7 @@ def test_a_table_without_its_picture(tmp_path, monkeypatch):
         settings = {"dataset": "mnist", "limit": None, "recipe": {"epochs": 1}}
         folder.write_json({**settings, "seed": options["seed"], "results": results})
 
-    monkeypatch.setattr(jobs, "fit", fit)
+    monkeypatch.setattr(trainer, "fit", fit)
     monkeypatch.setattr(tables, "plot_runs", broken)
     with pytest.warns(PictureWarning, match=r"table1.png could not be drawn"):
         rows = tables.reproduce_table("table1", runs=1, out=tmp_path, verbose=0)

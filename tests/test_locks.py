@@ -15,7 +15,7 @@ from highway_keras.cli import command as cli
 from highway_keras.export.exporting import staged
 from highway_keras.io import BusyError, file_lock, folder_lock
 from highway_keras.paper import tables
-from highway_keras.training import jobs
+from highway_keras.training import trainer
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
@@ -147,12 +147,11 @@ def test_the_search_of_another_process_is_not_overwritten(holder, tmp_path):
     assert not (tmp_path / "a" / "oracle.json").exists()
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_runs_that_another_process_trains_do_not_keep_the_others(jobs, holder, tmp_path):
+def test_runs_that_another_process_trains_do_not_keep_the_others(holder, tmp_path):
     holder(tmp_path / "seed-0")
     options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}
     with pytest.raises(BusyError, match=r"seed 0: .*seed-0 is being written by process \d+"):
-        training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", jobs=jobs, **options)
+        training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", **options)
     assert training.RunFolder(tmp_path / "seed-1").has_ended
 
 
@@ -166,7 +165,7 @@ def test_two_processes_share_a_table_run_by_run(tmp_path, monkeypatch):
         settings = {"dataset": "mnist", "limit": None, "recipe": {"epochs": 1}}
         folder.write_json({**settings, "seed": seed, "results": results})
 
-    monkeypatch.setattr(jobs, "fit", fit)
+    monkeypatch.setattr(trainer, "fit", fit)
     monkeypatch.setattr(tables, "plot_runs", lambda *arguments: None)
     with pytest.raises(BusyError, match=r"Without a row in table1.csv: .* with seed 1 \(another"):
         tables.reproduce_table("table1", runs=2, out=tmp_path, verbose=0)

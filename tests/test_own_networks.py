@@ -13,8 +13,7 @@ from picture_folders import CLASSES, images, little, write_parts
 from highway_keras import Highway, HighwayWrapper, analysis, data, export, models, training
 from highway_keras.cli import command as cli
 from highway_keras.messages import Notice
-from highway_keras.training.networks import find_network
-from highway_keras.training.own_models import architecture
+from highway_keras.training.networks import architecture, find_network
 
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 3}
 

@@ -112,7 +112,7 @@ def test_continued_on_another_machine_it_ends_with_the_same_rows(whole, after, t
 
 
 def test_rows_are_rebuilt_from_the_runs(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("highway_keras.training.jobs.fit", None)  # nothing is trained
+    monkeypatch.setattr("highway_keras.training.trainer.fit", None)  # nothing is trained
     shutil.copytree(whole, tmp_path / "copy")
     (tmp_path / "copy" / "table1.csv").unlink()
     paper.reproduce_table("table1", "modern", out=tmp_path / "copy", **TINY)
@@ -125,7 +125,7 @@ def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, mo
             raise training.TrainingDiverged("The loss is no longer finite.")
         return training.fit(seed=seed, **arguments)
 
-    monkeypatch.setattr("highway_keras.training.jobs.fit", fit)
+    monkeypatch.setattr("highway_keras.training.trainer.fit", fit)
     assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
     varying = ("minutes", "hardware", "versions")
     assert rows(tmp_path, *varying) == rows(whole, *varying)[1:]
@@ -290,7 +290,7 @@ def test_the_command_says_where_it_is(tmp_path, capsys, monkeypatch):
     def diverge(**arguments):
         raise training.TrainingDiverged("The loss is no longer finite.")
 
-    monkeypatch.setattr("highway_keras.training.jobs.fit", diverge)
+    monkeypatch.setattr("highway_keras.training.trainer.fit", diverge)
     assert cli.main([*COMMAND.split(), "--out", str(tmp_path)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [f"{NAME}, seed {n}: run {n + 1} of 2" for n in (0, 1)]

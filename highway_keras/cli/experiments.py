@@ -8,7 +8,6 @@ from highway_keras.cli.shared import (
     add_data_dir,
     add_distribute,
     add_dtype_policy,
-    add_jobs,
     add_limit,
     add_seed,
     print_saved,
@@ -94,7 +93,6 @@ def _add_table(experiments, name, title):
         help="the authors' solver, or a fraction of its epochs (default: authors)",
     )
     command.add_argument("--runs", type=int, default=5, help="of each network (default: 5)")
-    add_jobs(command)
     command.add_argument(
         "--model",
         dest="models",
@@ -125,7 +123,6 @@ def _table(options):
             models=options.models,
             epochs=options.epochs,
             dtype_policy=options.dtype_policy,
-            jobs=options.jobs,
             limit=options.limit,
             seed=options.seed,
             out=options.out,

@@ -76,12 +76,6 @@ def add_dtype_policy(command):
     )
 
 
-def add_jobs(command):
-    command.add_argument(
-        "--jobs", type=int, default=1, help="runs to train at once, a process each (default: 1)"
-    )
-
-
 def add_distribute(command):
     command.add_argument(
         "--distribute", action="store_true", help="train data-parallel on all devices"

@@ -11,7 +11,6 @@ from highway_keras.cli.shared import (
     add_dataset,
     add_distribute,
     add_dtype_policy,
-    add_jobs,
     add_limit,
     add_seed,
     print_saved,
@@ -46,7 +45,6 @@ def add_commands(commands):
     command.add_argument(
         "--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"
     )
-    add_jobs(command)
     add_distribute(command)
     command.add_argument(
         "--out",
@@ -136,7 +134,6 @@ def _fit(options):
     runs = training.fit_runs(
         options.model,
         options.runs,
-        jobs=options.jobs,
         dataset=options.dataset,
         recipe=recipe,
         out=options.out,

@@ -9,10 +9,10 @@ from highway_keras.paper.table_plot import plot_runs
 from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
 from highway_keras.runs.provenance import minutes, sessions
-from highway_keras.training.engines.engine import data_parallel
-from highway_keras.training.jobs import FAILURES, train_all
+from highway_keras.training.engines.devices import data_parallel
 from highway_keras.training.recipe import compared_fields
 from highway_keras.training.recipes import get_recipe
+from highway_keras.training.trainer import FAILURES, train_all
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
@@ -26,7 +26,6 @@ def reproduce_table(
     models=None,
     epochs=None,
     dtype_policy=None,
-    jobs=1,
     limit=None,
     seed=0,
     out=None,
@@ -56,7 +55,6 @@ def reproduce_table(
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
         dtype_policy: What training computes in; default the recipe's.
-        jobs: Number of runs to train at once, each in a process of its own.
         limit: Number of training images; default all.
         seed: Seed of the first run.
         out: Folder; default `runs/TABLE`.
@@ -92,7 +90,7 @@ def reproduce_table(
     runs = [_settings(card, recipe, changes, limit, seed) for seed in seeds for card in cards]
     tasks = [{**task, **options} for task in _unfinished(runs, out, recipe)]
     failed = {}
-    for task, outcome in train_all(tasks, jobs):
+    for task, outcome in train_all(tasks):
         if isinstance(outcome, FAILURES):
             failed[f"{task['model']} with seed {task['seed']} ({outcome})"] = type(outcome)
         elif is_chief:

@@ -11,6 +11,8 @@ DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """Everything that decides how a network is trained, apart from its data and its seed.

@@ -11,13 +11,12 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.extras import extra
-from highway_keras.io import BusyError, optional_picture, replacing
+from highway_keras.io import BusyError, optional_picture, replacing, write_figure
 from highway_keras.models.parts import check_image_shape
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import recorded
 from highway_keras.training.batches import PreprocessedImages, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
-from highway_keras.training.curves import plot_curves
 from highway_keras.training.engines.devices import Devices, data_parallel, engine
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
@@ -208,7 +207,8 @@ class _Run:
         self.folder, self.seed, self.devices = folder, seed, devices
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
-        self.streamed = not isinstance(images.x_train, np.ndarray)
+        x = images.x_train
+        self.streamed = not isinstance(x, np.ndarray) or not data.fits_training(x.size)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         devices.check_shares(self.batch_size, self.streamed)
         # What is saved: the network behind its preprocessing
@@ -334,7 +334,9 @@ class _Run:
             curves["held out"] = [row["val_loss"] for row in rows]
         title = f"{self.complete.name} on {images.name}"
         with optional_picture(self.folder.curves):
-            plot_curves(curves, self.folder.curves, title, "cross-entropy (nats)")
+            from highway_keras.analysis.plots import plot_losses  # needs Matplotlib
+
+            write_figure(self.folder.curves, plot_losses(curves, title, "cross-entropy (nats)"))
         return result
 
     def as_saved(self):

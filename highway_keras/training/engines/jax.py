@@ -42,8 +42,7 @@ def install_train_function(model, x, y, plan, replicas=1, weights=None):
     otherwise; a policy such as `mixed_bfloat16` is followed as everywhere in Keras.
 
     Args:
-        model: A Keras model, compiled with the steps of an epoch as `steps_per_execution`; compiling
-            it again takes the function away.
+        model: A Keras model, compiled with the steps of an epoch as `steps_per_execution`.
         x, y: Images `(n, ...)` and labels `(n,)`.
         plan: Steps an epoch, images a step, seed and first epoch, as for `batches.orders`.
         replicas: Devices that share a batch.
