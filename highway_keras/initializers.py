@@ -84,3 +84,26 @@ def get(
             raise ValueError(f"An initial value must be finite. Received: {value}.")
         return TransformBias(value) if value < 0 else keras.initializers.Constant(value)
     return keras.initializers.get(identifier)
+
+
+def reseeded(
+    initializer: keras.initializers.Initializer | Callable[..., Any] | None, offset: int = 1
+) -> keras.initializers.Initializer | Callable[..., Any] | None:
+    """Return an initializer of the same kind that draws other numbers, as for a second weight.
+
+    A Keras initializer with a whole number as its seed, its own or one that it was made with, draws
+    the same numbers each time. Functions and initializers with a `SeedGenerator` are returned as
+    they are.
+
+    Args:
+        initializer: What `get` returns.
+        offset: What is added to a seed that the user chose.
+    """
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    config = initializer.get_config()
+    if not isinstance(config.get("seed", "none"), int | None):
+        return initializer
+    if config["seed"] is not None:
+        config["seed"] += offset
+    return type(initializer).from_config(config)

@@ -51,54 +51,54 @@ class Case(NamedTuple):
         return 1 if data_format == "channels_first" else -1
 
 
-# Every option with its default. It stands for H under this name, for the gates under their prefix.
-BLOCK_OPTIONS = {
+# Every option with its default.
+GATE_OPTIONS = {
+    "activity_regularizer": None,
+    "carry": "coupled",
+    "transform_activation": "sigmoid",
+    "transform_kernel_initializer": None,
+    "transform_bias_initializer": -2.0,
+}
+OPTIONS = {
     "activation": "relu",
+    "use_bias": True,
     "kernel_initializer": "glorot_uniform",
     "bias_initializer": "zeros",
     "kernel_regularizer": None,
     "bias_regularizer": None,
     "kernel_constraint": None,
     "bias_constraint": None,
+    **GATE_OPTIONS,
 }
-GATE_OPTIONS = {
-    **{f"transform_{option}": None for option in BLOCK_OPTIONS},
-    **{f"carry_{option}": None for option in BLOCK_OPTIONS},
-    "transform_activation": "sigmoid",
-    "transform_bias_initializer": -2.0,
-    "carry_activation": "sigmoid",
-    "carry": "coupled",
-    "activity_regularizer": None,
-}
+SIZES = {"padding": "same", "data_format": None, "dilation_rate": 1, "groups": 1}
+SIZES |= {"transform_kernel_size": None, **OPTIONS}
 DEFAULTS = {
-    Highway: {**BLOCK_OPTIONS, **GATE_OPTIONS, "use_bias": True},
-    HighwayWrapper: GATE_OPTIONS,
+    Highway: {"units": None, **OPTIONS},
+    HighwayWrapper: {**GATE_OPTIONS, "transform_kernel_initializer": "glorot_uniform"},
+    HighwayStack: {
+        "units": None,
+        "rematerialize": False,
+        **OPTIONS,
+        "transform_bias_initializer": None,
+    },
+    **dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), SIZES),
 }
-DEFAULTS |= dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), DEFAULTS[Highway])
-DEFAULTS[HighwayStack] = {**DEFAULTS[Highway], "transform_bias_initializer": None}  # by its depth
-
 FIRST = {"data_format": "channels_first"}
 LEARNED = {"carry": "learned"}
-# H and T each with another regularizer and another constraint.
-SEPARATE = {
+PENALIZED = {
     "kernel_regularizer": keras.regularizers.L2(0.01),
     "bias_regularizer": "l1",
     "kernel_constraint": keras.constraints.MaxNorm(0.5),
-    "transform_kernel_regularizer": keras.regularizers.L1(0.02),
-    "transform_bias_constraint": keras.constraints.MaxNorm(1.0),
+    "bias_constraint": keras.constraints.MaxNorm(1.0),
 }
-# Every option of H, T and C away from its default.
-CARRY = {
+# Every option of the gates away from its default.
+GATES = {
     **LEARNED,
-    "activation": "tanh",
     "transform_activation": "hard_sigmoid",
     "transform_kernel_initializer": keras.initializers.RandomNormal(stddev=0.1),
-    "carry_activation": "hard_sigmoid",
-    "carry_kernel_initializer": "he_normal",
-    "carry_bias_initializer": 2.0,
-    "carry_kernel_regularizer": "l2",
-    "carry_bias_constraint": "non_neg",
+    "transform_bias_initializer": 0.5,
 }
+TANH = {"activation": "tanh", **GATES}
 
 
 def wrapped(make_layer, **arguments):
@@ -116,17 +116,17 @@ CASES = [
     Case("dense-rank3", Highway, {}, (4, 5, 6), 84),
     Case("dense-rank4", Highway, {"activation": "elu"}, (4, 3, 2, 6), 84),
     Case("dense-learned", Highway, LEARNED, (4, 6), 3 * (36 + 6)),
-    Case("dense-carry-options", Highway, CARRY, (4, 5, 6), 126),
+    Case("dense-gate-options", Highway, TANH, (4, 5, 6), 126),
     Case("dense-no-bias", Highway, {"use_bias": False}, (4, 6), 84 - 6),
-    Case("dense-separate", Highway, SEPARATE, (4, 6), 84),
+    Case("dense-penalized", Highway, PENALIZED, (4, 6), 84),
     Case("dense-bias-number", Highway, {"transform_bias_initializer": -4}, (4, 6), 84),
     Case("stack", HighwayStack, {"depth": 5}, (4, 6), 5 * 84),
     Case("stack-one", HighwayStack, {"depth": 1, "units": 6}, (4, 6), 84),
     Case("stack-rank3", HighwayStack, {"depth": 3, "activation": "elu"}, (4, 5, 6), 3 * 84),
     Case("stack-learned", HighwayStack, {"depth": 3, **LEARNED}, (4, 6), 3 * 126),
-    Case("stack-carry-options", HighwayStack, {"depth": 3, **CARRY}, (4, 5, 6), 3 * 126),
+    Case("stack-gate-options", HighwayStack, {"depth": 3, **TANH}, (4, 5, 6), 3 * 126),
     Case("stack-no-bias", HighwayStack, {"depth": 3, "use_bias": False}, (4, 6), 3 * 78),
-    Case("stack-separate", HighwayStack, {"depth": 3, **SEPARATE}, (4, 6), 3 * 84),
+    Case("stack-penalized", HighwayStack, {"depth": 3, **PENALIZED}, (4, 6), 3 * 84),
     Case("stack-rematerialize", HighwayStack, {"depth": 3, "rematerialize": True}, (4, 6), 252),
     Case("1d", ConvHighway1D, {"filters": 4, "kernel_size": 3}, (4, 7, 4), 2 * (3 * 16 + 4)),
     Case(
@@ -201,9 +201,9 @@ CASES = [
         3 * (9 * 16 + 4),
     ),
     Case(
-        "2d-no-bias-separate",
+        "2d-no-bias-penalized",
         ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "use_bias": False, **SEPARATE},
+        {"filters": 4, "kernel_size": 3, "use_bias": False, **PENALIZED},
         (4, 5, 6, 4),
         296 - 4,
     ),
@@ -215,9 +215,9 @@ CASES = [
         2 * (27 * 4 + 2),
     ),
     Case(
-        "3d-carry-options-first",
+        "3d-gate-options-first",
         ConvHighway3D,
-        {"filters": 2, "kernel_size": (1, 2, 3), **FIRST, **CARRY},
+        {"filters": 2, "kernel_size": (1, 2, 3), **FIRST, **TANH},
         (4, 2, 4, 3, 5),
         3 * (6 * 4 + 2),
     ),
@@ -237,12 +237,22 @@ CASES = [
         126,
     ),
     Case(
-        "wrapped-dense-carry-options",
+        "wrapped-dense-gate-options",
         HighwayWrapper,
         wrapped(
             lambda: kl.Dense(6, "relu", kernel_regularizer="l2"),
-            **{name: value for name, value in CARRY.items() if name != "activation"},
-            transform_kernel_regularizer="l1",
+            **GATES,
+        ),
+        (4, 6),
+        126,
+    ),
+    Case(
+        "wrapped-own-gates",
+        HighwayWrapper,
+        wrapped(
+            lambda: kl.Dense(6, "relu"),
+            transform=lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
+            carry=lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
         ),
         (4, 6),
         126,

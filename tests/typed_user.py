@@ -29,7 +29,7 @@ network = keras.Sequential(
         keras.layers.Conv2D(32, 5, activation="relu"),
         Maxout(2),
         ConvHighway2D(16, 3, transform_bias_initializer=-1.0, kernel_regularizer="l2"),
-        ConvHighway2D(None, (3, 3), carry="learned", carry_bias_initializer=1, dtype="float32"),
+        ConvHighway2D(None, (3, 3), carry="learned", dtype="float32"),
         MatchSize(32, strides=2),
         keras.layers.GlobalAveragePooling2D(),
         Highway(32, "tanh", transform_bias_initializer=TransformBias(-3.0), name="block"),

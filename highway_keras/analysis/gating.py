@@ -219,8 +219,8 @@ class Observed(keras.Layer):
             *stacked_weights([layer]),
             activation=layer.activation,
             transform_activation=layer.transform_activation,
-            carry_activation=layer.carry_activation,
-            carry=layer.carry,
+            carry_activation=layer.transform_activation,
+            carry="learned" if layer.learned_carry else "coupled",
             return_sequence=True,
         )
 

@@ -9,10 +9,8 @@ import dataclasses
 
 import keras
 
-from highway_keras.layers import HighwayStack, HighwayWrapper
+from highway_keras.layers import HighwayStack
 from highway_keras.layers.gated import GatedLayer
-
-GATED = (GatedLayer, HighwayWrapper)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,7 +98,7 @@ class Graph:
 
     def _append(self, layer, args, kwargs, outputs):
         first = self.calls[-1].blocks.stop if self.calls else 0
-        depth = getattr(layer, "depth", 1) if isinstance(layer, GATED) else 0
+        depth = getattr(layer, "depth", 1) if isinstance(layer, GatedLayer) else 0
         self.calls.append(Call(layer, args, kwargs, outputs, range(first, first + depth)))
 
 

@@ -83,8 +83,8 @@ class LesionedChain(Copies):
 
     def call(self, inputs):
         first = self.layers[0]
-        activations = (getattr(first, f"{prefix}activation") for prefix in first.transforms)
-        block = Block("highway", tuple(_CHEAPER.get(f, f) for f in activations))
+        gates = [first.transform_activation] * (2 if first.learned_carry else 1)
+        block = Block("highway", tuple(_CHEAPER.get(f, f) for f in (first.activation, *gates)))
         kernel, bias = (ops.cast(w, inputs.dtype) for w in stacked_weights(self.layers))
         rows = ops.reshape(inputs, (self.copies, PARTS, -1, inputs.shape[-1]))
         run = _lesioned_chain(block)

@@ -95,7 +95,7 @@ def _chains(graph):
     uses = collections.Counter(map(id, [*tensors, *graph.outputs]))
     chains = []
     for call in graph.calls:
-        if type(call.layer) not in (Highway, HighwayStack):
+        if type(call.layer) not in (Highway, HighwayStack) or _is_quantized(call.layer):
             continue
         last = chains[-1][-1] if chains else None
         fed = last and last.outputs is call.args[0] and uses[id(last.outputs)] == 1
@@ -106,6 +106,10 @@ def _chains(graph):
     return chains
 
 
+def _is_quantized(layer):
+    return layer.block is not None and layer.block.quantization_mode is not None
+
+
 def _options(layer):
-    activations = layer.activation, layer.transform_activation, layer.carry_activation
-    return layer.carry, layer.dtype_policy.name, *activations
+    activations = layer.activation, layer.transform_activation
+    return layer.learned_carry, layer.dtype_policy.name, *activations

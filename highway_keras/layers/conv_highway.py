@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import keras
-from keras import ops
 
 from highway_keras import checks
 from highway_keras.layers import types
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.layers.options import check_data_format
 
 
 class BaseConvHighway(GatedLayer):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    width_argument = "filters"
-    rank: int  # the number of spatial axes
-    paddings: tuple[str, ...] = ("same",)
+    size_argument = "filters"
+    convolution: type[keras.Layer]
 
     def __init__(
         self,
         filters: int | None,
         kernel_size: types.Size,
-        strides: types.Size = 1,
         padding: str = "same",
         data_format: str | None = None,
         dilation_rate: types.Size = 1,
@@ -41,100 +37,49 @@ class BaseConvHighway(GatedLayer):
         transform_activation: types.Activation = "sigmoid",
         transform_kernel_initializer: types.Initializer = None,
         transform_bias_initializer: types.Initializer = -2.0,
-        transform_kernel_regularizer: types.Regularizer = None,
-        transform_bias_regularizer: types.Regularizer = None,
-        transform_kernel_constraint: types.Constraint = None,
-        transform_bias_constraint: types.Constraint = None,
-        carry_activation: types.Activation = "sigmoid",
-        carry_kernel_initializer: types.Initializer = None,
-        carry_bias_initializer: types.Initializer = None,
-        carry_kernel_regularizer: types.Regularizer = None,
-        carry_bias_regularizer: types.Regularizer = None,
-        carry_kernel_constraint: types.Constraint = None,
-        carry_bias_constraint: types.Constraint = None,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        super().__init__(locals())
-        self._set_channels(filters, groups, data_format)
-        self._set_window(kernel_size, transform_kernel_size, strides, padding, dilation_rate)
-
-    def _set_channels(self, filters, groups, data_format):
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
-        self.groups = checks.positive_integer("groups", groups)
-        self.data_format = check_data_format(data_format)
-        self.channel_axis = 1 if self.data_format == "channels_first" else -1
-        self.input_rank = self.rank + 2
+        self.kernel_size = kernel_size
+        self.padding = padding
+        self.data_format = keras.config.image_data_format() if data_format is None else data_format
+        self.dilation_rate = dilation_rate
+        self.groups = groups
+        self.transform_kernel_size = transform_kernel_size
 
-    def _set_window(self, kernel_size, transform_kernel_size, strides, padding, dilation_rate):
-        gates = kernel_size if transform_kernel_size is None else transform_kernel_size
-        self.kernel_size = self._sizes("kernel_size", kernel_size)
-        self.transform_kernel_size = self._sizes("transform_kernel_size", gates)
-        self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
-        self.padding = self._check_padding(padding)
-        self.strides = self._sizes("strides", strides)
-        if set(self.strides) != {1}:
-            raise ValueError(
-                "`strides` must be 1: the carry path adds the input to the block state, so both "
-                f"need one size. Received: strides={strides}. Sub-sample with a plain layer, a "
-                "pooling layer or `highway_keras.layers.MatchSize` before this one."
-            )
-
-    def check_input(self, input_shape):
-        if len(input_shape) != self.input_rank:
-            raise ValueError(
-                f"`{type(self).__name__}` expects inputs of rank {self.input_rank}: batch, "
-                f"{self.rank} spatial axes and channels. Received: "
-                f"input_shape={tuple(input_shape)}."
-            )
-        super().check_input(input_shape)
-        if input_shape[self.channel_axis] % self.groups:
-            raise ValueError(
-                "`groups` must divide the channels of the input. "
-                f"Received: groups={self.groups}, input_shape={tuple(input_shape)}."
-            )
-
-    def kernel_shape(self, prefix, input_shape):
-        channels = input_shape[self.channel_axis]
-        size = self.transform_kernel_size if prefix else self.kernel_size
-        return (*size, channels // self.groups, channels)
-
-    def project(self, inputs, kernel):
-        causal = self.padding == "causal"
-        if causal:
-            reach = (int(kernel.shape[0]) - 1) * self.dilation_rate[0]
-            steps = 2 if self.channel_axis == 1 else 1
-            pads = [[reach, 0] if axis == steps else [0, 0] for axis in range(3)]
-            inputs = ops.pad(inputs, pads)
-        return ops.conv(
-            inputs,
-            kernel,
-            padding="valid" if causal else self.padding,
+    def make_sublayer(self, input_shape, name, **options):
+        own_size = name != "block" and self.transform_kernel_size is not None
+        return self.convolution(
+            self.filters or input_shape[1 if self.data_format == "channels_first" else -1],
+            self.transform_kernel_size if own_size else self.kernel_size,
+            padding=self.padding,
             data_format=self.data_format,
             dilation_rate=self.dilation_rate,
+            groups=self.groups,
+            name=name,
+            **options,
         )
 
     def get_config(self):
-        names = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate")
-        names += ("groups", "transform_kernel_size")
+        names = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
+        names += ("transform_kernel_size",)
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-    def _sizes(self, name, value):
-        sizes = tuple(value) if isinstance(value, list | tuple) else (value,) * self.rank
-        if len(sizes) != self.rank or not all(map(checks.is_positive, sizes)):
-            raise ValueError(
-                f"`{name}` must be a positive integer or {self.rank} of them. "
-                f"Received: {name}={value!r}."
-            )
-        return tuple(map(int, sizes))
-
-    def _check_padding(self, padding):
-        if padding in self.paddings:
-            return padding
-        why = "padding='valid' shrinks the block state below the input that is carried past it. "
-        raise ValueError(
-            f"`padding` must be {' or '.join(map(repr, self.paddings))}. "
-            f"{why if padding == 'valid' else ''}Received: padding={padding!r}."
-        )
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -152,8 +97,7 @@ class ConvHighway1D(BaseConvHighway):
     (None, 100, 8)
     """
 
-    rank = 1
-    paddings = ("same", "causal")
+    convolution = keras.layers.Conv1D
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -173,7 +117,6 @@ class ConvHighway2D(BaseConvHighway):
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.
         kernel_size: Size of the receptive field, an integer or one for each spatial axis.
-        strides: Must be 1.
         padding: Must keep the size: `"same"`.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
         dilation_rate: Dilation, an integer or one for each spatial axis.
@@ -194,9 +137,13 @@ class ConvHighway2D(BaseConvHighway):
     Output shape:
         That of the input.
 
+    H, T and C are `keras.layers.Conv2D`: `block`, `transform` and `carry`; see `Highway`. A layer
+    that changes the size comes before: a plain convolution, a pooling layer or
+    `highway_keras.MatchSize`.
+
     Raises:
-        ValueError: If strides or padding change the size, or `filters` differs from the channels
-            of the input.
+        ValueError: If `filters` differs from the channels of the input, or `padding` changes the
+            size.
         TypeError: If the input is not floating point.
 
     Example:
@@ -212,7 +159,7 @@ class ConvHighway2D(BaseConvHighway):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.1.
     """
 
-    rank = 2
+    convolution = keras.layers.Conv2D
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -229,7 +176,7 @@ class ConvHighway3D(BaseConvHighway):
     (None, 8, 16, 16, 4)
     """
 
-    rank = 3
+    convolution = keras.layers.Conv3D
 
 
 ConvHighway = ConvHighway2D

@@ -1,4 +1,4 @@
-"""What the highway layers share: the weights of H, T and C, and the forward pass."""
+"""A highway layer is two or three Keras layers and a formula."""
 
 from __future__ import annotations
 
@@ -7,169 +7,277 @@ from typing import Any
 import keras
 from keras import ops
 
-from highway_keras.layers.activity import PenalizedOutput
-from highway_keras.layers.options import (
-    PREFIXES,
-    check_carry,
-    check_floating,
-    negated,
-    option_config,
-    set_options,
-)
-from highway_keras.layers.quantized import Int8Kernels, kernel_property
+from highway_keras import checks, initializers
+from highway_keras.layers import types
 from highway_keras.ops import highway
 
 
-class GatedLayer(PenalizedOutput, Int8Kernels):
+class GatedLayer(keras.Layer):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
-    A subclass says which of its arguments is its width, what shape its kernels have and how one is
-    applied (`project`). It spells out the options of H, T and C, `use_bias`, `carry` and
-    `activity_regularizer` in its signature, as `highway_keras.Highway` does.
+    H, T and, if it is learned, C are the sublayers `block`, `transform` and `carry`, Keras layers
+    that keep the shape of their input; `carry` is `None` if C = 1 - T. What they are, a subclass
+    says in `make_sublayer`. Weights, regularizers, constraints, adapters and int8 are theirs.
 
-    Args:
-        arguments: The `locals()` of the subclass's `__init__`.
+    The arguments are those of `highway_keras.Highway`.
     """
 
-    width_argument: str  # "units" or "filters"; its value None takes the input's width
-    input_rank: int | None = None  # None: any from 2 on
-    channel_axis: int = -1
+    size_argument: str  # the argument that decides the shape of H
+    block: keras.Layer | None = None
+    transform: keras.Layer | None = None
+    carry: keras.Layer | None = None
 
-    kernel = kernel_property("kernel")
-    transform_kernel = kernel_property("transform_kernel")
-    carry_kernel = kernel_property("carry_kernel")
-    bias: keras.Variable | None
-    transform_bias: keras.Variable
-    carry_bias: keras.Variable
-
-    def __init__(self, arguments: dict[str, Any]):
-        activity_regularizer = arguments["activity_regularizer"]
-        super().__init__(activity_regularizer=activity_regularizer, **arguments["kwargs"])
-        set_options(self, arguments)
-        self.use_bias = bool(arguments["use_bias"])
-        self.carry = check_carry(arguments["carry"])
+    def __init__(
+        self,
+        activation: types.Activation = "relu",
+        use_bias: bool = True,
+        kernel_initializer: types.Initializer = "glorot_uniform",
+        bias_initializer: types.Initializer = "zeros",
+        kernel_regularizer: types.Regularizer = None,
+        bias_regularizer: types.Regularizer = None,
+        activity_regularizer: types.Regularizer = None,
+        kernel_constraint: types.Constraint = None,
+        bias_constraint: types.Constraint = None,
+        carry: types.Carry = "coupled",
+        transform_activation: types.Activation = "sigmoid",
+        transform_kernel_initializer: types.Initializer = None,
+        transform_bias_initializer: types.Initializer = -2.0,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.activation = keras.activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        # Not `activity_regularizer`: Keras applies that to the gate too, if a call returns it.
+        self.output_regularizer = keras.regularizers.get(activity_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.learned_carry = checks.one_of("carry", carry, ("coupled", "learned")) == "learned"
+        self.transform_activation = keras.activations.get(transform_activation)
+        self.transform_kernel_initializer = (
+            # As H, but never the same numbers; beyond the seeds that the layers of a stack count.
+            initializers.reseeded(self.kernel_initializer, offset=2**20)
+            if transform_kernel_initializer is None
+            else initializers.get(transform_kernel_initializer)
+        )
+        self.transform_bias_initializer = initializers.get(
+            -2.0 if transform_bias_initializer is None else transform_bias_initializer
+        )
         self.supports_masking = True
 
-    @property
-    def kernel_names(self):
-        return tuple(f"{prefix}kernel" for prefix in self.transforms)
+    def make_sublayer(self, input_shape: tuple, name: str, **options: Any) -> keras.Layer:
+        """Return a new layer for H (of the name "block"), T ("transform") or C ("carry").
 
-    def kernel_shape(self, prefix, input_shape):
-        """Return the shape of the kernel of H (`""`), T (`"transform_"`) or C (`"carry_"`)."""
+        Args:
+            input_shape: Shape of its input.
+            name, **options: Arguments that Keras's `Dense` and convolutions share.
+        """
         raise NotImplementedError
-
-    def bias_shape(self, kernel_shape):
-        """Return the shape of the bias that belongs to a kernel."""
-        return kernel_shape[-1:]
-
-    def weight_options(self, name):
-        """Return what `add_weight` needs for the weight of that name, besides its shape."""
-        kinds = ("initializer", "regularizer", "constraint")
-        return {kind: getattr(self, f"{name}_{kind}") for kind in kinds}
-
-    def project(self, inputs, kernel):
-        """Apply a kernel to the input, without bias."""
-        raise NotImplementedError
-
-    def project_all(self, inputs, kernels):
-        """Apply the kernels of H, T and C, each to the same input."""
-        return [self.project(inputs, kernel) for kernel in kernels]
-
-    @property
-    def transforms(self):
-        """The prefixes of the transforms that this layer has: H and T, and C if it is learned."""
-        return PREFIXES if self.carry == "learned" else PREFIXES[:2]
 
     def build(self, input_shape):
-        self.check_input(input_shape)
-        for prefix in self.transforms:
-            shape = self.kernel_shape(prefix, input_shape)
-            self._add(prefix, "kernel", shape)
-            self._add(prefix, "bias", self.bias_shape(shape))
-        axes = {self.channel_axis: input_shape[self.channel_axis]}
-        self.input_spec = keras.InputSpec(ndim=self.input_rank, min_ndim=2, axes=axes)
-        self.built = True
+        gate = self.transform_activation
+        if self.compute_dtype in ("bfloat16", "float16"):
+            gate = _in_float32(gate)
+        self._add_sublayer(
+            "block",
+            input_shape,
+            activation=self.activation,
+            use_bias=self.use_bias,
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self.bias_initializer,
+        )
+        self._add_sublayer(
+            "transform",
+            input_shape,
+            activation=gate,
+            kernel_initializer=self.transform_kernel_initializer,
+            bias_initializer=self.transform_bias_initializer,
+        )
+        if self.learned_carry:
+            self._add_sublayer(
+                "carry",
+                input_shape,
+                activation=gate,
+                kernel_initializer=negated(self.transform_kernel),
+                bias_initializer=negated(self.transform_bias),
+            )
+
+    def _add_sublayer(self, name, input_shape, **options):
+        if getattr(self, name) is None:
+            layer = self.make_sublayer(
+                input_shape,
+                name=name,
+                dtype=self.dtype_policy,
+                trainable=self.trainable,
+                kernel_regularizer=self.kernel_regularizer,
+                bias_regularizer=self.bias_regularizer,
+                kernel_constraint=self.kernel_constraint,
+                bias_constraint=self.bias_constraint,
+                **options,
+            )
+            layer.supports_masking = True  # this layer passes the mask on
+            setattr(self, name, layer)
+        inputs = keras.KerasTensor(input_shape, self.compute_dtype)
+        outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
+        if tuple(outputs.shape) != tuple(input_shape):
+            raise ValueError(
+                f"`{self.size_argument}` must be such that {name}(x) has the shape of x, because "
+                "the carry path adds x to the block state. Received: "
+                f"input_shape={tuple(input_shape)}, which {name} turns into "
+                f"{tuple(outputs.shape)}. Change the size before this layer, with a plain layer "
+                "(the paper's way) or `highway_keras.MatchSize`."
+            )
+
+    def block_state(self, inputs):
+        """Return H(x)."""
+        return self.block(inputs)
 
     def call(self, inputs, return_gate=False):
-        check_floating(inputs)
-        h, *gates = (
-            self._activate(prefix, z)
-            for prefix, z in zip(self.transforms, self._preactivations(inputs), strict=True)
-        )
-        outputs = highway(inputs, h, *gates)
-        return (outputs, gates[0]) if return_gate else outputs
+        checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
+        h, t = self.block_state(inputs), self.transform(inputs)
+        c = None if self.carry is None else self.carry(inputs)
+        # The sublayers of a `HighwayWrapper` may have dtypes of their own.
+        h, t, c = (z if z is None else ops.cast(z, self.compute_dtype) for z in (h, t, c))
+        return self.finish(highway(inputs, h, t, c), t, return_gate)
+
+    def finish(self, outputs, gate, return_gate):
+        """Return what `call` returns, once the penalty on the output is counted."""
+        if self.output_regularizer is not None:
+            loss = self.output_regularizer(outputs)
+            # Per sample and 0 for an empty batch, as in Keras.
+            self.add_loss(ops.divide_no_nan(loss, ops.cast(ops.shape(outputs)[0], loss.dtype)))
+        return (outputs, gate) if return_gate else outputs
+
+    def quantized_call(self, *args, **kwargs):
+        return self.call(*args, **kwargs)  # the sublayers are quantized
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
 
     def compute_output_spec(self, inputs, return_gate=False, **kwargs):
-        check_floating(inputs)
+        checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
         outputs, gate = (keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
         return (outputs, gate) if return_gate else outputs
 
-    def check_input(self, input_shape):
-        """Raise unless input and output have one, known width."""
-        if len(input_shape) < 2:
-            raise ValueError(
-                f"`{type(self).__name__}` expects inputs of shape (batch_size, ..., units). "
-                f"Received: input_shape={tuple(input_shape)}."
-            )
-        width = input_shape[self.channel_axis]
-        if width is None:
-            raise ValueError(
-                "The channel axis of the input must have a known size. "
-                f"Received: input_shape={tuple(input_shape)}."
-            )
-        name = self.width_argument
-        wanted = getattr(self, name)
-        if wanted not in (None, width):
-            raise ValueError(
-                f"`{name}` must equal the width of the input, because the carry path adds the "
-                f"input to the block state. Received: {name}={wanted}, "
-                f"input_shape={tuple(input_shape)}. Put a plain layer of that width before this "
-                f"one (the paper's way) or `highway_keras.layers.MatchSize({wanted})`; "
-                f"{name}=None takes the input's width."
-            )
+    @property
+    def sublayers(self) -> list[keras.Layer]:
+        """H, T and, if it is learned, C."""
+        if not self.built:
+            raise ValueError(f"{self.name!r} is not built: call it or `build` it first.")
+        return [layer for layer in (self.block, self.transform, self.carry) if layer is not None]
 
-    def _add(self, prefix, weight, shape):
-        name = prefix + weight
-        if name == "bias" and not self.use_bias:
-            self.bias = None
-            return
-        options = self.weight_options(name)
-        options["initializer"] = options["initializer"] or negated(
-            getattr(self, f"transform_{weight}")
-        )
-        if weight == "kernel":
-            self.add_kernel(name, shape, **options)
-        else:
-            setattr(self, name, self.add_weight(name=name, shape=shape, **options))
+    def enable_lora(
+        self,
+        rank: int,
+        lora_alpha: float | None = None,
+        a_initializer: types.Initializer = "he_uniform",
+        b_initializer: types.Initializer = "zeros",
+    ) -> None:
+        """Freeze the kernels of H, T and C, and train a low-rank adapter for each.
 
-    def _preactivations(self, inputs):
-        kernels = [getattr(self, f"{prefix}kernel") for prefix in self.transforms]
-        biases = [getattr(self, f"{prefix}bias") for prefix in self.transforms]
-        parts = self.project_all(inputs, kernels)
-        return [self._add_bias(z, b) for z, b in zip(parts, biases, strict=True)]
+        Keras's `Dense.enable_lora` and its like do it, for each sublayer. Biases keep learning. A
+        saved model loads with the adapters merged into the kernels, as an ordinary layer.
 
-    def _activate(self, prefix, z):
-        activation = getattr(self, f"{prefix}activation")
-        if not prefix or keras.backend.standardize_dtype(z.dtype) not in ("bfloat16", "float16"):
-            return activation(z)
-        # A gate is more exact in float32, and on a CPU a sigmoid in bfloat16 takes three times as
-        # long: float32 gains 7 % in a training step of Highway B.
-        return ops.cast(activation(ops.cast(z, "float32")), z.dtype)
+        Args:
+            rank: Rank of the adapters.
+            lora_alpha: The adapters count `lora_alpha / rank` times; default `rank`.
+            a_initializer, b_initializer: Start of the factors. With `b` at zero, the layer computes
+                the same as before until it is trained.
 
-    def _add_bias(self, z, bias):
-        if bias is None:
-            return z
-        if self.channel_axis == 1:
-            bias = ops.reshape(bias, (1, -1) + (1,) * (len(z.shape) - 2))
-        return ops.add(z, bias)
+        Raises:
+            ValueError: If the layer is not built, has adapters, or constrains its kernels.
+
+        Example:
+
+        >>> from highway_keras import Highway
+        >>> layer = Highway()
+        >>> layer.build((None, 100))
+        >>> layer.enable_lora(rank=2)
+        >>> [tuple(w.shape) for w in layer.trainable_weights if w.name.startswith("lora_kernel")]
+        [(100, 2), (2, 100), (100, 2), (2, 100)]
+
+        Reference:
+            [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
+        """
+        for layer in self.sublayers:
+            layer.enable_lora(rank, lora_alpha, a_initializer, b_initializer)
+
+    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None):
+        """Quantize H, T and C in place, as `keras.Model.quantize` does; see `keras.layers.Dense`.
+
+        Raises:
+            NotImplementedError: If Keras cannot quantize a sublayer. It has no int8 for
+                convolutions.
+        """
+        for layer in self.sublayers:
+            layer.quantize(mode, type_check=type_check, config=config)
 
     def get_config(self):
+        config = super().get_config()
+        if self.transform is not None:  # it may be quantized by now
+            config["dtype"] = keras.dtype_policies.serialize(self.transform.dtype_policy)
         return {
-            **super().get_config(),
+            **config,
+            "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
-            "carry": self.carry,
-            **option_config(self),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "carry": "learned" if self.learned_carry else "coupled",
+            "transform_activation": keras.activations.serialize(self.transform_activation),
+            "transform_kernel_initializer": keras.initializers.serialize(
+                self.transform_kernel_initializer
+            ),
+            "transform_bias_initializer": keras.initializers.serialize(
+                self.transform_bias_initializer
+            ),
         }
+
+    @property
+    def kernel(self):
+        return self.block.kernel
+
+    @property
+    def bias(self):
+        return self.block.bias
+
+    @property
+    def transform_kernel(self):
+        return self.transform.kernel
+
+    @property
+    def transform_bias(self):
+        return self.transform.bias
+
+    @property
+    def carry_kernel(self):
+        return self.carry.kernel
+
+    @property
+    def carry_bias(self):
+        return self.carry.bias
+
+
+def negated(weight):
+    """Return the start of a carry gate from the weight of T: sigmoid(-z) = 1 - T, so C = 1 - T."""
+    return lambda shape, dtype=None: -ops.cast(weight, dtype)
+
+
+def _in_float32(activation):
+    """Return the activation of a gate for a layer that computes in 16 bits.
+
+    A gate is more exact in float32, and on a CPU a sigmoid in bfloat16 takes three times as long:
+    float32 gains 7 % in a training step of Highway B.
+    """
+
+    def gate(z):
+        return ops.cast(activation(ops.cast(z, "float32")), z.dtype)
+
+    return gate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keras
-from keras import ops
 
 from highway_keras import checks
 from highway_keras.layers import types
@@ -30,25 +29,20 @@ class Highway(GatedLayer):
         units: Width of the layer; must equal the input's. `None` takes the input's.
         activation: Activation of the block state H.
         use_bias: Whether H has a bias. The gates always have one.
-        kernel_initializer, bias_initializer: Start of the weights of H. Here and for the gates, a
-            number stands for a constant and `None` for the default.
+        kernel_initializer, bias_initializer: Start of the weights of H. A number stands for a
+            constant.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: For the weights of
-            H, as in `keras.layers.Dense`.
+            H, T and C, as in `keras.layers.GRU`.
         activity_regularizer: Regularizer of the output.
-        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with its own weights.
-        transform_activation: Activation of the transform gate T, with values in [0, 1].
-        transform_kernel_initializer: Start of the kernel of T. Default: uniform in half of Glorot's
-            range, so the mean gate starts close to sigmoid(bias). (The paper's networks use the
-            same initializer for H and T; those of the zoo do too.)
+        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with its own weights, which start as
+            the negated ones of T, so C starts at 1 - T.
+        transform_activation: Activation of the gates T and C, with values in [0, 1].
+        transform_kernel_initializer: Start of the kernel of T. Default: like that of H, the paper's
+            way.
         transform_bias_initializer: Start of the bias of T. Negative: T starts nearly closed.
-        transform_kernel_regularizer, transform_bias_regularizer, transform_kernel_constraint,
-            transform_bias_constraint: For the weights of T.
-        carry_activation: Activation of the carry gate C. All `carry_…` options need a learned C.
-        carry_kernel_initializer, carry_bias_initializer: Start of the weights of C. Default: the
-            negated ones of T, so C starts at 1 - T.
-        carry_kernel_regularizer, carry_bias_regularizer, carry_kernel_constraint,
-            carry_bias_constraint: For the weights of C.
         **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
+
+    Whoever needs other options for a gate passes his own layer to `highway_keras.HighwayWrapper`.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -59,6 +53,9 @@ class Highway(GatedLayer):
 
     Output shape:
         That of the input.
+
+    H, T and C are `keras.layers.Dense`: `block`, `transform` and `carry`. `kernel`, `bias`,
+    `transform_kernel`, `transform_bias`, `carry_kernel` and `carry_bias` read their weights.
 
     Raises:
         ValueError: If `units` differs from the width of the input.
@@ -78,7 +75,7 @@ class Highway(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    width_argument = "units"
+    size_argument = "units"
 
     def __init__(
         self,
@@ -96,33 +93,28 @@ class Highway(GatedLayer):
         transform_activation: types.Activation = "sigmoid",
         transform_kernel_initializer: types.Initializer = None,
         transform_bias_initializer: types.Initializer = -2.0,
-        transform_kernel_regularizer: types.Regularizer = None,
-        transform_bias_regularizer: types.Regularizer = None,
-        transform_kernel_constraint: types.Constraint = None,
-        transform_bias_constraint: types.Constraint = None,
-        carry_activation: types.Activation = "sigmoid",
-        carry_kernel_initializer: types.Initializer = None,
-        carry_bias_initializer: types.Initializer = None,
-        carry_kernel_regularizer: types.Regularizer = None,
-        carry_bias_regularizer: types.Regularizer = None,
-        carry_kernel_constraint: types.Constraint = None,
-        carry_bias_constraint: types.Constraint = None,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        super().__init__(locals())
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
 
-    def kernel_shape(self, prefix, input_shape):
-        return (input_shape[-1], input_shape[-1])
-
-    def project(self, inputs, kernel):
-        return ops.matmul(inputs, kernel)
-
-    def project_all(self, inputs, kernels):
-        # One product of all kernels takes less time than one of each. For convolutions it is the
-        # other way around: splitting the result costs more than the product saves.
-        joint = self.project(inputs, ops.concatenate(kernels, axis=-1))
-        return ops.split(joint, len(kernels), axis=-1)
+    def make_sublayer(self, input_shape, **options):
+        return keras.layers.Dense(self.units or input_shape[-1], **options)
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

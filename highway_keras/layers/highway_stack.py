@@ -13,9 +13,8 @@ from keras import ops
 from highway_keras import checks
 from highway_keras.depth_loop import scan
 from highway_keras.layers import stacked, types
-from highway_keras.layers.gated import GatedLayer
+from highway_keras.layers.gated import GatedLayer, negated
 from highway_keras.layers.highway import Highway
-from highway_keras.layers.options import PREFIXES, check_floating
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -32,7 +31,7 @@ class HighwayStack(GatedLayer):
     TensorFlow runs a loop on every core, each with its share of the batch.
 
     On TensorFlow a stack is differentiable once. What needs derivatives of gradients, such as a
-    gradient penalty, takes the layers of `unstack()`.
+    gradient penalty, takes the layers of `unstack()`; so do low-rank adapters and int8.
 
     A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so the carry
     path passes on more than a third of the input's amplitude, `(1 - T) ** depth`, however many
@@ -64,6 +63,9 @@ class HighwayStack(GatedLayer):
     Output shape:
         That of the input.
 
+    `kernel`, `bias`, `transform_kernel`, `transform_bias` and, if C is learned, `carry_kernel` and
+    `carry_bias` are the weights of all layers, stacked along a first axis of `depth`.
+
     Raises:
         ValueError: If `units` differs from the width of the input, or `depth` is not positive.
         TypeError: If the input is not floating point.
@@ -80,8 +82,8 @@ class HighwayStack(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
     """
 
-    width_argument = "units"
-    leading_axes = 1
+    # Weights of its own in place of sublayers.
+    kernel = bias = transform_kernel = transform_bias = carry_kernel = carry_bias = None
 
     def __init__(
         self,
@@ -101,28 +103,89 @@ class HighwayStack(GatedLayer):
         transform_activation: types.Activation = "sigmoid",
         transform_kernel_initializer: types.Initializer = None,
         transform_bias_initializer: types.Initializer | Sequence[float] | np.ndarray = None,
-        transform_kernel_regularizer: types.Regularizer = None,
-        transform_bias_regularizer: types.Regularizer = None,
-        transform_kernel_constraint: types.Constraint = None,
-        transform_bias_constraint: types.Constraint = None,
-        carry_activation: types.Activation = "sigmoid",
-        carry_kernel_initializer: types.Initializer = None,
-        carry_bias_initializer: types.Initializer = None,
-        carry_kernel_regularizer: types.Regularizer = None,
-        carry_bias_regularizer: types.Regularizer = None,
-        carry_kernel_constraint: types.Constraint = None,
-        carry_bias_constraint: types.Constraint = None,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        given = transform_bias_initializer
-        depth = checks.positive_integer("depth", depth)
-        transform_bias_initializer = _start_of_gates(given, depth)
+        self.depth = checks.positive_integer("depth", depth)
+        self.starts_by_depth = transform_bias_initializer is None
+        if self.starts_by_depth:
+            transform_bias_initializer = -math.log(depth + 1)
+        elif isinstance(transform_bias_initializer, list | tuple | np.ndarray):
+            transform_bias_initializer = stacked.ByLayer(transform_bias_initializer)
         kwargs["name"] = kwargs.get("name") or _name(depth)
-        super().__init__(locals())
-        self.depth = depth
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
-        self._starts_by_depth = given is None
+        if self.quantization_mode is not None:
+            self.quantize(self.quantization_mode)
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        if width is None or self.units not in (None, width):
+            raise ValueError(
+                "`units` must equal the width of the input, because the carry path adds the input "
+                f"to the block state. Received: units={self.units}, "
+                f"input_shape={tuple(input_shape)}."
+            )
+        kernel = {
+            "shape": (self.depth, width, width),
+            "regularizer": self.kernel_regularizer and stacked.Penalty(self.kernel_regularizer),
+            "constraint": self.kernel_constraint and stacked.Constraint(self.kernel_constraint),
+        }
+        bias = {
+            "shape": (self.depth, width),
+            "regularizer": self.bias_regularizer and stacked.Penalty(self.bias_regularizer),
+            "constraint": self.bias_constraint and stacked.Constraint(self.bias_constraint),
+        }
+
+        def add(name, initializer, options):
+            return self.add_weight(name=name, initializer=initializer, **options)
+
+        start = stacked.initializer
+        self.kernel = add("kernel", start(self.kernel_initializer), kernel)
+        if self.use_bias:
+            self.bias = add("bias", start(self.bias_initializer), bias)
+        self.transform_kernel = add(
+            "transform_kernel", start(self.transform_kernel_initializer), kernel
+        )
+        self.transform_bias = add("transform_bias", start(self.transform_bias_initializer), bias)
+        if self.learned_carry:
+            self.carry_kernel = add("carry_kernel", negated(self.transform_kernel), kernel)
+            self.carry_bias = add("carry_bias", negated(self.transform_bias), bias)
+
+    def call(self, inputs, return_gate=False):
+        checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
+        results = scan(
+            inputs,
+            *joint_weights(self),
+            activation=self.activation,
+            transform_activation=self.transform_activation,
+            carry_activation=self.transform_activation,
+            carry="learned" if self.learned_carry else "coupled",
+            return_gate=return_gate,
+            rematerialize=self.rematerialize,
+        )
+        outputs, gates = results if return_gate else (results, None)
+        return self.finish(outputs, gates, return_gate)
+
+    def compute_output_spec(self, inputs, return_gate=False, **kwargs):
+        outputs = super().compute_output_spec(inputs)
+        gates = keras.KerasTensor((self.depth, *inputs.shape), self.compute_dtype)
+        return (outputs, gates) if return_gate else outputs
 
     @classmethod
     def from_layers(cls, layers: Iterable[Highway], name: str | None = None) -> HighwayStack:
@@ -130,7 +193,7 @@ class HighwayStack(GatedLayer):
 
         Args:
             layers: Built `Highway` layers with the same width and options. Only the last one may
-                have an `activity_regularizer`.
+                have an `activity_regularizer`. Adapters are merged into the kernels.
             name: Name of the stack.
 
         Returns:
@@ -144,14 +207,26 @@ class HighwayStack(GatedLayer):
             raise ValueError(
                 f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
             )
-        config = {**_common_config(layers), **_activations(layers[0]), "name": name}
-        stack = cls(len(layers), **config)
+        first, *others = map(_comparable_options, layers)
+        for layer, options in zip(layers[1:], others, strict=True):
+            odd = [option for option in first if options[option] != first[option]]
+            if odd:
+                raise ValueError(
+                    "`layers` must have the same options, apart from initializers. Received: "
+                    f"{layer.name} differs from {layers[0].name} in {', '.join(odd)}."
+                )
+        penalized = [x.name for x in layers[:-1] if x.output_regularizer is not None]
+        if penalized:
+            raise ValueError(
+                "Only the last of `layers` may have an `activity_regularizer`: that of a stack "
+                f"acts on its output. Received: {', '.join(penalized)} with one."
+            )
+        stack = cls(len(layers), **_options(layers[0]), name=name)
         stack.output_regularizer = layers[-1].output_regularizer
         stack.build((None, stack.units))
-        merged = [layer.merged_weights for layer in layers]
-        for index, weight in enumerate(stack.weights):
-            values = [ops.convert_to_numpy(weights[index]) for weights in merged]
-            weight.assign(np.stack(values))
+        for weight in stack.weights:
+            of_layers = [getattr(layer, weight.name) for layer in layers]
+            weight.assign(np.stack([ops.convert_to_numpy(w) for w in of_layers]))
         return stack
 
     def unstack(self) -> list[Highway]:
@@ -165,59 +240,49 @@ class HighwayStack(GatedLayer):
                 "Only a built stack has weights to copy: call it or `build` it first. "
                 f"Received: {self.name!r}, which is not built."
             )
-        config = {**_shared_config(self), **_activations(self)}
-        layers = [Highway(**{**config, "name": f"{self.name}_{i}"}) for i in range(self.depth)]
+        layers = [Highway(**_options(self), name=f"{self.name}_{i}") for i in range(self.depth)]
         layers[-1].output_regularizer = self.output_regularizer
         for index, layer in enumerate(layers):
-            layer.build((None, self.kernel.shape[-1]))
-            for weight, stacked_weight in zip(layer.weights, self.merged_weights, strict=True):
-                weight.assign(stacked_weight[index])
+            layer.build((None, layer.units))
+            for weight in self.weights:
+                getattr(layer, weight.name).assign(weight[index])
         return layers
 
-    def kernel_shape(self, prefix, input_shape):
-        return (self.depth, input_shape[-1], input_shape[-1])
-
-    def bias_shape(self, kernel_shape):
-        return (self.depth, kernel_shape[-1])
-
-    def summed_axes(self, kernel_shape):
-        return (1,)
-
-    def weight_initializer(self, initializer):
-        return stacked.initializer(initializer)
-
-    def weight_options(self, name):
-        return stacked.weight_options(super().weight_options(name))
-
-    def call(self, inputs, return_gate=False):
-        check_floating(inputs)
-        kernels = [getattr(self, f"{prefix}kernel") for prefix in self.transforms]
-        biases = [getattr(self, f"{prefix}bias") for prefix in self.transforms]
-        if not self.use_bias:
-            biases[0] = ops.zeros_like(ops.convert_to_tensor(biases[1]))
-        return scan(
-            inputs,
-            ops.concatenate(kernels, axis=-1),
-            ops.concatenate(biases, axis=-1),
-            activation=self.activation,
-            transform_activation=self.transform_activation,
-            carry_activation=self.carry_activation,
-            carry=self.carry,
-            return_gate=return_gate,
-            rematerialize=self.rematerialize,
+    def enable_lora(self, *args, **kwargs):
+        """Raise `NotImplementedError`: the layers of `unstack()` have adapters."""
+        raise NotImplementedError(
+            f"A `HighwayStack` has no low-rank adapters. Received: {self.name!r}. The layers that "
+            "`unstack()` returns take them; `HighwayStack.from_layers` merges them."
         )
 
-    def compute_output_spec(self, inputs, return_gate=False, **kwargs):
-        outputs = super().compute_output_spec(inputs)
-        gates = keras.KerasTensor((self.depth, *inputs.shape), self.compute_dtype)
-        return (outputs, gates) if return_gate else outputs
+    def quantize(self, *args, **kwargs):
+        """Raise `NotImplementedError`: the layers of `unstack()` can be quantized."""
+        raise NotImplementedError(
+            f"A `HighwayStack` cannot be quantized. Received: {self.name!r}. The layers that "
+            "`unstack()` returns can be."
+        )
 
     def get_config(self):
         names = ("depth", "units", "rematerialize")
         config = {**super().get_config(), **{name: getattr(self, name) for name in names}}
-        if self._starts_by_depth:
+        if self.starts_by_depth:
             config["transform_bias_initializer"] = None
         return config
+
+
+def joint_weights(layer: Highway | HighwayStack):
+    """Return the kernels [H | T | C] side by side, and the biases, as `depth_loop.scan` has them.
+
+    They are `(d, m * d)` and `(m * d,)` for a `Highway`, with the depth in front for a stack.
+    """
+    kernels = [layer.kernel, layer.transform_kernel]
+    biases = [layer.bias, layer.transform_bias]
+    if layer.bias is None:
+        biases[0] = ops.zeros_like(ops.convert_to_tensor(layer.transform_bias))
+    if layer.learned_carry:
+        kernels.append(layer.carry_kernel)
+        biases.append(layer.carry_bias)
+    return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
 
 
 def _name(depth):
@@ -227,48 +292,23 @@ def _name(depth):
     return name if count == 1 else f"{name}_{count - 1}"
 
 
-def _start_of_gates(given, depth):
-    """Return the start of the biases of T: what was given, or T = 1 / (depth + 2)."""
-    if given is None:
-        return -math.log(depth + 1)
-    if isinstance(given, list | tuple | np.ndarray):
-        return stacked.ByLayer(given)
-    return given
+def _comparable_options(layer):
+    """Return what built layers of one stack must have in common.
+
+    A function is compared as such: a user's may have the name of one of Keras's.
+    """
+    apart = ("name", "depth", "rematerialize", "activity_regularizer")
+    config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
+    config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
+    functions = {k: v for k, v in _activations(layer).items() if inspect.isfunction(v)}
+    return {**config, **functions}
 
 
-def _shared_config(layer):
-    """Return what a stack and its layers share; initializers have done their work by then."""
-    apart = ("depth", "rematerialize", "name", "activity_regularizer")
-    config = layer.get_config()
-    return {k: v for k, v in config.items() if k not in apart and not k.endswith("_initializer")}
+def _options(layer):
+    """Return the arguments that a built stack and its layers share, apart from initializers."""
+    return {**_comparable_options(layer), **_activations(layer)}
 
 
 def _activations(layer):
-    """Return the activations themselves: a name may be both the user's and one of Keras's."""
-    return {f"{prefix}activation": getattr(layer, f"{prefix}activation") for prefix in PREFIXES}
-
-
-def _other_functions(first, layer):
-    """Return the activations of `layer` that are other functions of the same name."""
-    theirs, activations = _activations(layer), _activations(first).items()
-    return [name for name, f in activations if inspect.isfunction(f) and f is not theirs[name]]
-
-
-def _common_config(layers):
-    """Return the configuration that built `Highway` layers have in common."""
-    first, *others = ({**_shared_config(x), "units": x.kernel.shape[0]} for x in layers)
-    for layer, config in zip(layers[1:], others, strict=True):
-        odd = [option for option in first if config[option] != first[option]]
-        odd = odd or _other_functions(layers[0], layer)
-        if odd:
-            raise ValueError(
-                "`layers` must have the same options, apart from initializers. Received: "
-                f"{layer.name} differs from {layers[0].name} in {', '.join(odd)}."
-            )
-    penalized = [x.name for x in layers[:-1] if x.output_regularizer is not None]
-    if penalized:
-        raise ValueError(
-            "Only the last of `layers` may have an `activity_regularizer`: that of a stack acts on "
-            f"its output. Received: {', '.join(penalized)} with one."
-        )
-    return first
+    names = ("activation", "transform_activation")
+    return {name: getattr(layer, name) for name in names}

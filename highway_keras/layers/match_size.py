@@ -7,7 +7,6 @@ from keras import ops
 
 from highway_keras import checks
 from highway_keras.layers import types
-from highway_keras.layers.options import check_data_format
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -55,7 +54,11 @@ class MatchSize(keras.Layer):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")
         self.strides = checks.positive_integer("strides", strides)
-        self.data_format = check_data_format(data_format)
+        self.data_format = checks.one_of(
+            "data_format",
+            keras.config.image_data_format() if data_format is None else data_format,
+            ("channels_last", "channels_first"),
+        )
         self.supports_masking = True
 
     def build(self, input_shape):

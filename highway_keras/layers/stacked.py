@@ -1,14 +1,15 @@
-"""Initializers, regularizers and constraints of a layer, for weights stacked over depth."""
+"""Initializers, regularizers and constraints of a layer, each acting on every layer of a stack."""
 
+import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import keras
 import numpy as np
 from keras import ops
 
 from highway_keras import checks
-from highway_keras.initializers import TransformBias
+from highway_keras.initializers import TransformBias, reseeded
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -55,52 +56,35 @@ _OF_ANY_SHAPE = (
 
 
 def initializer(of_layer):
-    """Return the initializer that starts each layer as `of_layer` does, each with a new draw."""
+    """Return the initializer that starts each layer as `of_layer` does, each with its own draw."""
 
     def start(shape, dtype=None):
+        depth, *layer_shape = shape
         if type(of_layer) in _OF_ANY_SHAPE:
             return of_layer(shape, dtype=dtype)
-        if isinstance(of_layer, keras.initializers.VarianceScaling) and len(shape) == 3:
+        if isinstance(of_layer, keras.initializers.VarianceScaling) and len(layer_shape) == 2:
             # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
-            return math.sqrt(shape[0]) * of_layer(shape, dtype=dtype)
-        layers = [_reseeded(of_layer, index) for index in range(shape[0])]
-        return ops.stack([layer(shape[1:], dtype=dtype) for layer in layers])
+            return math.sqrt(depth) * of_layer(shape, dtype=dtype)
+        return ops.stack([reseeded(of_layer, i)(layer_shape, dtype=dtype) for i in range(depth)])
 
     return start
 
 
-def _reseeded(of_layer, index):
-    """Return what starts the layer of that index: an object with a seed always draws the same."""
-    is_object = isinstance(of_layer, keras.initializers.Initializer)
-    config = of_layer.get_config() if is_object else {}
-    if not isinstance(config.get("seed", "none"), int | None):
-        return of_layer
-    if config["seed"] is not None:
-        config["seed"] += index
-    return type(of_layer).from_config(config)
-
-
-class _Regularizer(keras.regularizers.Regularizer):
+@dataclasses.dataclass(frozen=True)
+class Penalty(keras.regularizers.Regularizer):
     """The sum of the penalties of all layers."""
 
-    def __init__(self, of_layer):
-        self.of_layer = of_layer
+    of_layer: Callable
 
     def __call__(self, weight):
         return ops.sum(ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight)))
 
 
-class _Constraint(keras.constraints.Constraint):
+@dataclasses.dataclass(frozen=True)
+class Constraint(keras.constraints.Constraint):
     """A constraint on the weight of each layer by itself."""
 
-    def __init__(self, of_layer):
-        self.of_layer = of_layer
+    of_layer: Callable
 
     def __call__(self, weight):
         return ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight))
-
-
-def weight_options(options):
-    """Return the `initializer`, `regularizer` and `constraint` of a layer for a stacked weight."""
-    wrap = {"initializer": initializer, "regularizer": _Regularizer, "constraint": _Constraint}
-    return {name: option and wrap[name](option) for name, option in options.items()}

@@ -49,12 +49,14 @@ def _steps_of(layer, weights):
     make = _MAKERS.get(type(layer))
     if make is None:
         raise _unsupported(layer, "a layer of that type")
-    if getattr(layer, "quantization_mode", None):
-        raise _unsupported(layer, "quantized layers")
-    if getattr(layer, "data_format", None) == "channels_first":
-        raise _unsupported(layer, "data_format='channels_first'")
-    if getattr(layer, "groups", 1) != 1:
-        raise _unsupported(layer, "groups")
+    parts = [] if isinstance(layer, HighwayStack) else getattr(layer, "sublayers", [])
+    for part in (layer, *parts):
+        if getattr(part, "quantization_mode", None):
+            raise _unsupported(layer, "quantized layers")
+        if getattr(part, "data_format", None) == "channels_first":
+            raise _unsupported(layer, "data_format='channels_first'")
+        if getattr(part, "groups", 1) != 1:
+            raise _unsupported(layer, "groups")
     return make(layer, weights)
 
 
@@ -109,43 +111,33 @@ def _global_pooling(kind):
 
 
 def _plain(layer, weights):
-    return [{"op": "transform", **_transform(layer, "", layer.kernel, layer.bias, weights)}]
+    return [{"op": "transform", **_transform(layer, layer.activation, weights)}]
 
 
 def _highway(layer, weights):
-    pairs = {
-        p: (getattr(layer, f"{p}kernel"), getattr(layer, f"{p}bias")) for p in layer.transforms
-    }
-    return [_block(layer, pairs, weights)]
+    gates = [layer.transform_activation] * (len(layer.sublayers) - 1)
+    transforms = [
+        _transform(part, activation, weights)
+        for part, activation in zip(layer.sublayers, (layer.activation, *gates), strict=True)
+    ]
+    return [{"op": "highway", "transforms": transforms}]
 
 
 def _stack(layer, weights):
-    blocks = []
-    for index in range(layer.depth):
-        pairs = {}
-        for prefix in layer.transforms:
-            pair = getattr(layer, f"{prefix}kernel"), getattr(layer, f"{prefix}bias")
-            pairs[prefix] = tuple(w if w is None else w[index] for w in pair)
-        blocks.append(_block(layer, pairs, weights))
-    return blocks
+    return [step for one in layer.unstack() for step in _highway(one, weights)]
 
 
-def _block(layer, pairs, weights):
-    transforms = [_transform(layer, prefix, *pair, weights) for prefix, pair in pairs.items()]
-    return {"op": "highway", "transforms": transforms}
-
-
-def _transform(layer, prefix, kernel, bias, weights):
+def _transform(layer, activation, weights):
     """Return the step of H, T, C or a plain layer: `activation(conv(x, kernel) + bias)`."""
+    kernel, bias = layer.kernel, layer.bias
     shape = (1, 1, *kernel.shape) if len(kernel.shape) == 2 else tuple(kernel.shape)
-    padding = getattr(layer, "padding", "valid")
     return {
         "kernel": weights.add(keras.ops.convert_to_numpy(kernel), shape),
         "bias": None if bias is None else weights.add(keras.ops.convert_to_numpy(bias)),
-        "activation": _name(layer, getattr(layer, f"{prefix}activation")),
+        "activation": _name(layer, activation),
         "strides": list(getattr(layer, "strides", (1, 1))),
         "dilation": list(getattr(layer, "dilation_rate", (1, 1))),
-        "padding": padding,
+        "padding": getattr(layer, "padding", "valid"),
     }
 
 

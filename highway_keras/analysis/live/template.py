@@ -13,7 +13,7 @@ SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
 
 def texts(graph, shape, names, title, weights):
     """Return what the page says about this network, as HTML."""
-    learned = any(call.layer.carry == "learned" for call in graph.gated)
+    learned = any(call.layer.learned_carry for call in graph.gated)
     carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
     spatial = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
     return {
