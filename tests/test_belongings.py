@@ -220,28 +220,6 @@ def test_a_search_is_continued_under_its_own_settings(search):
     assert json.loads((search / "run.json").read_text()) == before
 
 
-def test_a_search_of_version_0_1_0_needs_its_settings(search):
-    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
-        content = json.loads(path.read_text())
-        del content["settings"]
-        path.write_text(json.dumps(content))
-    continue_(search)
-    for path in (search / "oracle.json", *search.glob("trial_*/trial.json")):
-        content = json.loads(path.read_text())
-        content.pop("settings", None)
-        path.write_text(json.dumps(content))
-    (search / "run.json").unlink()
-    with pytest.raises(ValueError, match=r"holds a search whose settings are gone"):
-        continue_(search)
-
-
-def test_the_trial_of_another_search_is_refused(search, tmp_path):
-    run_searches(out=tmp_path / "other", **{**SEARCH, "seed": 1})
-    shutil.copy(tmp_path / "other/thin-plain-2/trial_0/trial.json", search / "trial_0")
-    with pytest.raises(ValueError, match=r"trial_0.trial.json is of another search: remove it"):
-        continue_(search)
-
-
 LOSS = {
     "no oracle": lambda folder: (folder / "oracle.json").unlink(),
     "damaged oracle": lambda folder: (folder / "oracle.json").write_text("{"),

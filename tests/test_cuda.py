@@ -117,7 +117,8 @@ def test_population(kind, program):
     hypermodel = HighwayHyperModel(DEPTH + 1, kind, input_shape=(2, 2, 1), units=WIDTH)
     values = {"activation": "relu", "transform_bias": -1.0, "one_minus_momentum": 0.1}
     values = [{**values, "learning_rate": 0.1, "decay": 0.9}] * TRIALS
-    population = Population(kind, values, [draw(hypermodel, v, [0]) for v in values])
+    weights = [draw(hypermodel, v, [0]) for v in values]
+    (population,) = Population(kind, values, weights, size=TRIALS).cohorts
     images = Images(*pictures(STEPS * BATCH, (2, 2, 1)), BATCH)
     settings = {**population.settings, "rate": np.ones(TRIALS, "float32")}
     fed = settings, images.x, images.y, *images.batches()

@@ -119,15 +119,15 @@ def stand_ins(monkeypatch):
     stand_in("paper.finals", "fit", diverged)
     stand_in("paper.section4", "run_searches", diverged)
     stand_in("paper.gradient_norms", "gradient_norms", norms)
-    stand_in("paper.zero_mean_starts", "Cohorts", Untrained)
+    stand_in("paper.zero_mean_starts", "Population", Untrained)
     stand_in("paper.zero_mean_starts", "_weights", lambda *arguments: {})
     stand_in("paper.presets", "PRESETS", dict.fromkeys(["laptop", "paper"], Preset(1, 40, 1)))
 
 
 class Untrained:
-    """Cohorts that do not train."""
+    """A population that does not train."""
 
-    def __init__(self, kind, hyperparameters, weights, cores):
+    def __init__(self, kind, hyperparameters, weights):
         self.trials = len(hyperparameters)
 
     def train(self, images, epoch, order):

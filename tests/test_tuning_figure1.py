@@ -146,7 +146,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert main(command) == 0
     assert "thin-highway-2: 3/3 trials, " in capsys.readouterr().out
     assert main(command) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert "--out already holds" in capsys.readouterr().err
     assert main([*command, "--resume"]) == 0
     assert main(["evaluate", str(out / "thin-highway-2" / "best.keras")]) == 0
     assert "test accuracy" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Searches that are killed, resumed, or shared between processes."""
+"""Searches with rungs, killed ones, and those that several processes share."""
 
 import json
 import os
@@ -10,19 +10,23 @@ import subprocess
 import sys
 import time
 
+import grpc
 import keras
 import numpy as np
 import pytest
+from keras_tuner.src.distribute import oracle_chief
+from processes import COMMAND
 from selection import all_but
 
 from highway_keras import data, io
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+from highway_keras.cli import command as cli
+from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief
 from highway_keras.tuning.oracle import ENDED
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
 )
-TRIALS = 6
+TRIALS, EPOCHS, RUNGS = 7, 6, {1: 4, 3: 2}
 
 
 class Killed(BaseException):
@@ -32,15 +36,19 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def digits():
     images = data.load("digits", limit=64)
-    return images.x_train / np.float32(256), images.y_train
+    x, x_val = images.x_train / np.float32(256), images.x_val / np.float32(256)
+    return x, images.y_train, (x_val, images.y_val)
 
 
-def search(folder, digits):
+def make(folder, trials=TRIALS, **arguments):
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
-    tuner = PopulationRandomSearch(
-        hypermodel, max_trials=TRIALS, population=4, keep_models=2, directory=folder
-    )
-    tuner.search(*digits, epochs=2, batch_size=32, verbose=0)
+    arguments = {"population": 4, "keep_models": 2, "rungs": RUNGS, **arguments}
+    return PopulationRandomSearch(hypermodel, max_trials=trials, directory=folder, **arguments)
+
+
+def search(folder, digits, **arguments):
+    tuner = make(folder, **arguments)
+    tuner.search(*digits, epochs=EPOCHS, batch_size=32, verbose=0)
     return tuner
 
 
@@ -55,6 +63,63 @@ def results(states):
         name: (s["status"], s["score"], s["hyperparameters"]["values"], s["metrics"]["metrics"])
         for name, s in states.items()
     }
+
+
+def curve(state, name="loss"):
+    points = state["metrics"]["metrics"][name]["observations"]
+    assert [point["step"] for point in points] == list(range(len(points)))
+    return [value for point in points for value in point["value"]]
+
+
+# Rungs
+
+
+@pytest.mark.parametrize("objective", ["loss", "val_accuracy"])
+def test_a_halved_search_is_its_trials_trained_alone_to_their_rung(objective, tmp_path, digits):
+    whole = search(tmp_path / "whole", digits, objective=objective, rungs=None)
+    halved = search(tmp_path / "halved", digits, objective=objective)
+    alone, found = trials_on_disk(tmp_path / "whole"), trials_on_disk(tmp_path / "halved")
+    best = max if objective == "val_accuracy" else min
+    going, ended = sorted(alone), {}
+    for number, (epoch, count) in enumerate({**RUNGS, EPOCHS: 0}.items()):
+        scores = {name: best(curve(alone[name], objective)[:epoch]) for name in going}
+        ranked = sorted(going, key=scores.get, reverse=best is max)
+        ended |= {name: (number, epoch, scores[name]) for name in ranked[count:]}
+        going = sorted(ranked[:count])
+    for name, state in found.items():
+        values, (number, epoch, score) = state["hyperparameters"]["values"], ended[name]
+        assert (values["tuner/round"], values["tuner/epochs"]) == (number, epoch)
+        assert state["score"] == score
+        for metric in ("loss", "val_accuracy"):
+            assert curve(state, metric) == curve(alone[name], metric)[:epoch]
+    for one in (whole, halved):
+        for model, trial in zip(one.get_best_models(2), one.oracle.get_best_trials(2), strict=True):
+            _, accuracy = model.evaluate(*digits[2], verbose=0)
+            # The loss of an epoch is the mean on the way; it is not that of the network.
+            assert objective == "loss" or accuracy == pytest.approx(trial.score, abs=1e-6)
+    assert not list(tmp_path.glob("*/*/*/state-*"))
+    kept = {path.parent.name for path in tmp_path.glob("halved/*/*/*.h5")}
+    assert kept == {f"trial_{trial.trial_id}" for trial in halved.oracle.get_best_trials(2)}
+
+
+def test_a_search_with_rungs_says_which(tmp_path, digits, capsys):
+    tuner = make(tmp_path, project_name="tiny")
+    tuner.search(*digits, epochs=EPOCHS, batch_size=32)
+    lines = [line.split(", ")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["tiny: round 1 of 3 to epoch 1", "4/7 trials"],
+        ["tiny: round 1 of 3 to epoch 1", "7/7 trials"],
+        ["tiny: round 2 of 3 to epoch 3", "4/4 trials"],
+        ["tiny: round 3 of 3 to epoch 6", "2/2 trials"],
+    ]
+    for changes in ({"rungs": None}, {"rungs": {1: 4}}):
+        with pytest.raises(ValueError, match="rungs"):
+            search(tmp_path, digits, project_name="tiny", **changes)
+    with pytest.raises(ValueError, match="`epochs`"):
+        make(tmp_path / "other").search(*digits, epochs=3)
+
+
+# Killed
 
 
 @pytest.fixture(scope="module")
@@ -79,59 +144,70 @@ class KillAt:
         os.replace(*paths)
 
 
-# The files that are replaced: 2 before the first trial, 2 for each trial that begins (4, then 2),
-# at most 2 for weights, 2 for each trial that ends.
-@pytest.mark.parametrize("moment", all_but((0, 9, 27), [0, 1, 3, 9, 13, 19, 21, 23, 25, 27]))
+# About 70 files are replaced: lists, trials, states at a rung, weights.
+@pytest.mark.parametrize(
+    "moments",
+    all_but(
+        [(0, 1, 17), (25, 40), (50,)],
+        [*[(moment,) for moment in range(2, 60, 6)], (0, 1, 17), (25, 40), (50,)],
+    ),
+)
 def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
-    moment, tmp_path, digits, uninterrupted, monkeypatch
+    moments, tmp_path, digits, uninterrupted, monkeypatch
 ):
-    with monkeypatch.context() as patched:
-        patched.setattr(io, "os", KillAt(moment))
-        with pytest.raises(Killed):
-            search(tmp_path, digits)
+    for moment in moments:
+        with monkeypatch.context() as patched:
+            patched.setattr(io, "os", KillAt(moment))
+            with pytest.raises(Killed):
+                search(tmp_path, digits)
     tuner = search(tmp_path, digits)
     assert results(trials_on_disk(tmp_path)) == uninterrupted
     assert sorted(tuner.oracle.end_order) == sorted(uninterrupted)
     assert tuner.get_best_models()[0].count_params() > 0
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
+    search(tmp_path, digits)  # nothing is left to train
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
 
 
-def test_a_finished_search_has_nothing_to_resume(tmp_path, digits, uninterrupted):
-    search(tmp_path, digits)
-    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/trial_*/trial.json")}
-    search(tmp_path, digits)
-    assert {p: p.stat().st_mtime_ns for p in before} == before
-
-
-def test_killed_workers_get_their_trial_back_and_no_stopped_slot_asks_again(tmp_path):
+def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
     """The oracle's side of several processes, without them."""
-    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
-    tuner = PopulationRandomSearch(hypermodel, max_trials=2, directory=tmp_path)
-    oracle = tuner.oracle
-    first, second = (oracle.create_trial(f"worker-{slot}") for slot in range(2))
+    oracle = make(tmp_path, trials=3, rungs={1: 1}).oracle
+    oracle.epochs = 2
+    first, second, third = (oracle.create_trial(f"worker-{slot}") for slot in range(3))
     oracle.update_trial(first.trial_id, {"loss": 3.0}, step=0)
-    again = oracle.create_trial("worker-0")
-    assert again.trial_id == first.trial_id
-    assert not again.metrics.metrics  # it starts anew
-    for trial in (first, second, first):  # the second end of `first` counts for nothing
-        oracle.update_trial(trial.trial_id, {"loss": 1.0}, step=0)
+    assert oracle.create_trial("worker-0").trial_id == first.trial_id
+    for trial, loss in ((first, 1.0), (second, 2.0), (first, 1.0)):  # the second end changes none
+        oracle.update_trial(trial.trial_id, {"loss": loss}, step=0)
         trial.status = "COMPLETED"
         oracle.end_trial(trial)
-    assert oracle.end_order == [first.trial_id, second.trial_id]
-    assert [oracle.create_trial(f"worker-{s}").status for s in range(2)] == ["STOPPED"] * 2
-    assert not oracle.tuner_ids
+    assert sorted(oracle.end_order) == ["0", "1"]
+    assert first.metrics.get_history("loss")[0].value == [1.0]
+    waiting = oracle.create_trial("worker-0")
+    assert waiting.status == "IDLE" and "worker-0" in oracle.tuner_ids
+    third.status = "FAILED"
+    oracle.end_trial(third)
+    again = oracle.create_trial("worker-0")
+    assert (again.trial_id, again.hyperparameters["tuner/initial_epoch"]) == ("0", 1)
+    assert [oracle.create_trial(f"worker-{slot}").status for slot in (1, 2)] == ["STOPPED"] * 2
+    oracle.update_trial("0", {"loss": 0.5}, step=1)
+    again.status = "COMPLETED"
+    oracle.end_trial(again)
+    assert oracle.create_trial("worker-0").status == "STOPPED"
+    assert not oracle.tuner_ids and oracle.has_ended
 
 
 PROCESS = """
 import sys
 import numpy as np
-from highway_keras import data, io
+from highway_keras import data
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 images = data.load("digits", limit=200)
 hypermodel = HighwayHyperModel(3, input_shape=(8, 8, 1), units=8)
 tuner = PopulationRandomSearch(
-    hypermodel, max_trials=40, population=5, keep_models=3, directory=sys.argv[1]
+    hypermodel, max_trials=40, population=5, keep_models=3, directory=sys.argv[1],
+    rungs={5: 20, 10: 8},
 )
-tuner.search(images.x_train / np.float32(256), images.y_train, epochs=20, batch_size=32, verbose=0)
+tuner.search(images.x_train / np.float32(256), images.y_train, epochs=30, batch_size=32, verbose=0)
 """
 
 
@@ -159,37 +235,33 @@ def forty(tmp_path_factory):
     return results(trials_on_disk(folder))
 
 
-def assert_same_forty(folder, forty):
-    found = results(trials_on_disk(folder))
-    assert len(found) == 40
-    for name, (status, score, values, metrics) in found.items():
-        assert (status, values) == (forty[name][0], forty[name][2])
-        assert score == pytest.approx(forty[name][1], rel=1e-4)
-        assert [len(p["value"]) for p in metrics["loss"]["observations"]] == [1] * 20
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_kill_at_a_random_moment(seed, tmp_path, forty):
-    process = start(tmp_path)
-    wait_until(lambda: list(tmp_path.glob("*/tuner0.json")), process)
-    goal = random.Random(seed).randrange(40)
-    wait_until(lambda: ended(tmp_path) >= goal, process)
-    time.sleep(random.Random(seed).random() / 10)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+def test_kill_at_random_moments(seed, tmp_path, forty):
+    moments = random.Random(seed)
+    for _ in range(2):
+        process = start(tmp_path)
+        wait_until(lambda: list(tmp_path.glob("*/tuner0.json")), process)
+        time.sleep(5 * moments.random())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
     assert start(tmp_path).wait(300) == 0
-    assert_same_forty(tmp_path, forty)
+    assert results(trials_on_disk(tmp_path)) == forty
+
+
+@pytest.fixture
+def listener():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield listener
 
 
 @pytest.mark.slow
-def test_a_chief_and_two_workers_one_of_them_killed(tmp_path, forty):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"KERASTUNER_ORACLE_PORT": port}
-    chief = start(tmp_path, KERASTUNER_TUNER_ID="chief", **shared)
-    wait_until(lambda: list(tmp_path.glob("*/chief.json")), chief)
+def test_a_chief_and_two_workers_one_of_them_killed(listener, tmp_path, forty):
+    shared = {"KERASTUNER_ORACLE_PORT": str(listener.getsockname()[1])}
+    listener.close()
+    leading = start(tmp_path, KERASTUNER_TUNER_ID="chief", **shared)
+    wait_until(lambda: list(tmp_path.glob("*/chief.json")), leading)
     workers = [start(tmp_path, KERASTUNER_TUNER_ID=f"worker{i}", **shared) for i in range(2)]
     wait_until(lambda: ended(tmp_path) >= 5, workers[0])
     workers[0].send_signal(signal.SIGKILL)
@@ -197,8 +269,106 @@ def test_a_chief_and_two_workers_one_of_them_killed(tmp_path, forty):
     workers[0] = start(tmp_path, KERASTUNER_TUNER_ID="worker0", **shared)
     try:
         assert [worker.wait(300) for worker in workers] == [0, 0]
-        assert chief.wait(60) == 0
+        assert leading.wait(60) == 0
     finally:
-        for process in (chief, *workers):
+        for process in (leading, *workers):
             process.kill()
-    assert_same_forty(tmp_path, forty)
+    assert results(trials_on_disk(tmp_path)) == forty
+
+
+# Chief and workers
+
+SEARCH = "search --depth 2 --kind plain --trials 3 --epochs 2 --dataset digits --limit 40 --out"
+
+
+@pytest.fixture
+def port(listener, monkeypatch):
+    """A port that nobody listens on, as that of the chief."""
+    port = listener.getsockname()[1]
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", str(port))
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    return port
+
+
+def test_a_worker_says_that_it_waits_for_a_chief_and_ends(
+    port, tmp_path, digits, monkeypatch, capsys
+):
+    monkeypatch.setattr(chief, "SECONDS", 1)
+    with pytest.raises(RuntimeError, match=rf"No chief listens on 127.0.0.1:{port}"):
+        search(tmp_path, digits)
+    assert f"the chief on 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_a_worker_has_the_folder_and_the_settings_of_its_chief(listener, port, tmp_path, digits):
+    listener.listen()
+    with pytest.raises(ValueError, match="`directory` must be that of the chief's search"):
+        search(tmp_path, digits)
+    path = tmp_path / "untitled_project" / "oracle.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"settings": {"depth": 9}}))
+    with pytest.raises(ValueError, match="depth: 9"):
+        search(tmp_path, digits)
+    make(tmp_path, overwrite=True)
+    assert path.exists()  # it is the chief's
+
+
+def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monkeypatch):
+    search(tmp_path, digits)
+    request.getfixturevalue("port")
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    monkeypatch.setattr(oracle_chief, "start_server", None)
+    search(tmp_path, digits)
+
+
+class Gone(grpc.RpcError):
+    def code(self):
+        return grpc.StatusCode.UNAVAILABLE
+
+
+class Client:
+    objective = "loss"
+
+    def create_trial(self, tuner_id):
+        raise Gone
+
+
+def test_a_worker_whose_chief_dies_ends_in_one_line(listener, port):
+    listener.listen()
+    seen = chief.Chief(Client())
+    assert seen.objective == "loss"
+    with pytest.raises(RuntimeError, match="UNAVAILABLE"):
+        seen.create_trial("worker0-0")
+
+
+def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    for number in ("99999", "-1", "http"):
+        monkeypatch.setenv("KERASTUNER_ORACLE_PORT", number)
+        assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
+        assert f"KERASTUNER_ORACLE_PORT='{number}'" in capsys.readouterr().err
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", str(port))
+    listener.listen()
+    assert cli.main([*SEARCH.split(), str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"The chief cannot listen on 127.0.0.1:{port} (Address already in use)" in line
+    listener.close()
+    monkeypatch.setattr(socket.socket, "listen", None)
+    chief.check_free()  # without listening
+
+
+def test_the_command_shares_a_search_with_rungs(listener, port, tmp_path):
+    listener.close()  # the port is free now
+    command = [*SEARCH.split(), str(tmp_path), "--rungs", "1:2", "--population", "2"]
+    environment = {**os.environ, "KERASTUNER_TUNER_ID": "chief"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    leading = subprocess.Popen([*COMMAND, *command], env=environment, **quiet)
+    try:
+        # The worker comes first: the chief still has to import its backend.
+        assert cli.main(command) == 0
+        assert leading.wait(120) == 0
+    finally:
+        leading.kill()
+    trials = trials_on_disk(tmp_path).values()
+    assert [trial["status"] for trial in trials] == ["COMPLETED"] * 3
+    assert sorted(len(curve(trial)) for trial in trials) == [1, 2, 2]

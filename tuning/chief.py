@@ -26,7 +26,7 @@ def address():
     if not port.isdecimal() or not 0 < int(port) < 2**16:
         raise ValueError(
             "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
-            f"Received: KERASTUNER_ORACLE_PORT={checks.short_repr(port)}."
+            f"{checks.received('KERASTUNER_ORACLE_PORT', port)}"
         )
     return os.environ["KERASTUNER_ORACLE_IP"], int(port)
 
@@ -63,42 +63,33 @@ class Chief:
 
     def __getattr__(self, name):
         found = getattr(self._client, name)
-        return functools.partial(_ask, found) if callable(found) else found
+        return functools.partial(self._ask, found) if callable(found) else found
 
-
-def _ask(question, *arguments, **options):
-    wait()
-    try:
-        return question(*arguments, **options)
-    except grpc.RpcError as error:
-        raise RuntimeError(
-            f"The chief no longer answers ({error.code().name}). Start it again, and then this "
-            "worker under the same id: the search continues."
-        ) from error
+    def _ask(self, question, *arguments, **options):
+        wait()
+        try:
+            return question(*arguments, **options)
+        except grpc.RpcError as error:
+            raise RuntimeError(
+                f"The chief no longer answers ({error.code().name}). Start it again, and then this "
+                "worker under the same id: the search continues."
+            ) from error
 
 
 def wait():
     """Wait until the chief listens."""
-    started, said = time.monotonic(), False
-    while not _listens():
-        if time.monotonic() - started > SECONDS:
-            raise RuntimeError(
-                f"No chief listens on {_named()} after {SECONDS} s. Start it there, with "
-                "KERASTUNER_TUNER_ID=chief, and then this worker again."
-            )
+    (host, port), end, said = address(), time.monotonic() + SECONDS, False
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=PAUSE).close()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise RuntimeError(
+                    f"No chief listens on {host}:{port} after {SECONDS} s. Start it there, with "
+                    "KERASTUNER_TUNER_ID=chief, and then this worker again."
+                ) from None
         if not said:
             said = True
-            print(f"Waiting up to {SECONDS} s for the chief on {_named()}.", file=sys.stderr)
+            print(f"Waiting up to {SECONDS} s for the chief on {host}:{port}.", file=sys.stderr)
         time.sleep(PAUSE)
-
-
-def _listens():
-    try:
-        socket.create_connection(address(), timeout=PAUSE).close()
-    except OSError:
-        return False
-    return True
-
-
-def _named():
-    return ":".join(map(str, address()))

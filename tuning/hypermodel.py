@@ -8,18 +8,19 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.models import thin_mlp
-from highway_keras.models.memory import check_memory
-from highway_keras.models.thin import UNITS, count_weights
+from highway_keras.models.thin import UNITS
 
 with extra("tune"):
     import keras_tuner
     from keras_tuner.errors import FailedTrialError
 
-LEARNING_RATE = (1e-3, 10**-0.5)
-ONE_MINUS_MOMENTUM = (1e-2, 10**-0.3)
-DECAY = (0.9, 1.0)
 ACTIVATIONS = ("relu", "tanh")
-TRANSFORM_BIAS = (-10.0, -1.0)
+RANGES = {
+    "learning_rate": (1e-3, 10**-0.5),
+    "one_minus_momentum": (1e-2, 10**-0.3),
+    "decay": (0.9, 1.0),
+    "transform_bias": (-10.0, -1.0),
+}
 
 
 class HighwayHyperModel(keras_tuner.HyperModel):
@@ -52,9 +53,12 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         name: Name of the hypermodel.
         tunable: As in keras-tuner.
+        learning_rate, one_minus_momentum, decay, transform_bias: The lowest and the highest value
+            to draw, a pair of numbers each.
 
     Raises:
-        ValueError: If `depth` or `units` is too small, or `kind` or an activation is unknown.
+        ValueError: If `depth` or `units` is too small, `kind` or an activation is unknown, or a
+            range is empty.
 
     Example:
 
@@ -79,36 +83,63 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         activations=ACTIVATIONS,
         name=None,
         tunable=True,
+        learning_rate=RANGES["learning_rate"],
+        one_minus_momentum=RANGES["one_minus_momentum"],
+        decay=RANGES["decay"],
+        transform_bias=RANGES["transform_bias"],
     ):
         super().__init__(name=name, tunable=tunable)
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
         self.classes = checks.positive_integer("classes", classes)
         self.input_shape = tuple(input_shape)
-        self.units = (
-            checks.positive_integer("units", units, or_none="that of the kind") or UNITS[kind]
-        )
-        self.activations = check_activations(activations)
-        weights = count_weights(self.depth, kind, self.units, self.input_shape)
-        check_memory(weights, copies=3, units=self.units, depth=self.depth)
+        units = checks.positive_integer("units", units, or_none="that of the kind")
+        self.units = units or UNITS[kind]
+        chosen = [activations] if isinstance(activations, str) else activations
+        for activation in chosen or [None]:
+            checks.one_of("activations", activation, ACTIVATIONS)
+        self.activations = tuple(name for name in ACTIVATIONS if name in chosen)
+        self.learning_rate = _range("learning_rate", learning_rate, above=0)
+        self.one_minus_momentum = _range("one_minus_momentum", one_minus_momentum, above=0, most=1)
+        self.decay = _range("decay", decay, above=0, most=1)
+        self.transform_bias = _range("transform_bias", transform_bias)
 
     @property
     def inputs(self):
         """The number of values in one flattened input."""
         return math.prod(self.input_shape)
 
+    @property
+    def chosen_space(self):
+        """What was chosen of the space, a dictionary; it lacks what is as in the table."""
+        chosen = {name: list(getattr(self, name)) for name in RANGES}
+        chosen = {name: pair for name, pair in chosen.items() if pair != list(RANGES[name])}
+        if self.activations != ACTIVATIONS:
+            chosen["activations"] = list(self.activations)
+        return chosen
+
     def declare_hyperparameters(self, hp):
-        """Register the space in `hp`, and return the values that `hp` has for it."""
+        """Register the space in `hp`, and return the values that `hp` has for it.
+
+        A subclass that overrides it changes the space for every tuner. The names in the table must
+        stay; `build` and `PopulationRandomSearch` read the values by them.
+
+        Args:
+            hp: A `keras_tuner.HyperParameters`.
+
+        Returns:
+            A dictionary from the names in the table to values.
+        """
         values = {
-            "learning_rate": hp.Float("learning_rate", *LEARNING_RATE, sampling="log"),
+            "learning_rate": hp.Float("learning_rate", *self.learning_rate, sampling="log"),
             "one_minus_momentum": hp.Float(
-                "one_minus_momentum", *ONE_MINUS_MOMENTUM, sampling="log"
+                "one_minus_momentum", *self.one_minus_momentum, sampling="log"
             ),
-            "decay": hp.Float("decay", *DECAY),
+            "decay": hp.Float("decay", *self.decay),
             "activation": hp.Choice("activation", list(self.activations)),
         }
         if self.kind == "highway":
-            values["transform_bias"] = hp.Float("transform_bias", *TRANSFORM_BIAS)
+            values["transform_bias"] = hp.Float("transform_bias", *self.transform_bias)
         return values
 
     def build(self, hp):
@@ -144,12 +175,11 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return history
 
 
-def check_activations(activations):
-    """Return the activations to search in a fixed order; raise unless all are in `ACTIVATIONS`.
-
-    Args:
-        activations: Their names.
-    """
-    for name in [activations] if isinstance(activations, str) or not activations else activations:
-        checks.one_of("activations", name, ACTIVATIONS)
-    return tuple(name for name in ACTIVATIONS if name in activations)
+def _range(name, pair, **bounds):
+    """Return the lowest and the highest value to draw, as floats."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ValueError(f"`{name}` must be a pair of numbers. {checks.received(name, pair)}")
+    low, high = (float(checks.number(name, value, **bounds)) for value in pair)
+    if low >= high:
+        raise ValueError(f"`{name}` must go from low to high. {checks.received(name, pair)}")
+    return low, high

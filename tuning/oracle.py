@@ -1,48 +1,158 @@
-"""keras-tuner's random search, safe to kill at any moment."""
+"""keras-tuner's random search, with rungs, and safe to kill at any moment."""
 
-import os
+import contextlib
+import json
+import math
+import pathlib
 
 from highway_keras.extras import extra
 from highway_keras.io import write_json
-from highway_keras.tuning.settings import fingerprint
+from highway_keras.runs.folder import check_same_settings
 
 with extra("tune"):
     import keras_tuner
+    from keras_tuner.engine.trial import Trial
 
 ENDED = ("COMPLETED", "FAILED")
 
 
-class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
+class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     """A `RandomSearchOracle` that draws the same trials as the stock one and survives a kill.
 
     The stock one saves a trial and the list of trials one after the other, and overwrites files in
     place. Killed in between, it loses trials or runs them twice. Here every file is replaced as a
-    whole, and `reload` trusts the trials' own files more than the list.
+    whole, and what is next follows from the trials' own files. An interrupted trial starts again
+    where its round began, so its curve reaches the disk only when the round ends.
 
-    An interrupted trial starts again with the same hyperparameters, so its curve reaches the disk
-    only when it ends.
+    With rungs, a trial trains in rounds, from rung to rung; only the best of a rung go on. The
+    values of its hyperparameters then say where it is, in the words of keras-tuner's Hyperband:
+    `tuner/round`, `tuner/initial_epoch` and `tuner/epochs`.
+
+    Args:
+        objective: A `keras_tuner.Objective`, or a name.
+        max_trials: Number of trials.
+        seed: Positive integer.
+        rungs: How many trials go on from each rung, by its epoch.
+        keep_models: Number of the best trials whose weights are kept.
 
     Attributes:
+        epochs: Epochs of a trial that comes to the end; infinite until known.
         settings: What decides the search, a dictionary; `None` until known.
     """
 
-    settings = None
+    epochs, settings = math.inf, None
+
+    def __init__(self, objective, max_trials, seed, rungs, keep_models):
+        super().__init__(
+            objective,
+            max_trials,
+            seed=seed,
+            max_consecutive_failed_trials=max_trials + 1,  # a failed trial is a result, too
+        )
+        self.rungs, self.keep_models, self.verbose = rungs, keep_models, 0
+
+    @property
+    def rounds(self):
+        """What `rounds_of` returns for this search."""
+        return rounds_of(self.rungs, self.epochs, self.max_trials)
+
+    @property
+    def has_ended(self):
+        """Whether no trial is left to train; to be asked while none is trained."""
+        return len(self.trials) >= self.max_trials and self._next()[1] == []
+
+    def ended(self):
+        """Return how many trials have ended each round."""
+        trials = self.trials.values()
+        return [
+            sum(_trained(t) >= last or (t.status == "FAILED" and _round(t) == n) for t in trials)
+            for n, (_, last, _) in enumerate(self.rounds)
+        ]
 
     @keras_tuner.synchronized
     def create_trial(self, tuner_id):
+        if tuner_id in self.ongoing_trials:  # of a worker that was killed
+            return self.ongoing_trials[tuner_id]
+        number, waiting = self._next()
+        if waiting is None:
+            self.tuner_ids.add(tuner_id)
+            return Trial(self.hyperparameters.copy(), status="IDLE")
+        self._retry_queue = waiting[:1]  # the stock way to train one again
         trial = super().create_trial(tuner_id)
-        trial.metrics = type(trial.metrics)()  # what a killed worker had reported so far
+        if trial.status == "RUNNING" and self.rungs:
+            first, last, _ = self.rounds[number]
+            values = {"tuner/round": number, "tuner/initial_epoch": first, "tuner/epochs": last}
+            trial.hyperparameters.values |= values
         return trial
+
+    def _next(self):
+        """Return the round to train now and the trials that wait for it; `None` to wait, too."""
+        ongoing = {trial.trial_id for trial in self.ongoing_trials.values()}
+        for number, (first, last, count) in enumerate(self.rounds):
+            of_round = self._best(first, count) if first else list(self.trials.values())
+            behind = [t.trial_id for t in of_round if t.status != "FAILED" and _trained(t) < last]
+            waiting = [i for i in behind if i not in ongoing]
+            if waiting or len(self.trials) < self.max_trials:
+                return number, waiting
+            if behind and number < len(self.rungs):
+                return number, None
+        return number, []
+
+    def _best(self, epochs, count):
+        """Return the best `count` of the trials that have come to a rung."""
+        name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
+
+        def score(trial):
+            points = trial.metrics.get_history(name) if trial.metrics.exists(name) else []
+            return min((sign * p.value[0] for p in points if p.step < epochs), default=math.inf)
+
+        come = [trial for trial in self.trials.values() if _trained(trial) >= epochs]
+        return sorted(come, key=score)[:count]
+
+    @keras_tuner.synchronized
+    def update_trial(self, trial_id, metrics, step=0):
+        # Once for each step, also if a killed worker had reported it, or another one does.
+        for history in self.trials[trial_id].metrics.metrics.values():
+            history._observations.pop(step, None)
+        return super().update_trial(trial_id, metrics, step)
 
     @keras_tuner.synchronized
     def end_trial(self, trial):
-        # After a restart of the chief, two workers can finish the same trial.
-        if trial.trial_id not in self.end_order:
-            if trial.trial_id in self._retry_queue:
-                self._retry_queue.remove(trial.trial_id)
-            # A worker has half their digits: the protocol between processes uses float32.
-            trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
-            super().end_trial(trial)
+        mine = self.trials[trial.trial_id]
+        if trial is not mine:  # of a worker
+            # After a restart of the chief, two of them can finish the same round.
+            if mine.status in ENDED or _round(mine) != _round(trial):
+                return
+            # They have half the digits: the protocol between processes uses float32.
+            trial.hyperparameters = mine.hyperparameters
+        trial.message = None
+        if trial.status == "FAILED":
+            trial.message, mine.score = "The loss is no longer finite.", None
+        elif _trained(trial) in self.rungs:
+            trial.message = f"It has come to the rung at epoch {_trained(trial)}."
+        if trial.trial_id in self.end_order:
+            self.end_order.remove(trial.trial_id)
+        super().end_trial(trial)
+        self._drop_files()
+
+    def _drop_files(self):
+        """Delete states that no trial goes on from, and weights that are not among the best."""
+        going = {epochs: self._best(epochs, count) for epochs, count in self.rungs.items()}
+        going = {(trial.trial_id, epochs) for epochs, best in going.items() for trial in best}
+        done = [t for t in self.trials.values() if t.status == "COMPLETED"]
+        done = [t for t in done if (t.trial_id, _trained(t)) not in going]
+        done.sort(key=lambda trial: trial.score, reverse=self.objective.direction == "max")
+        for trial in done[self.keep_models :]:
+            self.file(trial, "checkpoint.weights.h5").unlink(missing_ok=True)
+        for path in pathlib.Path(self._project_dir).glob("trial_*/state-*.npz"):
+            trial, epochs = self.trials[path.parent.name[6:]], int(path.stem[6:])
+            goes_on = _trained(trial) < epochs or (trial.trial_id, epochs) in going
+            if _trained(trial) > epochs or trial.status == "FAILED" or not goes_on:
+                path.unlink(missing_ok=True)
+
+    def file(self, trial, name):
+        """Return the path of a file of a trial."""
+        return pathlib.Path(self._get_trial_dir(trial.trial_id)) / name
 
     def save(self):
         write_json(self._get_oracle_fname(), self.get_state(), indent=None)
@@ -50,9 +160,7 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
     def _save_trial(self, trial):
         if trial.status == "RUNNING" and trial.metrics.metrics:
             return
-        path = os.path.join(self._get_trial_dir(trial.trial_id), "trial.json")
-        made_with = self.settings and fingerprint(self.settings)
-        write_json(path, {**trial.get_state(), "settings": made_with}, indent=None)
+        write_json(self.file(trial, "trial.json"), trial.get_state(), indent=None)
 
     def get_state(self):
         return {**super().get_state(), "settings": self.settings}
@@ -66,9 +174,72 @@ class ResumableOracle(keras_tuner.oracles.RandomSearchOracle):
         self.start_order += [i for i in ids if i not in self.start_order]
         self.end_order = [i for i in self.end_order if i in ended]
         self.end_order += [i for i in ended if i not in self.end_order]
-        self.ongoing_trials = {}
-        # The oracle takes trials from its end, so this way the first one comes first.
-        self._retry_queue = [i for i in reversed(ids) if i not in ended]
+        self.ongoing_trials, self._retry_queue = {}, []
         # A trial that was missing from the list must not be drawn again.
         for trial in self.trials.values():
             self._record_values(trial)
+
+
+def _trained(trial):
+    """Return the epochs that a trial has trained for, as far as its round has ended."""
+    values = trial.hyperparameters.values
+    if trial.status == "COMPLETED":
+        return values.get("tuner/epochs", math.inf)
+    return values.get("tuner/initial_epoch", 0)
+
+
+def _round(trial):
+    return trial.hyperparameters.values.get("tuner/round", 0)
+
+
+def rounds_of(rungs, epochs, trials):
+    """Return the first and the last epoch of each round, and how many trials it has at most.
+
+    Args:
+        rungs: How many trials go on from each rung, by its epoch.
+        epochs: Epochs of a trial that comes to the end.
+        trials: Number of trials.
+    """
+    return list(zip([0, *rungs], [*rungs, epochs], [trials, *rungs.values()], strict=True))
+
+
+def check_recorded(folder, settings):
+    """Raise a `ValueError` if a search in `folder` was started with other settings.
+
+    Args:
+        folder: Folder of the search.
+        settings: Those of this search, a dictionary.
+
+    Returns:
+        Whether there is a search.
+    """
+    folder = pathlib.Path(folder)
+    before = read_json(folder / "oracle.json")
+    if before.get("settings"):
+        check_same_settings(before["settings"], settings, f"the search in {folder}")
+    elif any(folder.glob("trial_*/trial.json")):
+        raise ValueError(
+            f"The search in {folder} has lost its oracle.json. Bring that file back, or delete the "
+            "folder to search anew."
+        )
+    return bool(before)
+
+
+def read_json(path):
+    """Return what a file of a search holds, a dictionary; an empty one if it is not there."""
+    if not path.exists():
+        return {}
+    with readable(path.parent):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+@contextlib.contextmanager
+def readable(folder):
+    """Turn what damaged files of a search raise into a `ValueError`: `with readable(folder):`."""
+    try:
+        yield
+    except Exception as error:  # of many kinds
+        raise ValueError(
+            f"The search in {folder} cannot be read: one of its files is missing or damaged. "
+            "Bring it back, or delete the folder to search anew."
+        ) from error

@@ -8,27 +8,28 @@ from highway_keras.extras import extra
 with extra("tune"):
     from tqdm import tqdm
 
-
-LINE = "{desc}: {n:.0f}/{total} trials, {elapsed} elapsed, {remaining} left{postfix}"
+LINE = "{desc} trials, {elapsed} elapsed, {remaining} left{postfix}"
 
 
 class Progress(tqdm):
     """A line that is redrawn on a terminal, and printed elsewhere whenever trials have ended.
 
+    It counts epochs of trials, from which the time left follows.
+
     Args:
         name: Name of the search.
-        trials: Number of its trials.
-        ended: Trials that have ended already, in an earlier session.
+        rounds: First epoch, last epoch and number of trials of each round.
+        ended: Trials of each round that have ended in an earlier session.
         objective: Name of the metric that the best trial is best in.
         verbose: `"auto"`, or 0 for silence.
     """
 
-    def __init__(self, name, trials, ended, objective, verbose="auto"):
-        self.ended, self.objective, self.is_terminal = ended, objective, sys.stdout.isatty()
+    def __init__(self, name, rounds, ended, objective, verbose="auto"):
+        self.name, self.rounds, self.ended = name, rounds, list(ended)
+        self.objective, self.is_terminal = objective, sys.stdout.isatty()
         super().__init__(
-            desc=name,
-            total=trials,
-            initial=ended,
+            total=sum((last - first) * count for first, last, count in rounds),
+            initial=self._done(),
             smoothing=0,
             bar_format=LINE,
             file=sys.stdout,
@@ -36,16 +37,26 @@ class Progress(tqdm):
             delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints
         )
 
-    def report(self, best, running=0.0, ended=0):
-        """Show the best value so far (or `None`), after `ended` more trials.
+    def _done(self):
+        lengths = [last - first for first, last, _ in self.rounds]
+        return sum(n * length for n, length in zip(self.ended, lengths, strict=True))
+
+    def report(self, number, best, epochs=0, ended=0):
+        """Show the best value so far (or `None`), after `ended` more trials of a round.
 
         Args:
+            number: Number of the round.
             best: A number or `None`.
-            running: What is done of the running trials, in trials.
-            ended: Number of trials that have ended since the last call.
+            epochs: Epochs that the running trials have been trained for, all together.
+            ended: Number of trials of the round that have ended since the last call.
         """
-        self.ended += ended
-        self.n = self.ended + running
+        self.ended[number] += ended
+        self.n = self._done() + epochs
+        first, last, count = self.rounds[number]
+        done = self.ended[number] + epochs / (last - first)
+        rung = f"round {number + 1} of {len(self.rounds)} to epoch {last}, "
+        rung = rung if len(self.rounds) > 1 else ""
+        self.set_description_str(f"{self.name}: {rung}{done:.0f}/{count}", refresh=False)
         if best is not None:
             self.set_postfix_str(f"best {self.objective} {best:.4g}", refresh=False)
         if self.is_terminal:

@@ -1,27 +1,41 @@
 """A keras-tuner tuner that trains many trials together."""
 
+import contextlib
+import hashlib
+import io
+import itertools
+import json
 import os
 import pathlib
+import time
 
+import keras
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.backends.current import shim
 from highway_keras.extras import extra
-from highway_keras.io import folder_lock, write_bytes, write_json
+from highway_keras.io import folder_lock, replacing, write_bytes, write_json
 from highway_keras.runs.folder import weights_file
 from highway_keras.tuning import chief
-from highway_keras.tuning.arguments import check_data, check_hypermodel, check_objective
-from highway_keras.tuning.cohorts import Cohorts
-from highway_keras.tuning.memory import cores, population_size
-from highway_keras.tuning.oracle import ResumableOracle
-from highway_keras.tuning.population import Images
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.oracle import (
+    PopulationOracle,
+    check_recorded,
+    read_json,
+    readable,
+    rounds_of,
+)
+from highway_keras.tuning.population import IN_A_COHORT, Images, Population
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.settings import check_own, check_recorded, readable, search_settings
-from highway_keras.tuning.trials import METRICS, RunningTrials
 from highway_keras.tuning.weights import assign, draw
 
 with extra("tune"):
     import keras_tuner
+
+METRICS = ("loss", "accuracy")
+# A CPU gains nothing from more. Small populations end sooner, and an interruption costs less.
+COHORTS_A_CORE = 2
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):
@@ -32,8 +46,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
     weights drawn from `seed` and its number. Its result is the same as if trained alone.
 
+    With `rungs` it is a successive halving: all trials train to the first rung, the best of them go
+    on to the second, and so on. What goes on does so with its own weights, momentum and place in
+    the data, and is the run that it would have been alone. A trial that stops keeps its score; the
+    values `tuner/round` and `tuner/epochs` of its hyperparameters say where, in the words of
+    `keras_tuner.Hyperband`.
+
     The search can be killed at any moment. Called again with the same arguments, it continues:
-    trials that were being trained start again, and none is lost or counted twice.
+    trials that were being trained start again where their round began, and none is lost or counted
+    twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
     one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
@@ -42,20 +63,24 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     address only on a network that you trust.
 
     Args:
-        hypermodel: A `HighwayHyperModel`.
+        hypermodel: A `HighwayHyperModel`, or one of a subclass that overrides neither `build` nor
+            `fit`.
         objective: What to minimize or maximize: `"loss"`, `"accuracy"` (over an epoch's batches),
             `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
         max_trials: Number of trials.
         seed: Non-negative integer; decides hyperparameters, weights and order of images.
-        population: Number of trials to train together. Default: what memory allows.
+        population: Number of trials to train together. Default: 10 for each CPU core, or all on an
+            accelerator.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
         directory: Folder of searches; `None` for the current one.
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
         overwrite: Whether to delete what is there and search anew, instead of continuing. A worker
             leaves that to its chief.
+        rungs: How many trials go on from which epoch, a dictionary such as `{40: 30, 133: 10}`.
+            Default: all trials are trained to the end.
 
     Raises:
-        TypeError: If `hypermodel` is not a `HighwayHyperModel`.
+        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`.
         ValueError: If an argument is out of its range.
         BusyError: If another process is searching in the folder to be overwritten.
         ImportError: If the backend is PyTorch.
@@ -70,7 +95,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     >>> best = tuner.get_best_models()[0]  # doctest: +SKIP
 
     Reference:
-        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1;
+        [Jamieson and Talwalkar, 2016](https://arxiv.org/abs/1502.07943) for the rungs.
     """
 
     def __init__(
@@ -84,24 +110,21 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         directory=None,
         project_name=None,
         overwrite=False,
+        rungs=None,
     ):
-        check_hypermodel(hypermodel)
+        check_backend()
+        _check_hypermodel(hypermodel)
         self.seed = checks.seed(seed)
         self.max_trials = checks.positive_integer("max_trials", max_trials)
         self.keep_models = checks.positive_integer("keep_models", keep_models)
-        allowed = "what memory allows"
-        self.population = checks.positive_integer("population", population, none=allowed)
+        self.rungs = _check_rungs(rungs, max_trials)
+        self.population = checks.positive_integer("population", population, or_none="the default")
         self._template = None
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
             chief.address()  # is one
-        oracle = ResumableOracle(
-            objective,
-            self.max_trials,
-            seed=self.seed + 1,  # the stock oracle takes 0 for "any"
-            max_consecutive_failed_trials=self.max_trials + 1,  # a failed trial is a result, too
-        )
-        oracle.verbose = 0
+        first_seed = self.seed + 1  # the stock oracle takes 0 for "any"
+        oracle = PopulationOracle(objective, max_trials, first_seed, self.rungs, keep_models)
         self.objective = oracle.objective
         self.tuner_id = os.environ.get("KERASTUNER_TUNER_ID", "tuner0")  # as keras-tuner sets it
         overwrite = overwrite and not self.is_worker  # the trials there are the chief's
@@ -110,7 +133,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             with folder_lock(folder):  # nobody else is searching there
                 pass
         where = {"directory": folder.parent, "project_name": folder.name}
-        super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
+        with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner prints what it reloads
+            super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
         if self.is_worker:
             self.oracle = chief.Chief(self.oracle)
 
@@ -138,7 +162,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.population = self.population or state["population"]
 
     def reload(self):
-        check_own(pathlib.Path(self._get_tuner_fname()), self.project_name)
+        path = pathlib.Path(self._get_tuner_fname())
+        if "population" not in read_json(path):
+            raise ValueError(
+                "`project_name` must be that of a search by `PopulationRandomSearch`, or a new "
+                f"one. Received: project_name={self.project_name!r}; another tuner made the search "
+                f"in {path.parent}. Name another one, or pass overwrite=True to delete that search."
+            )
         with readable(self.project_dir):
             super().reload()
 
@@ -147,133 +177,195 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self.oracle.save()
         write_json(self._get_tuner_fname(), self.get_state(), indent=None)
 
-    def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
+    def search(
+        self, x, y=None, validation_data=None, epochs=1, batch_size=128, verbose="auto", **options
+    ):
         """Train trials until `max_trials` of them have ended.
 
         Args:
             x: Images or flat inputs, an array `(n, ...)`, scaled as the network expects them.
             y: Class numbers, an array `(n,)`.
             validation_data: `(x, y)` to measure every trial on after every epoch.
-            epochs: Epochs per trial.
+            epochs: Epochs per trial; with rungs, of those that come to the end.
             batch_size: Images per step.
             verbose: `"auto"` for a line of progress, 0 for none.
+            **options: None. What stock tuners take besides, such as `callbacks`, is refused.
 
         Raises:
+            TypeError: If an option is one of the stock tuners' only.
             ValueError: If the arrays do not fit the hypermodel or one another, or the folder
                 holds another search.
             BusyError: If another process is searching there.
             RuntimeError: In a worker, if there is no chief.
         """
-        epochs = checks.positive_integer("epochs", epochs)
-        batch_size = checks.positive_integer("batch_size", batch_size)
-        pairs = check_data(self.hypermodel, x, y, validation_data)
-        check_objective(self.objective, [f"{p}{m}" for p in pairs for m in METRICS])
-        settings = search_settings(self, pairs, epochs, batch_size)
+        if options:
+            raise TypeError(
+                f"`PopulationRandomSearch.search` does not take {', '.join(options)}. "
+                "`keras_tuner.RandomSearch` does, on the same hypermodel."
+            )
+        checks.positive_integers(epochs=epochs, batch_size=batch_size)
+        pairs = {"": _check_data(self.hypermodel, x, y)}
+        if validation_data is not None:
+            pairs["val_"] = _check_data(self.hypermodel, *validation_data, "validation_data")
+        measured = [f"{prefix}{metric}" for prefix in pairs for metric in METRICS]
+        if getattr(self.objective, "name", None) not in measured:
+            raise ValueError(
+                f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
+                f"`validation_data`. Received: {self.objective}."
+            )
+        if epochs <= max(self.rungs, default=0):
+            raise ValueError(
+                "`epochs` must be above the last of the `rungs`. "
+                f"Received: epochs={epochs}, rungs={self.rungs}."
+            )
+        settings = self.settings(pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
-            self._check_chiefs(settings)
-            self._search_slots(images, epochs, verbose)
+            chief.wait()  # it listens once it has recorded its own
+            if not check_recorded(self.project_dir, settings):
+                raise ValueError(
+                    "`directory` must be that of the chief's search: all its processes share one. "
+                    f"Received: directory={str(self.directory)!r} without it."
+                )
+            self._search(images, epochs, verbose)
             return
         with folder_lock(self.project_dir):
-            self._take_over(settings)
+            self._open(settings, epochs)
             if not self.is_chief:
-                self._search_slots(images, epochs, verbose)
-            elif len(self.oracle.end_order) < self.max_trials:  # else no worker would come
+                self._search(images, epochs, verbose)
+            elif not self.oracle.has_ended:  # else no worker would come
                 chief.check_free()
                 super().search(verbose=0)
 
-    def _check_chiefs(self, settings):
-        """Raise a `ValueError` unless the chief's search is in the folder, and has `settings`."""
-        chief.wait()  # it listens once it has recorded its own
-        if not check_recorded(self.project_dir, settings):
-            raise ValueError(
-                "`directory` must be that of the chief's search: all its processes share one. "
-                f"Received: directory={str(self.directory)!r} without it."
-            )
+    @property
+    def chosen(self):
+        """What was chosen of rungs and space, a dictionary that lacks defaults."""
+        rungs = {"rungs": {str(epoch): count for epoch, count in self.rungs.items()}}
+        return {**(rungs if self.rungs else {}), **self.hypermodel.chosen_space}
 
-    def _take_over(self, settings):
+    def settings(self, pairs, epochs, batch_size):
+        """Return what decides the trials of a search, a dictionary; their number does not.
+
+        Args:
+            pairs: Pairs of inputs and class numbers by the prefix of their metrics.
+            epochs, batch_size: As for `search`.
+        """
+        network = self.hypermodel
+        labels = {}  # not the images, which may differ in their last bits
+        for prefix, (_, y) in pairs.items():
+            text = json.dumps(np.ravel(y).astype(int).tolist())
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            labels[f"{prefix}labels"] = f"{len(y)} {digest[:16]}"
+        return {
+            "kind": network.kind,
+            "depth": network.depth,
+            "units": network.units,
+            "input_shape": list(map(int, network.input_shape)),
+            "classes": network.classes,
+            "objective": f"{self.objective.direction} {self.objective.name}",
+            "seed": self.seed,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            **labels,
+            **self.chosen,
+        }
+
+    def _open(self, settings, epochs):
         """Read what is in the folder: another process may have continued it."""
-        check_recorded(self.project_dir, settings)
-        folder = pathlib.Path(self.project_dir)
-        if (folder / "oracle.json").exists():
-            with readable(folder):
+        if check_recorded(self.project_dir, settings):
+            with readable(self.project_dir):
                 self.oracle.reload()
-        elif any(folder.glob("trial_*/trial.json")):
-            raise ValueError(
-                f"The search in {folder} has lost its oracle.json. Bring that file back, or delete "
-                "the folder to search anew."
-            )
-        self.oracle.settings = settings
+        self.oracle.settings, self.oracle.epochs = settings, epochs
 
-    def _search_slots(self, images, epochs, verbose):
-        batch_size = images[""].batch_size
-        self.population = self.population or population_size(
-            self.hypermodel, batch_size, self.max_trials
-        )
+    def _search(self, images, epochs, verbose):
+        if not self.population:
+            cores = COHORTS_A_CORE * IN_A_COHORT * os.cpu_count()
+            self.population = self.max_trials if shim.accelerators() else cores
         self.save()  # else a search killed before its first trial ends would not be reloaded
-        ended = 0 if self.is_worker else len(self.oracle.end_order)
-        name = self.objective.name
-        with Progress(self.project_name, self.max_trials, ended, name, verbose) as progress:
-            self._search(images, epochs, progress)
+        rounds = rounds_of(self.rungs, epochs, self.max_trials)
+        ended = [0] * len(rounds) if self.is_worker else self.oracle.ended()
+        slots = [f"{self.tuner_id}-{n}" for n in range(min(self.population, self.max_trials))]
+        with Progress(self.project_name, rounds, ended, self.objective.name, verbose) as progress:
+            while slots:
+                asked = [self.oracle.create_trial(slot) for slot in slots]
+                # A slot that was told to stop must not ask again: the chief may be gone by then.
+                slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
+                trials = [trial for trial in asked if trial.status == "RUNNING"]
+                if trials:
+                    self._run(trials, images, rounds, progress)
+                elif slots:  # the best of a rung are known when other workers have come to it
+                    time.sleep(chief.PAUSE)
 
-    def _search(self, images, epochs, progress):
-        slots = [f"{self.tuner_id}-{slot}" for slot in range(self.population)]
-        while slots:
-            asked = [self.oracle.create_trial(slot) for slot in slots]
-            # A slot that was told to stop must not ask again: the chief may be gone by then.
-            running = [trial.status == "RUNNING" for trial in asked]
-            slots = [slot for slot, runs in zip(slots, running, strict=True) if runs]
-            trials = [trial for trial, runs in zip(asked, running, strict=True) if runs]
-            if trials:
-                self._run(trials, images, epochs, progress)
-
-    def _run(self, trials, images, epochs, progress):
-        """Train trials together, from start to end."""
-        running = RunningTrials(trials, self._population_of(trials), images, self.oracle)
-        for epoch in range(epochs):
+    def _run(self, trials, images, rounds, progress):
+        """Train trials of one round together, from its start to its end."""
+        number = trials[0].hyperparameters.values.get("tuner/round", 0)
+        first, last, _ = rounds[number]
+        population = self._population_of(trials, first)
+        name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
+        best = [t.metrics.get_best_value(name) if first else sign * np.inf for t in trials]
+        scores = sign * np.array(best)  # the lower the better
+        for epoch in range(first, last):
             order = np.random.default_rng([self.seed, epoch]).permutation(images[""].size)
-            alive = running.train(epoch, order)
-            progress.report(self._best_score(), running=len(trials) * (epoch + 1) / epochs)
-            if not alive:
+            logs = dict(zip(METRICS, population.train(images[""], epoch, order), strict=True))
+            if "val_" in images:
+                measured = zip(METRICS, population.evaluate(images["val_"]), strict=True)
+                logs |= {f"val_{metric}": column for metric, column in measured}
+            sound = np.all([np.isfinite(column) for column in logs.values()], axis=0)
+            for index in np.flatnonzero(sound):
+                values = {metric: float(column[index]) for metric, column in logs.items()}
+                self.oracle.update_trial(trials[index].trial_id, values, step=epoch)
+            improved = (sign * logs[name] < scores) & sound
+            population.keep(improved)
+            scores = np.where(improved, sign * logs[name], scores)
+            scores[~np.isfinite(logs["loss"])] = np.inf
+            epochs = len(trials) * (epoch + 1 - first)
+            progress.report(number, self._best_score(), epochs=epochs)
+            if not np.isfinite(logs["loss"]).any():
                 break
-        self._end(running)
-        progress.report(self._best_score(), ended=len(trials))
+        self._end(trials, scores, population, last if number + 1 < len(rounds) else None)
+        progress.report(number, self._best_score(), ended=len(trials))
 
-    def _population_of(self, trials):
+    def _population_of(self, trials, first):
         values = [trial.hyperparameters.values for trial in trials]
-        seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
-        weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
-        return Cohorts(self.hypermodel.kind, values, weights, cores())
+        if self.is_worker:  # with all digits
+            files = [self._file(trial, "trial.json") for trial in trials]
+            values = [read_json(file)["hyperparameters"]["values"] for file in files]
+        size = self.population if shim.accelerators() else None
+        if not first:
+            seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
+            weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
+            return Population(self.hypermodel.kind, values, weights, size)
+        with readable(self.project_dir):
+            states = [_read_state(self._file(trial, f"state-{first}.npz")) for trial in trials]
+        weights = [state["weights"] for state in states]
+        population = Population(self.hypermodel.kind, values, weights, size)
+        population.restore(states)
+        return population
 
-    def _end(self, running):
-        """End trials: first the weights of the best to disk, then the oracle."""
+    def _end(self, trials, scores, population, rung):
+        """End a round: first the states and the weights of the best to disk, then the oracle."""
         # Of trials that tie, the oracle decides later which are the best.
-        last = np.sort(running.scores)[: self.keep_models][-1]
-        for index in np.flatnonzero((running.scores <= last) & np.isfinite(running.scores)):
-            weights = running.population.best_weights(index)
-            self._save_weights(running.trials[index].trial_id, weights)
-        for trial, score in zip(running.trials, running.scores, strict=True):
+        worst = np.sort(scores)[: self.keep_models][-1]
+        for index in np.flatnonzero(np.isfinite(scores)):
+            state = population.state(index)
+            if rung:
+                arrays = {f"{part}/{k}": v for part in state for k, v in state[part].items()}
+                with replacing(self._file(trials[index], f"state-{rung}.npz")) as temporary:
+                    np.savez(temporary, **arrays)
+            if scores[index] <= worst:
+                self._save_weights(trials[index], state["best"])
+        for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
-            if trial.status == "FAILED":
-                trial.message = "The loss is no longer finite."
             self.oracle.end_trial(trial)
-        self._drop_weights()
 
-    def _save_weights(self, trial_id, weights):
+    def _save_weights(self, trial, weights):
         if self._template is None:
             self._template = self.hypermodel.build(keras_tuner.HyperParameters())
         assign(self._template, weights)
-        write_bytes(self._get_checkpoint_fname(trial_id), weights_file(self._template))
+        write_bytes(self._get_checkpoint_fname(trial.trial_id), weights_file(self._template))
 
-    def _drop_weights(self):
-        """Delete the weights of trials that have ended and are no longer among the best."""
-        paths = pathlib.Path(self.project_dir).glob("trial_*/checkpoint.weights.h5")
-        paths = {path.parent.name.removeprefix("trial_"): path for path in paths}
-        # First those that have ended: another worker's best trial may end before the next line.
-        ended = [i for i in paths if self.oracle.get_trial(i).status == "COMPLETED"]
-        best = {trial.trial_id for trial in self.oracle.get_best_trials(self.keep_models)}
-        for trial_id in set(ended) - best:
-            paths[trial_id].unlink(missing_ok=True)
+    def _file(self, trial, name):
+        return pathlib.Path(self.get_trial_dir(trial.trial_id)) / name
 
     def load_model(self, trial):
         """Return the model of a trial with its best weights.
@@ -281,8 +373,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         Raises:
             ValueError: If the trial failed, or is not among the best.
         """
-        path = self._get_checkpoint_fname(trial.trial_id)
-        if not os.path.exists(path):
+        if not os.path.exists(self._get_checkpoint_fname(trial.trial_id)):
             raise ValueError(
                 f"Trial {trial.trial_id} has no weights on disk: it failed, or is not among the "
                 f"best trials. Received: keep_models={self.keep_models}; more keeps more."
@@ -292,3 +383,70 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def _best_score(self):
         best = self.oracle.get_best_trials(1)
         return best[0].score if best else None
+
+
+def check_backend():
+    """Raise an `ImportError` unless the backend can train populations."""
+    if not shim.HAS_LOOPS:
+        raise ImportError(
+            "The population search needs the TensorFlow or the JAX backend; with any backend "
+            "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}."
+        )
+
+
+def _check_hypermodel(hypermodel):
+    """Raise a `TypeError` for networks that a population would not train as they say."""
+    if not isinstance(hypermodel, HighwayHyperModel):
+        raise TypeError(
+            "`hypermodel` must be a `HighwayHyperModel`; for others there is "
+            f"`keras_tuner.RandomSearch`. {checks.received('hypermodel', hypermodel)}"
+        )
+    for name in ("build", "fit"):
+        if getattr(type(hypermodel), name) is not getattr(HighwayHyperModel, name):
+            raise TypeError(
+                f"`hypermodel` must not override `{name}`: populations do not call it. Ranges are "
+                "arguments of `HighwayHyperModel`; another space is `declare_hyperparameters`; "
+                "`keras_tuner.RandomSearch` calls all methods. "
+                f"Received: hypermodel={type(hypermodel).__name__}."
+            )
+
+
+def _check_rungs(rungs, trials):
+    """Return the rungs as a dictionary of integers, in order."""
+    ladder = {} if rungs is None else {int(k): int(n) for k, n in dict(rungs).items()}
+    epochs, counts = list(ladder), [trials, *ladder.values()]
+    falling = all(a > b > 0 for a, b in itertools.pairwise(counts))
+    if epochs != sorted(epochs) or min(epochs, default=1) < 1 or not falling:
+        raise ValueError(
+            "`rungs` must name rising epochs and, for each, fewer trials than before, such as "
+            f"{{40: 30, 133: 10}} of 100 trials. Received: rungs={rungs}, max_trials={trials}."
+        )
+    return ladder
+
+
+def _check_data(hypermodel, x, y, name=""):
+    """Return `x` and `y` as arrays, if they are inputs and class numbers for the hypermodel."""
+    x_name, y_name = (f"{name}[0]", f"{name}[1]") if name else ("x", "y")
+    x, y = np.asarray(x), np.asarray(y)
+    if x.ndim < 2 or x.dtype.kind not in "uif" or x[:1].size != hypermodel.inputs:
+        raise ValueError(
+            f"`{x_name}` must be an array of inputs of the shape {hypermodel.input_shape}; "
+            f"`keras_tuner.RandomSearch` takes a `tf.data.Dataset`. Received: shape={x.shape}, "
+            f"dtype={x.dtype}."
+        )
+    numbers = np.issubdtype(y.dtype, np.number) and y.size == len(x)
+    if not numbers or not set(np.unique(y)) <= set(range(hypermodel.classes)):
+        raise ValueError(
+            f"`{y_name}` must hold a class number from 0 to {hypermodel.classes - 1} for each "
+            f"input. Received: {checks.short_repr(y)} for {len(x)} inputs."
+        )
+    return x, y
+
+
+def _read_state(path):
+    with np.load(path) as arrays:
+        return {
+            part: {key.split("/")[1]: arrays[key] for key in arrays if key.startswith(f"{part}/")}
+            for part in ("weights", "velocity", "best")
+        }

@@ -49,8 +49,9 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
         start["kernel"][..., : hypermodel.units] *= scale
     population = Population(kind, [trial for trial, _ in trials], weights)
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
-    gradients = np.asarray(population.state["velocity"]["kernel"], "float64")
-    norms = np.linalg.norm(gradients[..., : hypermodel.units], axis=(-2, -1)).T
+    kernels = [population.state(trial)["velocity"]["kernel"] for trial in range(len(trials))]
+    gradients = np.asarray(kernels, "float64")[..., : hypermodel.units]
+    norms = np.linalg.norm(gradients, axis=(-2, -1))
     return dict(zip(ACTIVATIONS, np.split(norms, len(ACTIVATIONS)), strict=True))
 
 

@@ -8,10 +8,8 @@ import numpy as np
 from highway_keras import checks, data
 from highway_keras.io import folder_lock
 from highway_keras.results import provenance, update_rows
-from highway_keras.tuning.cohorts import Cohorts
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.memory import cores
-from highway_keras.tuning.population import Images
+from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.weights import draw
 
 STARTS = ("uniform", "normal", "orthogonal")
@@ -79,7 +77,7 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         trial = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
         values.append({**trial, "one_minus_momentum": 0.1, "decay": 0.9})
         weights.append(_weights(hypermodel, trial, start, scale, seed))
-    population, images = Cohorts(kind, values, weights, cores()), Images(x, y, batch_size)
+    population, images = Population(kind, values, weights), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, _ = population.train(images, epoch, order)
