@@ -15,11 +15,17 @@ from highway_keras.cli import command as cli
 EVIL = "\x1b]0;owned\x07\u202e\n=1+1"
 
 
-def test_what_a_terminal_obeys_is_escaped():
-    assert messages.printable(EVIL) == r"\x1b]0;owned\x07\u202e\n=1+1"
-    assert messages.printable("é 数 ±") == "é 数 ±"
-    assert messages.printable("\udcff") == r"\udcff"  # a byte of a file name that is not UTF-8
-    assert messages.printable(3) == "3"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (EVIL, r"\x1b]0;owned\x07\u202e\n=1+1"),
+        ("é 数 ±", "é 数 ±"),
+        ("\udcff", r"\udcff"),  # a byte of a file name that is not UTF-8
+        (3, "3"),
+    ],
+)
+def test_what_a_terminal_obeys_is_escaped(text, shown):
+    assert messages.printable(text) == shown
 
 
 @pytest.mark.parametrize("value", ["=1+1", "+x", "-x", "@SUM(A1)", "=cmd|' /C calc'!A0"])
@@ -56,7 +62,7 @@ def test_csv_files(tmp_path):
     assert rows_of(tmp_path / "gates.csv")[1] == ["'=1+1", "0", "1.0"]
 
 
-def test_predict_prints_no_control_characters(tmp_path, capsys):
+def test_the_command_prints_no_control_characters(tmp_path, capsys):
     layers = [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(2, "softmax")]
     keras.Sequential(layers).save(tmp_path / "best.keras")
     settings = {"dataset": "digits", "class_names": [EVIL, EVIL]}
@@ -67,9 +73,6 @@ def test_predict_prints_no_control_characters(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and len(printed.splitlines()) == 2
     assert messages.printable(EVIL) in printed and r"\x1b[2J.png" in printed
-
-
-def test_errors_have_no_control_characters(capsys):
     assert cli.main(["fit", "\x1b[2J"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
