@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.models.cards import Card
+    from highway_keras.models.card import Card
     from highway_keras.models.cifar import (
         fitnet_a,
         fitnet_b,

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
-import keras
-
 from highway_keras import checks
-from highway_keras.models.cards import name_of
-from highway_keras.models.parts import (
-    AUTHORS_KERNEL,
-    check_pooling,
-    dropout,
-    first_images,
-    fresh,
-    given,
-    network,
-    normal,
-    pool_features,
-    predictions,
-)
-from highway_keras.models.stages import (
-    average_head,
-    dense_head,
-    highway_stages,
-    maxout_head,
-    maxout_stages,
-)
-from highway_keras.models.types import CifarArguments
+from highway_keras.models.card import Card
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# The widths of the layers, stage by stage; between stages there is 2x2 max-pooling.
+    from highway_keras.models.types import CifarArguments
+
+# The widths of the layers, stage by stage.
 HIGHWAY_A = ((16,) * 3, (32,) * 3, (64,) * 3)
 HIGHWAY_B = ((32,) * 5, (80,) * 6, (128,) * 6)
 HIGHWAY_C = ((32,) * 10, (64,) * 10, (96,) * 10)
 FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
 FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
-MAXOUT_KERNEL = "lecun_uniform"
 
 
 def highway_a(transform_bias=None, **arguments: Unpack[CifarArguments]):
@@ -46,8 +26,8 @@ def highway_a(transform_bias=None, **arguments: Unpack[CifarArguments]):
 
     A reconstruction: the paper gives only the depth and parameter count (~236 K).
     """
-    stages = highway_stages(HIGHWAY_A, given(transform_bias, -1.0))
-    return cifar_network(stages, dense_head(250), **_named(arguments, "highway_a"))
+    bias = -1.0 if transform_bias is None else transform_bias
+    return cifar_network("highway-a", HIGHWAY_A, 250, bias, **arguments)
 
 
 def highway_b(transform_bias=None, **arguments: Unpack[CifarArguments]):
@@ -73,8 +53,8 @@ def highway_b(transform_bias=None, **arguments: Unpack[CifarArguments]):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
-    stages = highway_stages(HIGHWAY_B, given(transform_bias, -2.0))
-    return cifar_network(stages, dense_head(500), **_named(arguments, "highway_b"))
+    bias = -2.0 if transform_bias is None else transform_bias
+    return cifar_network("highway-b", HIGHWAY_B, 500, bias, **arguments)
 
 
 def highway_c(transform_bias=None, **arguments: Unpack[CifarArguments]):
@@ -82,8 +62,8 @@ def highway_c(transform_bias=None, **arguments: Unpack[CifarArguments]):
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    stages = highway_stages(HIGHWAY_C, given(transform_bias, -3.0), kernel_sizes=(1, 3))
-    return cifar_network(stages, dense_head(100), **_named(arguments, "highway_c"))
+    bias = -3.0 if transform_bias is None else transform_bias
+    return cifar_network("highway-c", HIGHWAY_C, 100, bias, kernel_sizes=(1, 3), **arguments)
 
 
 def highway_gap(classes=10, transform_bias=None, **arguments: Unpack[CifarArguments]):
@@ -91,12 +71,13 @@ def highway_gap(classes=10, transform_bias=None, **arguments: Unpack[CifarArgume
 
     `classes` also decides how the classifier starts: the authors' start for CIFAR-10 is normal.
     """
-    # Their first kernel is "gaussian" without a `std`, which Caffe takes as 1.
-    bias = given(transform_bias, -2.0)
-    stages = highway_stages(HIGHWAY_B, bias, first_kernel=normal(1.0))
-    top = None if classes == 100 else normal(0.05)
-    arguments = {"classifier_kernel": top, **_named(arguments, "highway_gap", classes=classes)}
-    return cifar_network(stages, average_head, any_size=True, classes=classes, **arguments)
+    bias = -2.0 if transform_bias is None else transform_bias
+    starts = {
+        "first_stddev": 1.0,  # "gaussian" without a `std`, which Caffe takes as 1
+        "classifier_stddev": None if classes == 100 else 0.05,
+    }
+    name = f"highway-gap-{classes}"
+    return cifar_network(name, HIGHWAY_B, "average", bias, classes=classes, **starts, **arguments)
 
 
 def fitnet_a(**arguments: Unpack[CifarArguments]):
@@ -106,50 +87,49 @@ def fitnet_a(**arguments: Unpack[CifarArguments]):
     uniform with variance 1 / fan-in. The larger of two such units has the second moment of one, so
     a signal keeps its size; with 2 / fan-in it doubles in every layer.
     """
-    return _fitnet(FITNET_A, **_named(arguments, "fitnet_a"))
+    return cifar_network("fitnet-a", FITNET_A, "maxout", **arguments)
 
 
 def fitnet_b(**arguments: Unpack[CifarArguments]):
     """Build Fitnet B of Table 2, 19 maxout layers, without hints; see `fitnet_a`."""
-    return _fitnet(FITNET_B, **_named(arguments, "fitnet_b"))
-
-
-def _named(arguments, factory, **fixed):
-    """Return the arguments, with the registered name for none."""
-    return {**arguments, "name": arguments.get("name") or name_of(factory, **fixed)}
-
-
-def _fitnet(widths, kernel_initializer=None, **arguments):
-    kernel = given(kernel_initializer, MAXOUT_KERNEL)
-    return cifar_network(maxout_stages(widths), maxout_head, kernel_initializer=kernel, **arguments)
+    return cifar_network("fitnet-b", FITNET_B, "maxout", **arguments)
 
 
 def cifar_network(
+    default_name,
     stages,
     head,
+    transform_bias=None,
+    kernel_sizes=(3,),
+    first_stddev=None,
+    classifier_stddev=None,
     dropout_rate=0.2,
     input_shape=(32, 32, 3),
     classes=10,
     classifier_activation="softmax",
     kernel_initializer=None,
-    classifier_kernel=None,
     include_top=True,
     pooling=None,
     weights=None,
     name=None,
     input_tensor=None,
-    any_size=False,
 ):
-    """Build a CIFAR network: stages with max-pooling between them, a head, a softmax.
+    """Build a network of three stages with max-pooling between them, a head and a softmax.
+
+    In a highway network, the first layer of a stage is a plain convolution that changes the width.
 
     Args:
-        stages: Functions from a tensor, a name and the initializer of kernels to a tensor.
-        head: Function from the last stage's maps and the initializer of kernels to the features
-            that are classified.
-        input_shape: (height, width, channels), sides of at least 32; `None` with `any_size` or
+        default_name: Registered name.
+        stages: The widths of a stage's layers, a sequence for each stage.
+        head: What makes features of the last maps: a number of units, for 8x8 max-pooling and a
+            fully connected layer; `"average"`, for a 1x1 convolution and global average pooling of
+            maps of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
+        transform_bias: Initial bias of the transform gates.
+        kernel_sizes: Sizes that the highway layers of a stage cycle through.
+        first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
+            they start as normal numbers of their own.
+        input_shape: (height, width, channels), sides of at least 32; `None` with `"average"` or
             without the top.
-        classifier_kernel: Initializer of the classifier's kernel; default: as the others.
-        any_size: Whether the head takes maps of any size.
         dropout_rate, kernel_initializer, pooling, classes, classifier_activation, include_top,
             weights, name, input_tensor: As for every CIFAR network; see
             `highway_keras.models.types.CifarArguments`.
@@ -157,19 +137,93 @@ def cifar_network(
     Returns:
         An uncompiled `keras.Model`.
     """
-    any_size = any_size or not include_top
-    inputs = first_images(input_shape, input_tensor, least=32, any_size=any_size)
-    kernel = fresh(given(kernel_initializer, AUTHORS_KERNEL))
-    x = dropout(inputs, dropout_rate, "input_dropout")
-    for index, stage in enumerate(stages, start=1):
-        if index > 1:
-            x = keras.layers.MaxPooling2D(2, name=f"stage{index - 1}_pool")(x)
-            x = dropout(x, dropout_rate, f"stage{index - 1}_dropout")
-        x = stage(x, f"stage{index}", kernel)
-    check_pooling(pooling)
-    if checks.flag("include_top", include_top):
-        x = dropout(head(x, kernel), dropout_rate, "head_dropout")
-        x = predictions(x, classes, classifier_activation, classifier_kernel or kernel)
+    import keras
+
+    from highway_keras.layers import ConvHighway2D, Maxout
+    from highway_keras.models import parts
+
+    checks.number("dropout_rate", dropout_rate, least=0, below=1)
+    any_size = head == "average" or not checks.flag("include_top", include_top)
+    inputs = parts.first_images(input_shape, input_tensor, least=32, any_size=any_size)
+    default_kernel = "lecun_uniform" if head == "maxout" else parts.AUTHORS_KERNEL
+    kernel = parts.drawn_anew(parts.or_default(kernel_initializer, default_kernel))
+    convolution = functools.partial(keras.layers.Conv2D, padding="same")
+    plain = functools.partial(convolution, activation="relu")
+    x = parts.dropout(inputs, dropout_rate, "input_dropout")
+    for number, widths in enumerate(stages, start=1):
+        stage = f"stage{number}"
+        for index, width in enumerate(widths):
+            if head == "maxout":
+                layer = f"{stage}_conv{index + 1}"
+                x = convolution(2 * width, 3, kernel_initializer=kernel, name=layer)(x)
+                x = Maxout(2, name=f"{stage}_maxout{index + 1}")(x)
+            elif index == 0:
+                is_first = number == 1 and first_stddev
+                start = parts.normal(first_stddev) if is_first else kernel
+                x = plain(width, 3, kernel_initializer=start, name=f"{stage}_plain")(x)
+            else:
+                x = ConvHighway2D(
+                    width,
+                    kernel_sizes[(index - 1) % len(kernel_sizes)],
+                    kernel_initializer=kernel,
+                    transform_kernel_initializer=kernel,
+                    transform_bias_initializer=transform_bias,
+                    name=f"{stage}_highway{index}",
+                )(x)
+        if number < len(stages):
+            x = keras.layers.MaxPooling2D(2, name=f"{stage}_pool")(x)
+            x = parts.dropout(x, dropout_rate, f"{stage}_dropout")
+    if not include_top:
+        return parts.network(inputs, parts.pool_features(x, pooling), name or default_name, weights)
+    if head == "average":
+        x = plain(100, 1, kernel_initializer=kernel, name="head")(x)
+        x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     else:
-        x = pool_features(x, pooling)
-    return network(inputs, x, name, weights)
+        x = keras.layers.Flatten(name="flatten")(keras.layers.MaxPooling2D(8, name="head_pool")(x))
+        units, activation = (1000, None) if head == "maxout" else (head, "relu")
+        x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
+        x = Maxout(2, name="head_maxout")(x) if head == "maxout" else x
+    x = parts.dropout(x, dropout_rate, "head_dropout")
+    last_kernel = parts.normal(classifier_stddev) if classifier_stddev else kernel
+    x = parts.predictions(x, classes, classifier_activation, last_kernel)
+    return parts.network(inputs, x, name or default_name, weights)
+
+
+RECONSTRUCTED = "a reconstruction: the paper does not give the widths of its layers"
+ROMERO = (
+    "by [Romero et al., 2014](https://arxiv.org/abs/1412.6550), who trained it with hints from a "
+    "teacher; here it is trained without"
+)
+GAP_10, GAP_100 = "92.40 (92.31 ± 0.12)", "67.76 (67.61 ± 0.15)"
+
+
+def _card(name, factory, recipe, layers, parameters, multiplications, paper, origin=""):
+    """Return the card of a network, whose claims are the last four; the paper's is in percent."""
+    gap = {"classes": int(name.rsplit("-", 1)[1])} if factory is highway_gap else {}
+    classes = gap.get("classes", 10)
+    return Card(
+        name,
+        factory,
+        gap,
+        dataset=f"cifar{classes}",
+        input_shape=(32, 32, 3),
+        classes=classes,
+        recipe=recipe,
+        layers=layers,
+        parameters=parameters,
+        multiplications=multiplications,
+        paper=paper,
+        table="Table 3" if gap else "Table 2",
+        origin=origin,
+    )
+
+
+CARDS = [
+    _card("highway-a", highway_a, "cifar", 11, 236_328, 31_131_716, "89.18", RECONSTRUCTED),
+    _card("highway-b", highway_b, "cifar", 19, 2_312_438, 330_075_528, "92.46 (92.28 ± 0.16)"),
+    _card("highway-c", highway_c, "cifar", 32, 1_264_502, 229_484_904, "91.20", RECONSTRUCTED),
+    _card("highway-gap-10", highway_gap, "cifar", 19, 2_256_838, 330_826_728, GAP_10),
+    _card("highway-gap-100", highway_gap, "cifar", 19, 2_265_928, 330_835_728, GAP_100),
+    _card("fitnet-a", fitnet_a, "fitnet", 11, 251_194, 30_150_024, "89.01 (with hints)", ROMERO),
+    _card("fitnet-b", fitnet_b, "fitnet", 19, 2_548_602, 381_749_128, "91.61 (with hints)", ROMERO),
+]

@@ -4,6 +4,12 @@ from highway_keras import results
 from highway_keras.models import registry, shipped
 
 # Where the images come from, and what a network trained on them is not fit for.
+_CIFAR = (
+    "CIFAR-{0} (Krizhevsky, 2009): 50,000 training and 10,000 test images in {0} classes. Its "
+    "authors ask to be cited and name no licence.",
+    "Pictures of 32x32 pixels with one of {1} kinds of things in the middle. Any other picture is "
+    "given one of these classes too, often with a high probability.",
+)
 DATA = {
     "mnist": (
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
@@ -11,18 +17,8 @@ DATA = {
         "Light digits on a dark ground, centred and scaled as MNIST's are. Any other picture is "
         "given a digit too, often with a high probability.",
     ),
-    "cifar10": (
-        "CIFAR-10 (Krizhevsky, 2009): 50,000 training and 10,000 test images in 10 classes. Its "
-        "authors ask to be cited and name no licence.",
-        "Pictures of 32x32 pixels with one of ten kinds of things in the middle. Any other picture "
-        "is given one of these classes too, often with a high probability.",
-    ),
-    "cifar100": (
-        "CIFAR-100 (Krizhevsky, 2009): 50,000 training and 10,000 test images in 100 classes. Its "
-        "authors ask to be cited and name no licence.",
-        "Pictures of 32x32 pixels with one of a hundred kinds of things in the middle. Any other "
-        "picture is given one of these classes too, often with a high probability.",
-    ),
+    "cifar10": [text.format("10", "ten") for text in _CIFAR],
+    "cifar100": [text.format("100", "a hundred") for text in _CIFAR],
 }
 
 # What each step of the preprocessing does to an image.
@@ -52,17 +48,33 @@ def card_text(name, dataset):
     """
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
+    steps = ", ".join(STEPS[step] for step in entry["preprocessing"])
+    images = f"{entry['images']:,} training images, preprocessed by {steps}"
+    if entry["held_out"]:
+        images += f"; {entry['held_out']:,} others held out to choose the epoch by"
+    recipe = f"`{entry['recipe']}`, {entry['epochs']} epoch{'s' if entry['epochs'] != 1 else ''}"
+    if entry["dtype_policy"] != "float32":
+        recipe += f", in `{entry['dtype_policy']}`"
+    accuracy = f"{100 * entry['accuracy']:.2f} %"
+    if entry["dtype"] != "float32":
+        before = f"{100 * entry['accuracy_before']:.2f} %"
+        accuracy += f" ({before} before the weights were rounded to {entry['dtype']})"
+    runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
+    spread = str(runs["n"])
+    if runs["n"] > 1:
+        spread += f" (seeds {', '.join(map(str, entry['seeds']))}): "
+        spread += f"{runs['mean']:.2f} ± {runs['std']:.2f} %, best {runs['best']:.2f} %"
     rows = {
         "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
         f"{card.multiplications:,} multiplications an image, from the experiments of "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Origin": card.origin,
         "Data": f"{source} None of the images are in this package.",
-        "Trained on": _images(entry),
-        "Recipe": _recipe(entry),
-        "Test accuracy": _accuracy(entry),
+        "Trained on": images,
+        "Recipe": recipe,
+        "Test accuracy": accuracy,
         "The paper's, %": card.paper or "not given",
-        "Runs": f"{_runs(entry)}. These weights are of seed {entry['seeds'][0]}",
+        "Runs": f"{spread}. These weights are of seed {entry['seeds'][0]}",
         "Hardware": entry["hardware"] or "not recorded",
         "Versions": entry["versions"] or "not recorded",
         "File": f"`{entry['file']}`, {entry['bytes']:,} bytes, {entry['dtype']}",
@@ -71,46 +83,8 @@ def card_text(name, dataset):
         "Limits": limits,
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
-    return f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n{_usage(name, dataset)}"
-
-
-def _images(entry):
-    steps = ", ".join(STEPS[step] for step in entry["preprocessing"])
-    text = f"{entry['images']:,} training images, preprocessed by {steps}"
-    if entry["held_out"]:
-        text += f"; {entry['held_out']:,} others held out to choose the epoch by"
-    return text
-
-
-def _recipe(entry):
-    epochs, policy = entry["epochs"], entry["dtype_policy"]
-    text = f"`{entry['recipe']}`, {epochs} epoch{'s' if epochs != 1 else ''}"
-    return text if policy == "float32" else f"{text}, in `{policy}`"
-
-
-def _accuracy(entry):
-    before, after = 100 * entry["accuracy_before"], 100 * entry["accuracy"]
-    text = f"{after:.2f} %"
-    if entry["dtype"] != "float32":
-        text += f" ({before:.2f} % before the weights were rounded to {entry['dtype']})"
-    return text
-
-
-def _runs(entry):
-    row = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
-    if row["n"] == 1:
-        return "1"
-    seeds = ", ".join(map(str, entry["seeds"]))
     return (
-        f"{row['n']} (seeds {seeds}): {row['mean']:.2f} ± {row['std']:.2f} %, "
-        f"best {row['best']:.2f} %"
-    )
-
-
-def _usage(name, dataset):
-    return (
-        "```\n"
+        f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
         f"highway-keras evaluate {name} --weights {dataset}\n"
-        f"highway-keras predict {name} picture.png --weights {dataset}\n"
-        "```\n"
+        f"highway-keras predict {name} picture.png --weights {dataset}\n```\n"
     )

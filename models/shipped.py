@@ -6,11 +6,9 @@ how it was trained and what it reaches. Importing this module does not import Ke
 
 import hashlib
 import json
-import os
 import pathlib
 
 from highway_keras import checks
-from highway_keras.messages import printable
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"
@@ -43,10 +41,9 @@ def find_entry(name, dataset):
     for entry in read_index():
         if (entry["name"], entry["dataset"]) == (name, dataset):
             return entry
-    there = ", ".join(datasets(name))
     raise ValueError(
         f"`weights` must name trained weights of {name!r}: "
-        f"{there or 'there are none yet'}. Received: weights={dataset!r}."
+        f"{', '.join(datasets(name)) or 'there are none yet'}. Received: weights={dataset!r}."
     )
 
 
@@ -61,11 +58,10 @@ def find_file(name, dataset):
     path = FOLDER / entry["file"]
     if not path.is_file():
         raise FileNotFoundError(f"The weights {path} are missing: reinstall highway-keras.")
-    found = sha256(path)
-    if found != entry["sha256"]:
+    if sha256(path) != entry["sha256"]:
         raise ValueError(
             f"The weights {path} are damaged: reinstall highway-keras. "
-            f"Expected sha256={entry['sha256'][:12]}..., received {found[:12]}..."
+            f"Expected sha256={entry['sha256'][:12]}..., received {sha256(path)[:12]}..."
         )
     return path
 
@@ -77,18 +73,18 @@ def resolve(name, weights):
         FileNotFoundError: If it is none of these; the message lists the existing data sets.
     """
     there = datasets(name)
-    if isinstance(weights, str) and weights in there:
-        return find_file(name, weights)
     if weights is None:
         return None
+    if isinstance(weights, str) and weights in there:
+        return find_file(name, weights)
     path = checks.path("weights", weights)
-    if os.path.isfile(path):
-        return path
-    named = f", or one of the trained ones: {', '.join(there)}" if there else ""
-    raise FileNotFoundError(
-        f"`weights` must be None or an existing file{named}. "
-        f"Received: weights={printable(weights)}."
-    )
+    if not path.is_file():
+        named = f", or one of the trained ones: {', '.join(there)}" if there else ""
+        raise FileNotFoundError(
+            f"`weights` must be None or an existing file{named}. "
+            f"{checks.received('weights', weights)}"
+        )
+    return path
 
 
 def sha256(path):

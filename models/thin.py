@@ -1,23 +1,11 @@
-"""Section 3.1: thin fully connected networks of any depth, highway, plain and residual."""
+"""Section 3.1: thin, fully connected networks for MNIST, highway, plain and residual."""
 
 import math
 
-import keras
-
 from highway_keras import checks
-from highway_keras.layers import Highway, HighwayStack
-from highway_keras.models.cards import name_of
-from highway_keras.models.memory import check_memory
-from highway_keras.models.parts import (
-    check_activation,
-    check_shape,
-    first_tensor,
-    fresh,
-    given,
-    network,
-    predictions,
-)
+from highway_keras.models.card import Card
 
+NAME = "thin-{kind}-{depth}"
 # About 5000 parameters per layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
 # Measured: a step of the stack takes 1.2 times as long as one of the chain at 5 and 7 layers, the
@@ -80,52 +68,65 @@ def thin_mlp(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
     """
+    import keras
+
+    from highway_keras.layers import Highway, HighwayStack
+    from highway_keras.models import parts
+
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
-    units = checks.positive_integer("units", units, or_none="that of the kind") or UNITS[kind]
-    inputs = first_tensor(input_shape, input_tensor, check_shape)
-    check_memory(count_weights(depth, kind, units, inputs.shape[1:]), units=units, depth=depth)
-    function = keras.activations.get(check_activation("activation", activation))
-    normalized = "he_uniform" if function is keras.activations.relu else "glorot_uniform"
-    layer = {
-        "units": units,
-        "activation": activation,
-        "kernel_initializer": fresh(given(kernel_initializer, normalized)),
-    }
-    bias = given(transform_bias, -math.log(depth))
-    gate = {"transform_kernel_initializer": normalized, "transform_bias_initializer": bias}
-    x = keras.layers.Flatten(name="flatten")(inputs)
-    x = keras.layers.Dense(**layer, name="plain")(x)
-    if _is_stack(implementation, kind, depth):
-        x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)
-    else:
-        x = _chain(x, depth - 1, kind, layer, gate)
-    if checks.flag("include_top", include_top):
-        x = predictions(x, classes, classifier_activation, "glorot_uniform")
-    return network(inputs, x, name or name_of("thin_mlp", kind=kind, depth=depth), weights)
-
-
-def count_weights(depth, kind, units, input_shape):
-    """Return the number of weights between the inputs and the classifier, without biases."""
-    return units * (math.prod(input_shape) + (depth - 1) * (2 if kind == "highway" else 1) * units)
-
-
-def _is_stack(implementation, kind, depth):
     checks.one_of("implementation", implementation, (None, "stack", "layers"))
+    checks.flag("include_top", include_top)
     if implementation == "stack" and (kind != "highway" or depth < 2):
         raise ValueError(
             "`implementation='stack'` needs highway layers: kind='highway' and a depth of at least "
             f"2. Received: kind={kind!r}, depth={depth}."
         )
-    by_default = kind == "highway" and depth >= STACK_FROM
-    return by_default if implementation is None else implementation == "stack"
-
-
-def _chain(x, layers, kind, layer, gate):
-    for index in range(1, layers + 1):
-        if kind == "highway":
-            x = Highway(**layer, **gate, name=f"highway_{index}")(x)
-        else:
+    is_relu = keras.activations.get(activation) is keras.activations.relu
+    normalized = "he_uniform" if is_relu else "glorot_uniform"
+    layer = {
+        "units": parts.or_default(units, UNITS[kind]),
+        "activation": activation,
+        "kernel_initializer": parts.drawn_anew(parts.or_default(kernel_initializer, normalized)),
+    }
+    gate = {
+        "transform_kernel_initializer": normalized,
+        "transform_bias_initializer": parts.or_default(transform_bias, -math.log(depth)),
+    }
+    inputs = parts.first_tensor(input_shape, input_tensor)
+    x = keras.layers.Flatten(name="flatten")(inputs)
+    x = keras.layers.Dense(**layer, name="plain")(x)
+    stacked = kind == "highway" and depth >= STACK_FROM
+    if implementation == "stack" or (implementation is None and stacked):
+        x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)
+    else:
+        for index in range(1, depth):
+            if kind == "highway":
+                x = Highway(**layer, **gate, name=f"highway_{index}")(x)
+                continue
             h = keras.layers.Dense(**layer, name=f"{kind}_{index}")(x)
-            x = keras.layers.Add(name=f"add_{index}")([x, h]) if kind == "residual" else h
-    return x
+            x = h if kind == "plain" else keras.layers.Add(name=f"add_{index}")([x, h])
+    if include_top:
+        x = parts.predictions(x, classes, classifier_activation, "glorot_uniform")
+    return parts.network(inputs, x, name or NAME.format(kind=kind, depth=depth), weights)
+
+
+def _card(kind, depth):
+    units, gates = UNITS[kind], 2 if kind == "highway" else 1
+    products = 784 * units + (depth - 1) * gates * units * units + units * 10
+    return Card(
+        NAME.format(kind=kind, depth=depth),
+        thin_mlp,
+        {"depth": depth, "kind": kind},
+        dataset="mnist",
+        input_shape=(28, 28, 1),
+        classes=10,
+        recipe="thin",
+        layers=depth,
+        parameters=products + units + (depth - 1) * gates * units + 10,
+        multiplications=products,
+        table="" if kind == "residual" else "Figure 1",
+    )
+
+
+CARDS = [_card(kind, depth) for kind in UNITS for depth in (10, 20, 50, 100)]

@@ -1,173 +1,146 @@
 """Weights of a network from what Keras or `fit` saved, and from nothing else."""
 
-import collections
-import contextlib
-import json
-import pathlib
 import re
-import tempfile
-import zipfile
 
 import h5py
 import keras
 
 from highway_keras import checks
 from highway_keras.messages import notice
-from highway_keras.optimizers import CLASSIFIER
 
-REMEDY = "Give the weights of this very network, or build the one that they are of."
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
-VARIABLES = "model.weights.h5"  # Keras's name for them in a `.keras` archive
+# What a layer's configuration says that does not change what it computes once it has its weights.
+_COMPUTES_NOTHING = re.compile(
+    r".*(initializer|regularizer|constraint|shape|config)|name|trainable|dtype|seed|rate"
+    r"|inbound_nodes|(in|out)put_layers|lora_.*"
+)
 
 
-def load_weights(model, weights):
-    """Load a `.weights.h5` or `.keras` file into `model`; `None` leaves it as initialized.
+def load_weights(model, weights, new_classifier=False):
+    """Load a `.keras` or `.weights.h5` file into `model`; `None` leaves it as initialized.
 
-    If the file holds a network with its preprocessing, as `fit` saves it, only the network is
-    loaded. What the input is called does not matter.
+    A `.keras` file says what it computes: its layers must have the kinds, shapes and settings of
+    the model's. A preprocessor in it, as `fit` saves one, is left out. A `.weights.h5` file has
+    shapes only, so an activation other than the model's does not show.
+
+    Args:
+        model: A built `keras.Model`.
+        weights: Path of the file.
+        new_classifier: Whether a classifier of another size keeps its start; a notice says so.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged or does not fit.
     """
     if weights is None:
         return model
     path = checks.existing_file("weights", weights)
-    misfit = f"`weights` does not fit the model {model.name!r}. Received: weights={path}."
     try:
-        with _variables_of(path) as file:
-            with _layers_in(file) as (found, has_preprocessing):
-                stored = set(found)
-            # Keras would skip anything extra in the file, and so load a deeper network's weights.
-            layers = [x for x in model.layers if not isinstance(x, keras.layers.InputLayer)]
-            expected = {layer.name for layer in layers}
-            fits = _families(stored) == _families(expected)
-            if fits:
-                _check_activations(model, path)
-                complete = _with_preprocessing(model) if has_preprocessing else model
-                complete.load_weights(file)
+        if path.suffix == ".keras":
+            _copy(_read_network(path), model, new_classifier)
+        else:
+            model.load_weights(path)
+            _check_nothing_left(model, path)
     except Exception as error:  # damaged files raise errors of many kinds
-        reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
-        raise ValueError(f"{misfit} {reason}. {REMEDY}") from error
-    if not fits:
-        names = ", ".join(sorted(map(str, stored ^ expected)))
-        raise ValueError(f"{misfit} Layers that only one of them has: {names:.200}. {REMEDY}")
+        raise _misfit(model, path, error) from error
     return model
 
 
-def after(inputs, model):
-    """Return the part of `model` that comes after the tensor `inputs`; all of it if that is `None`.
+def load_features(model, path, whole):
+    """Load a `.keras` file into `model`, a network without its top.
 
-    It has the same layers.
-    """
-    return model if inputs is None else keras.Model(inputs, model.output, name=model.name)
-
-
-def copy_below_top(source, model):
-    """Copy the weights of a network to one that differs from it only in its top.
-
-    The classifier of `model`, the last layer with weights, keeps its start if it has a different
-    number of classes; a warning says so.
+    Args:
+        model: The network without its top.
+        path: Path of a file of the network with its top.
+        whole: Function from the `input_shape` and `classes` of the file, a dictionary, to the
+            network with its top: the file must be of that one, not of a deeper one.
 
     Raises:
-        ValueError: If another layer differs.
+        ValueError: If the file is damaged or does not fit.
     """
-    classifier = [layer for layer in source.layers if layer.weights][-1]
-    for old, new in zip(source.layers, model.layers, strict=False):
-        if not new.weights:
-            continue
-        if _alike(old, new):
-            new.set_weights(old.get_weights())
-        elif old is classifier:
-            also = f"{new.name} of {model.name!r} starts anew"
-            notice(f"{also}; all other layers have the weights.")
-        else:
-            raise ValueError(
-                f"`weights` does not fit the model {model.name!r}: its layer {new.name!r} has "
-                f"other shapes. Received: input_shape={model.input_shape[1:]}."
-            )
-
-
-def _alike(old, new):
-    shapes = [[tuple(weight.shape) for weight in layer.weights] for layer in (old, new)]
-    return type(old) is type(new) and shapes[0] == shapes[1]
-
-
-def classes_in(path):
-    """Return the number of classes of the classifier in a file; `None` without one of the zoo's."""
     try:
-        with _variables_of(path) as file, _layers_in(file) as (layers, _):
-            return int(layers[CLASSIFIER]["vars"]["1"].shape[0])
-    except Exception:  # no such layer, or a damaged file, which `load_weights` names
-        return None
+        source = _read_network(path)
+        size = {"input_shape": source.input_shape[1:], "classes": source.output_shape[-1]}
+        _copy(source, whole(size))
+        for old, new in zip(_layers(source), _layers(model), strict=False):
+            if new.weights:
+                _check_shapes(old, new)
+                new.set_weights(old.get_weights())
+    except Exception as error:
+        raise _misfit(model, path, error) from error
 
 
-@contextlib.contextmanager
-def _variables_of(path):
-    """Yield the `.weights.h5` file of `path`, taken out of a `.keras` archive once.
-
-    Inside the archive each step back would decompress it from the start, which took seconds.
-    """
-    if path.suffix != ".keras":
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(path) as archive:
-            yield pathlib.Path(archive.extract(VARIABLES, folder))
+def part_after(tensor, model):
+    """Return the part of `model` that comes after a tensor in it, or all of it for `None`."""
+    return model if tensor is None else keras.Model(tensor, model.output, name=model.name)
 
 
-@contextlib.contextmanager
-def _layers_in(file):
-    """Yield the layers of the network in a file by their names, and if it has preprocessing."""
-    with h5py.File(file) as opened:
-        layers = _by_name(opened)
-        has_preprocessing = len(layers) == 2 and layers.pop(PREPROCESSOR, None) is not None
-        if has_preprocessing:
-            (network,) = layers.values()
-            layers = _by_name(network)
-        yield layers, has_preprocessing
+def _read_network(path):
+    source = keras.models.load_model(path, compile=False)
+    first, *others = source.layers
+    return others[0] if first.name == PREPROCESSOR and len(others) == 1 else source
 
 
-def _check_activations(model, path):
-    """Raise if a `.keras` file is of a network with other activations: their shapes are alike."""
-    if path.suffix != ".keras":
-        return
-    with zipfile.ZipFile(path) as archive:
-        stored = set(_activations(json.loads(archive.read("config.json"))))
-    own = set(_activations(model.get_config()))
-    if stored != own:
-        was, now = (", ".join(sorted(names)) or "none" for names in (stored - own, own - stored))
-        raise ValueError(f"Activations that only it has: {was}; only the model: {now}")
+def _copy(source, network, new_classifier=False):
+    """Copy all weights of a network to one that computes the same."""
+    old_layers, new_layers = _layers(source), _layers(network)
+    if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
+        raise ValueError("Its layers are of other kinds, or more or fewer")
+    for old, new in zip(old_layers, new_layers, strict=True):
+        is_classifier = new is new_layers[-1]  # whose activation may be left out
+        if is_classifier and new_classifier and _shapes(old) != _shapes(new):
+            notice(
+                f"{new.name} of {network.name!r} starts anew; all other layers have the weights."
+            )
+            continue
+        _check_shapes(old, new)
+        if not is_classifier and _computes(old.get_config()) != _computes(new.get_config()):
+            raise ValueError(f"Its layer {old.name!r} has other settings than {new.name!r}")
+        new.set_weights(old.get_weights())
 
 
-def _activations(config):
-    """Yield the names of activations below the classifier, whose own may be left out.
+def _layers(model):
+    """Return the layers that compute something when the network is used."""
+    unused = keras.layers.InputLayer | keras.layers.Dropout
+    return [layer for layer in model.layers if not isinstance(layer, unused)]
 
-    Those of gates are like "transform_sigmoid": two gates may swap theirs.
-    """
+
+def _shapes(layer):
+    return [tuple(weight.shape) for weight in layer.weights]
+
+
+def _check_shapes(old, new):
+    if type(old) is not type(new) or _shapes(old) != _shapes(new):
+        raise ValueError(
+            f"Its layer {old.name!r} has weights of shapes {_shapes(old)}, not the {_shapes(new)} "
+            f"of {new.name!r}"
+        )
+
+
+def _computes(config):
+    """Return what a configuration, and those within it, say of what a layer computes."""
     if isinstance(config, dict):
-        if config.get("name") == CLASSIFIER:
-            return
-        for key, found in config.items():
-            unused = key == "carry_activation" and config.get("carry") == "coupled"
-            if key.endswith("activation") and found is not None and not unused:
-                name = found["config"] if isinstance(found, dict) else found
-                yield f"{key.removesuffix('activation')}{name}"
-    parts = config.values() if isinstance(config, dict) else config
-    for part in parts if isinstance(config, dict | list | tuple) else ():
-        yield from _activations(part)
+        kept = {
+            k: v for k, v in config.items() if k == "config" or not _COMPUTES_NOTHING.fullmatch(k)
+        }
+        return {key: _computes(value) for key, value in kept.items()}
+    return [_computes(one) for one in config] if isinstance(config, list | tuple) else config
 
 
-def _families(names):
-    """Count names without their numbers: those that Keras makes up get new numbers each time.
-
-    The depth in the name of a stack, "_x50", does not count either: the weight shapes show it.
-    """
-    return collections.Counter(re.sub(r"(_x?\d+)+$", "", str(name)) for name in names)
-
-
-def _by_name(model):
-    layers = [v for k, v in model["layers"].items() if not re.fullmatch(r"input_layer(_\d+)?", k)]
-    return {layer["vars"].attrs.get("name"): layer for layer in layers}
+def _check_nothing_left(model, path):
+    """Raise if a file has more arrays than the model: Keras skips those of a deeper network."""
+    stored = []
+    with h5py.File(path) as file:
+        file["layers"].visititems(
+            lambda name, item: stored.append(name) if isinstance(item, h5py.Dataset) else None
+        )
+    if len(stored) != len(model.weights):
+        raise ValueError(f"It has {len(stored)} arrays, the model {len(model.weights)}")
 
 
-def _with_preprocessing(model):
-    """Return `model` after a stand-in for the preprocessing, for which Keras loads no weights."""
-    stand_in = keras.Sequential([keras.Input(model.input_shape[1:]), keras.layers.Identity()])
-    return keras.Sequential([stand_in, model])
+def _misfit(model, path, error):
+    reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
+    return ValueError(
+        f"`weights` does not fit the model {model.name!r}. Received: weights={path}. {reason}. "
+        "Give the weights of this very network, or build the one that they are of."
+    )

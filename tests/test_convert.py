@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from highway_keras import Highway, HighwayStack, convert
-from highway_keras.convert import biases
+from highway_keras.convert import conventions
 from tools.conversions import KERAS, LAYERS, OLD, STATES
 
 WIDTH = 6
@@ -529,26 +529,24 @@ def test_biases_that_tell_nothing():
     convert.from_keras1(few, "tanh", "1.0")
 
 
-@pytest.mark.parametrize(
-    "halves, text", [((1, 0), "H and gate swapped"), ((0, -1), "a mean of -1.")]
-)
-def test_biases_of_wrong_allennlp_weights(halves, text):
+@pytest.mark.parametrize("halves", [(1, 0), (0, -1)])
+def test_biases_of_wrong_allennlp_weights(halves):
     state = allennlp_state(1)
     noise = 0.1 * draw(2 * WIDTH)
     convert.from_allennlp({**state, "_layers.0.bias": np.repeat([0, 1], WIDTH) + noise}, "relu")
     state["_layers.0.bias"] = np.repeat(halves, WIDTH) + noise
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match="check_biases=False"):
         convert.from_allennlp(state, "relu")
     convert.from_allennlp(state, "relu", check_biases=False)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.1, 1.0, 3.0])
-@pytest.mark.parametrize("start", [-2.0, 1.0])
-def test_biases_at_random_raise_no_doubt(start, scale):
+@pytest.mark.parametrize("convention", [conventions.KERAS["1.0"], conventions.ALLENNLP])
+def test_biases_at_random_raise_no_doubt(convention, scale):
+    start = convention.gate_start
     for bias, gate_bias in scale * np.random.default_rng(0).normal(size=(2000, 2, 16)):
-        biases.check_order("weights", bias, gate_bias, start)
-        biases.check_sign("weights", gate_bias, start)
-        biases.check_order("weights", bias, start + gate_bias / 4, start)
+        conventions.check_start("weights", bias, gate_bias, convention)
+        conventions.check_start("weights", bias, start + gate_bias / 4, convention)
 
 
 # What a user may pass wrongly.
@@ -562,9 +560,15 @@ def from_list(weights, version="1.0", activation="relu", **options):
     return lambda path: convert.from_keras1(weights, activation, version, **options)
 
 
-def from_file(layer="gate", **layout):
+def from_file(layer="gate", change=None, **layout):
+    """A file of Keras, written by `layout` and changed by a function of its `h5py.File`."""
+
     def mistake(path):
-        return convert.from_keras1(write_keras(path, **layout), "relu", "1.2", layer=layer)
+        write_keras(path, **layout)
+        if change:
+            with h5py.File(path, "a") as file:
+                change(file)
+        return convert.from_keras1(path, "relu", "1.2", layer=layer)
 
     return mistake
 
@@ -572,20 +576,8 @@ def from_file(layer="gate", **layout):
 def from_bytes(content, function=convert.from_keras1):
     def mistake(path):
         path.write_bytes(content)
-        if function is convert.from_keras1:
-            return function(path, "relu", "1.2", layer="gate")
-        return function(path, "relu")
-
-    return mistake
-
-
-def damaged(change):
-    """A file of Keras, changed by a function of its `h5py.File`."""
-
-    def mistake(path):
-        with h5py.File(write_keras(path, whole={}), "a") as file:
-            change(file)
-        return convert.from_keras1(path, "relu", "1.2", layer="gate")
+        options = {"version": "1.2", "layer": "gate"} if function is convert.from_keras1 else {}
+        return function(path, activation="relu", **options)
 
     return mistake
 
@@ -595,35 +587,55 @@ def cut_short(path):
     return convert.from_keras1(path, "relu", "1.2", layer="gate")
 
 
-def drop_an_array(file):
-    del file["model_weights/gate/gate_b"]
+def without_an_array(file):
+    del file["gate/gate_b"]
 
 
-def array_becomes_group(file):
-    drop_an_array(file)
-    file.create_group("model_weights/gate/gate_b")
+def group_for_an_array(file):
+    without_an_array(file)
+    file.create_group("gate/gate_b")
 
 
 def array_never_written(file):
-    drop_an_array(file)
-    file.create_dataset("model_weights/gate/gate_b", (WIDTH,), dtype="float32")
+    without_an_array(file)
+    file.create_dataset("gate/gate_b", (WIDTH,), dtype="float32")
 
 
-def drop_the_names(file):
-    del file["model_weights/gate"].attrs["weight_names"]
+def array_of_another_file(file):
+    """HDF5 can name any file of the reader's machine as the place of its numbers."""
+    without_an_array(file)
+    with open(f"{file.filename}.secret", "wb") as secret:
+        secret.write(bytes(4 * WIDTH))
+    place = [(secret.name, 0, h5py.h5f.UNLIMITED)]
+    file.create_dataset("gate/gate_b", (WIDTH,), dtype="float32", external=place)
+
+
+def link_to_another_file(file):
+    without_an_array(file)
+    with h5py.File(f"{file.filename}.other", "w") as other:
+        other["secret"] = np.zeros(WIDTH, "float32")
+    file["gate/gate_b"] = h5py.ExternalLink(f"{file.filename}.other", "secret")
+
+
+def without_names(file):
+    del file["gate"].attrs["weight_names"]
 
 
 def config_cut_short(file):
     file.attrs["model_config"] = noted("relu")[:-5].encode()
 
 
-def from_allennlp(change, **options):
+def from_state(function, make_state, change, **options):
     def mistake(path):
-        state = allennlp_state(2)
+        state = make_state()
         change(state)
-        return convert.from_allennlp(state, "relu", **options)
+        return function(state, "relu", **options)
 
     return mistake
+
+
+def from_allennlp(change, **options):
+    return from_state(convert.from_allennlp, lambda: allennlp_state(2), change, **options)
 
 
 def from_elmo(groups):
@@ -636,356 +648,182 @@ def from_elmo(groups):
     return mistake
 
 
-class OnAnotherDevice:
-    """Stands for a PyTorch tensor on a GPU."""
-
-    def __array__(self, dtype=None, copy=None):
-        raise TypeError("can't convert cuda:0 device type tensor to numpy.\nUse Tensor.cpu()")
+def without_activation(function, *arguments):
+    return lambda path: function(arguments[0], None, *arguments[1:])
 
 
 NAN = np.where(np.eye(WIDTH), np.nan, 0.0)
-SAY = "`activation` must be the one the layer was trained with"
-NOT_HDF5 = "`weights` must be a whole HDF5 file. Received: '"
-MISTAKES = {
+MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     # activation and version
-    "no activation": (from_list(keras_list(), activation=None), ValueError, SAY),
-    "no activation, allennlp": (
-        lambda path: convert.from_allennlp(allennlp_state(), None),
+    "none": (
+        without_activation(convert.from_keras1, keras_list(), "1.0"),
         ValueError,
-        SAY,
+        "activation",
     ),
-    "no activation, ELMo": (lambda path: convert.from_elmo(elmo_state(), None), ValueError, SAY),
-    "no activation, Tacotron": (
-        lambda path: convert.from_tacotron(pytorch_state(), None),
+    "none, allennlp": (
+        without_activation(convert.from_allennlp, allennlp_state()),
         ValueError,
-        SAY,
+        "activation",
     ),
-    "activation unknown": (
-        from_list(keras_list(), activation="reluu"),
+    "none, ELMo": (without_activation(convert.from_elmo, elmo_state()), ValueError, "activation"),
+    "none, Tacotron": (
+        without_activation(convert.from_tacotron, pytorch_state()),
         ValueError,
-        "`activation` must be an activation of Keras, such as 'relu', or a function. "
-        "Received: activation='reluu'.",
+        "activation",
     ),
-    "activation unknown, allennlp": (
-        lambda path: convert.from_allennlp(allennlp_state(), "reluu"),
-        ValueError,
-        "`activation` must be an activation of Keras",
-    ),
-    "check_biases a word": (
-        from_list(keras_list(), check_biases="no"),
-        ValueError,
-        "`check_biases` must be True or False. Received: check_biases='no'.",
-    ),
-    "check_biases a word, allennlp": (
-        lambda path: convert.from_allennlp(allennlp_state(), "relu", check_biases="no"),
-        ValueError,
-        "`check_biases` must be True or False. Received: check_biases='no'.",
-    ),
-    "version an array": (
-        from_list(keras_list(), version=np.zeros(2)),
-        ValueError,
-        "`version` must",
-    ),
+    "activation unknown": (from_list(keras_list(), activation="reluu"), ValueError, "reluu"),
     "activation of another meaning": (
         lambda path: convert.from_allennlp(allennlp_state(), "leaky_relu"),
         ValueError,
-        "Keras 3 computes 'leaky_relu' differently. Received: activation='leaky_relu'. Pass one "
-        "that returns keras.ops.leaky_relu(z, 0.01) of its argument z.",
+        "activation.*0.01",
     ),
-    "version unknown": (
-        from_list(keras_list(), version="1.1"),
-        ValueError,
-        "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
-        "Received: version='1.1'.",
-    ),
-    "version a number": (from_list(keras_list(), version=1.0), ValueError, "version=1.0."),
-    "version a list": (from_list(keras_list(), version=["1.0"]), ValueError, "version=['1.0']."),
+    **{
+        f"version {version!r}": (from_list(keras_list(), version), ValueError, "version")
+        for version in ("1.1", 1.0, ["1.0"])
+    },
     # lists of Keras
-    "late order as early": (
-        from_list(keras_list("1.2"), version="1.0"),
-        ValueError,
-        "`version` must be '1.2' for weights in the order W, W_carry, b, b_carry. "
-        "Received: version='1.0', whose order is W, b, W_carry, b_carry.",
-    ),
-    "early order as late": (
-        from_list(keras_list("1.0"), version="2.0"),
-        ValueError,
-        "`version` must be '1.0' for weights in the order W, b, W_carry, b_carry. "
-        "Received: version='2.0', whose order is W, W_carry, b, b_carry.",
-    ),
-    "three arrays": (
-        from_list(keras_list()[:3]),
-        ValueError,
-        "`weights` must be the four arrays W, b, W_carry, b_carry, or W and W_carry of a layer "
-        "without biases. Received: 3 arrays.",
-    ),
-    "no array": (from_list([]), ValueError, "Received: 0 arrays."),
-    "a dense layer": (
-        from_list(keras_list()[:2]),
-        ValueError,
-        "`weights[1]` must have shape (6, 6) in a highway layer of width 6, the last axis of "
-        "`weights[0]`. Received: shape=(6,).",
-    ),
-    "one array": (
-        from_list(np.zeros((2, 2))),
-        TypeError,
-        "`weights` must be a list of arrays or the path of an HDF5 file. Received: a ndarray.",
-    ),
-    "a dictionary": (from_list(keras_weights()), TypeError, "Received: a dict."),
-    "another width": (
-        from_list(keras_list(b_carry=np.zeros(5))),
-        ValueError,
-        "`weights[3]` must have shape (6,) in a highway layer of width 6",
-    ),
-    "not square": (
-        from_list(keras_list(W=np.zeros((4, 6)))),
-        ValueError,
-        "`weights[0]` must have shape (6, 6)",
-    ),
-    "empty": (
-        from_list([np.zeros((0, 0)), np.zeros(0)] * 2),
-        ValueError,
-        "`weights[0]` must be the matrix of a highway layer. Received: shape=(0, 0).",
-    ),
-    "NaN": (
-        from_list(keras_list(W_carry=NAN)),
-        ValueError,
-        "`weights[2]` must be finite in float32. Received: 6 of 36 numbers NaN or infinite.",
-    ),
-    "beyond float32": (
-        from_list(keras_list(b=np.full(WIDTH, 1e39))),
-        ValueError,
-        "`weights[1]` must be finite in float32. Received: 6 of 6 numbers NaN or infinite.",
-    ),
-    "text": (
-        from_list(keras_list(b=np.array(["a"] * WIDTH))),
-        TypeError,
-        "`weights[1]` must be an array of real numbers. Received: dtype=<U1.",
-    ),
-    "ragged": (
-        from_list([[[1, 2], [3]], [0, 0], np.eye(2), [0, 0]]),
-        TypeError,
-        "`weights[0]` must be an array. Received: a list that NumPy cannot read.",
-    ),
-    "a layer of a list": (
-        from_list(keras_list(), layer="gate"),
-        ValueError,
-        "`layer` must be None for a list of arrays, which are those of one layer. "
-        "Received: layer='gate'.",
-    ),
+    "late as early": (from_list(keras_list("1.2"), "1.0"), ValueError, "version.*'1.2'"),
+    "early as late": (from_list(keras_list("1.0"), "2.0"), ValueError, "version.*'1.0'"),
+    "three arrays": (from_list(keras_list()[:3]), ValueError, "weights.* 3 arrays"),
+    "no array": (from_list([]), ValueError, "weights.* 0 arrays"),
+    "a dense layer": (from_list(keras_list()[:2]), ValueError, r"weights\[1\]"),
+    "one array": (from_list(np.zeros((2, 2))), TypeError, "weights"),
+    "a dictionary": (from_list(keras_weights()), TypeError, "weights"),
+    "another width": (from_list(keras_list(b_carry=np.zeros(5))), ValueError, r"weights\[3\]"),
+    "not square": (from_list(keras_list(W=np.zeros((4, 6)))), ValueError, r"weights\[0\]"),
+    "empty": (from_list([np.zeros((0, 0)), np.zeros(0)] * 2), ValueError, r"weights\[0\]"),
+    "NaN": (from_list(keras_list(W_carry=NAN)), ValueError, r"weights\[2\].* 6 of 36"),
+    "too large": (from_list(keras_list(b=np.full(6, 1e39))), ValueError, r"weights\[1\].* 6 of 6"),
+    "text": (from_list(keras_list(b=np.array(["a"] * 6))), TypeError, r"weights\[1\].*real"),
+    "a list's layer": (from_list(keras_list(), layer="gate"), TypeError, "layer"),
     # files of Keras
-    "no file": (
-        lambda path: convert.from_keras1(path, "relu", "1.2", layer="gate"),
-        FileNotFoundError,
-        "`weights` must be an existing file. Received: weights=",
-    ),
+    "no file": (lambda path: from_bytes(b"")(path.parent / "no" / "file"), OSError, "no"),
     "a folder": (
         lambda path: convert.from_keras1(path.parent, "relu", "1.2", layer="gate"),
         FileNotFoundError,
-        "`weights` must be an existing file. Received: weights=",
+        "weights",
     ),
-    "not HDF5": (from_bytes(b"PK\x03\x04 a zip"), ValueError, NOT_HDF5),
-    "an empty file": (from_bytes(b""), ValueError, NOT_HDF5),
-    "cut short": (cut_short, ValueError, NOT_HDF5),
-    "an array gone": (damaged(drop_an_array), ValueError, NOT_HDF5),
-    "a group for an array": (damaged(array_becomes_group), ValueError, NOT_HDF5),
-    "an array never written": (damaged(array_never_written), ValueError, NOT_HDF5),
-    "a configuration cut short": (damaged(config_cut_short), ValueError, NOT_HDF5),
-    "names gone": (
-        damaged(drop_the_names),
-        ValueError,
-        "which has none. Received: layer='gate'.",
-    ),
-    "layer unknown": (
-        from_file(layer="gata"),
-        ValueError,
-        "old.h5', which has 'gate'. Received: layer='gata'.",
-    ),
-    "layer not said": (
-        from_file(layer=None),
-        ValueError,
-        "old.h5', which has 'gate'. Received: layer=None.",
-    ),
-    "layer without weights": (from_file(layer="dropout_1"), ValueError, "layer='dropout_1'."),
-    "layer of another kind": (
-        from_file(layer="dense_1"),
-        ValueError,
-        "`layer` must be one Highway layer with the weights W, W_carry, b, b_carry. Received: "
-        "layer='dense_1' with 'dense_1_W', 'dense_1_b'.",
-    ),
-    "a name unknown": (
-        from_file(names="{layer}_{weight}_kernel"),
-        ValueError,
-        "Received: layer='gate' with 'gate_W_kernel', 'gate_W_carry_kernel'",
-    ),
-    "gate first": (
-        from_file(order=("W_carry", "W", "b_carry", "b")),
-        ValueError,
-        "Received: layer='gate' with 'gate_W_carry', 'gate_W', 'gate_b_carry', 'gate_b'.",
-    ),
-    "NaN in a file": (
-        from_file(weights={**keras_weights(), "W": NAN}),
-        ValueError,
-        "`weights['gate_W']` must be finite in float32.",
-    ),
+    "not HDF5": (from_bytes(b"PK\x03\x04 a zip"), ValueError, "weights.*HDF5"),
+    "an empty file": (from_bytes(b""), ValueError, "weights.*HDF5"),
+    "cut short": (cut_short, ValueError, "weights.*HDF5"),
+    **{
+        change.__name__: (from_file(change=change), ValueError, "weights.*HDF5")
+        for change in (
+            without_an_array,
+            group_for_an_array,
+            array_never_written,
+            array_of_another_file,
+            link_to_another_file,
+            config_cut_short,
+        )
+    },
+    "names gone": (from_file(change=without_names), ValueError, "layer"),
+    **{
+        f"layer {layer}": (from_file(layer), ValueError, "layer.*'gate'")
+        for layer in ("gata", None, "dropout_1")
+    },
+    "layer of another kind": (from_file("dense_1"), ValueError, "layer.*'dense_1'"),
+    "a name unknown": (from_file(names="{layer}_{weight}_kernel"), ValueError, "layer.*W_kernel"),
+    "gate first": (from_file(order=("W_carry", "W", "b_carry", "b")), ValueError, "layer.*b_carry"),
+    "NaN in a file": (from_file(weights={**keras_weights(), "W": NAN}), ValueError, "gate_W"),
     # states of allennlp
-    "state a list": (
-        lambda path: convert.from_allennlp([np.ones((6, 3))], "relu"),
-        TypeError,
-        "`state` must be a dictionary from names to arrays. Received: a list.",
-    ),
-    "state a path": (
-        lambda path: convert.from_allennlp("weights.th", "relu"),
-        TypeError,
-        "Received: a str.",
-    ),
-    "state numbered": (
-        lambda path: convert.from_allennlp({0: np.ones((6, 3))}, "relu"),
-        TypeError,
-        "`state` must be a dictionary from names to arrays. Received: a dict.",
-    ),
-    "state empty": (
-        from_allennlp(dict.clear),
-        ValueError,
-        "`state` must hold the weights of highway layers, such as '_layers.0.weight' and nothing "
-        "else. Received: nothing.",
-    ),
-    "a name too many": (
-        from_allennlp(lambda state: state.update(bias=np.zeros(3))),
-        ValueError,
-        "'_layers.0.weight' and nothing else. Received: 'bias'.",
-    ),
+    "a list": (lambda path: convert.from_allennlp([np.eye(3)], "relu"), TypeError, "state"),
+    "a path": (lambda path: convert.from_allennlp("weights.th", "relu"), TypeError, "state"),
+    "numbers": (lambda path: convert.from_allennlp({0: np.eye(3)}, "relu"), TypeError, "state"),
+    "nothing": (from_allennlp(dict.clear), ValueError, "state.*_layers.0.weight.*nothing"),
+    "a name too many": (from_allennlp(lambda s: s.update(bias=0)), ValueError, "state.*'bias'"),
     "a weight unknown": (
-        from_allennlp(lambda state: state.update({"_layers.0.gate": np.zeros(3)})),
+        from_allennlp(lambda s: s.update({"_layers.0.gate": np.zeros(3)})),
         ValueError,
-        "`state['_layers.0.gate']` must be one of a layer's weights, 'weight', 'bias'. "
-        "Received: 'gate'.",
+        "state.*_layers.0.gate",
     ),
     "a weight missing": (
-        from_allennlp(lambda state: state.pop("_layers.1.bias")),
+        from_allennlp(lambda s: s.pop("_layers.1.bias")),
         ValueError,
-        "`state` must hold 'weight', 'bias' of each layer. Received: layer 1 without 'bias'.",
+        "state.*layer 1 without 'bias'",
     ),
     "a weight twice": (
-        from_allennlp(lambda state: state.update({"layers.1.bias": np.zeros(2 * WIDTH)})),
+        from_allennlp(lambda s: s.update({"layers.1.bias": np.zeros(2 * WIDTH)})),
         ValueError,
-        "`state` must name each weight once. Received: 'bias' of layer 1 again, as "
-        "'layers.1.bias'.",
+        "state.*layers.1.bias.*once",
     ),
     "a layer missing": (
-        from_allennlp(lambda state: [state.pop(f"_layers.0.{w}") for w in ("weight", "bias")]),
+        from_allennlp(lambda s: [s.pop(f"_layers.0.{w}") for w in ("weight", "bias")]),
         ValueError,
-        "`state` must number its layers 0, 1, … without a gap. Received: 1.",
+        "state.* number .* 1",
     ),
     "a number too large": (
-        from_allennlp(lambda state: state.update({f"_layers.{'9' * 5000}.bias": np.zeros(12)})),
+        from_allennlp(lambda s: s.update({f"_layers.{'9' * 5000}.bias": np.zeros(12)})),
         ValueError,
-        "and nothing else. Received: '_layers.9999",
+        "state.*_layers.9999",
     ),
-    "prefix not a string": (
-        from_allennlp(lambda state: None, prefix=None),
-        TypeError,
-        "`prefix` must be a string. Received: prefix=None.",
-    ),
+    "no prefix": (from_allennlp(lambda s: None, prefix=None), TypeError, "prefix"),
     "prefix unknown": (
-        from_allennlp(lambda state: None, prefix="encoder."),
+        from_allennlp(lambda s: None, prefix="encoder."),
         ValueError,
-        "such as 'encoder._layers.0.weight'.",
+        "encoder._layers.0.weight",
     ),
     "three parts": (
-        from_allennlp(lambda state: state.update({"_layers.0.weight": np.ones((18, 6))})),
+        from_allennlp(lambda s: s.update({"_layers.0.weight": np.ones((18, 6))})),
         ValueError,
-        "`state['_layers.0.weight']` must have shape (12, 6) in a highway layer of width 6",
+        r"state.*shape \(12, 6\)",
     ),
     "layers of two widths": (
         from_allennlp(
-            lambda state: state.update(
-                {"_layers.1.weight": np.ones((8, 4)), "_layers.1.bias": np.ones(8)}
-            )
+            lambda s: s.update({"_layers.1.weight": np.ones((8, 4)), "_layers.1.bias": np.ones(8)})
         ),
         ValueError,
-        "`state['_layers.1.weight']` must have shape (12, 6)",
+        r"_layers.1.weight.*shape \(12, 6\)",
     ),
     "infinity": (
-        from_allennlp(lambda state: state.update({"_layers.1.bias": np.full(12, np.inf)})),
+        from_allennlp(lambda s: s.update({"_layers.1.bias": np.full(12, np.inf)})),
         ValueError,
-        "`state['_layers.1.bias']` must be finite in float32. Received: 12 of 12 numbers",
-    ),
-    "a tensor on a GPU": (
-        from_allennlp(lambda state: state.update({"_layers.1.bias": OnAnotherDevice()})),
-        TypeError,
-        "`state['_layers.1.bias']` must be an array. Received: a OnAnotherDevice that NumPy cannot "
-        "read. Pass it as a NumPy array in main memory.",
+        "_layers.1.bias.* finite",
     ),
     # ELMo
-    "no ELMo file": (
-        lambda path: convert.from_elmo(path, "relu"),
-        FileNotFoundError,
-        "`weights` must be an existing file. Received: weights=",
-    ),
-    "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), ValueError, NOT_HDF5),
-    "ELMo without highway layers": (
-        from_elmo({"CNN/W_cnn_0": np.zeros(3), "char_embed": np.zeros(3)}),
-        ValueError,
-        "`weights` must be an ELMo file with highway layers, such as 'CNN_high_0/W_carry'. "
-        "Received: '",
-    ),
-    "an ELMo array for a group": (from_elmo({"CNN_high_0": np.zeros(3)}), ValueError, NOT_HDF5),
+    "no ELMo file": (lambda path: convert.from_elmo(path, "relu"), FileNotFoundError, "weights"),
+    "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), ValueError, "weights.*HDF5"),
+    "no highway layers": (from_elmo({"CNN/W": np.zeros(3)}), ValueError, "weights.*CNN_high_0"),
+    "array for a group": (from_elmo({"CNN_high_0": np.zeros(3)}), ValueError, "weights.*HDF5"),
     "ELMo incomplete": (
         from_elmo({"CNN_high_0/W_carry": np.eye(3), "CNN_high_0/b_carry": np.zeros(3)}),
         ValueError,
-        "Received: layer 0 without 'W_transform', 'b_transform'.",
+        "weights.* without 'W_transform', 'b_transform'",
     ),
-    "ELMo a list": (
-        lambda path: convert.from_elmo(list(elmo_state().values()), "relu"),
-        TypeError,
-        "`weights` must be a dictionary from names to arrays. Received: a list.",
-    ),
+    "ELMo a list": (lambda path: convert.from_elmo([np.eye(3)], "relu"), TypeError, "weights"),
     "ELMo of other names": (
-        lambda path: convert.from_elmo({**elmo_state(), "char_embed": np.zeros((3, 2))}, "relu"),
+        from_state(convert.from_elmo, elmo_state, lambda s: s.update(char=np.eye(3))),
         ValueError,
-        "'CNN_high_0/W_carry' and nothing else. Received: 'char_embed'.",
+        "weights.*'char'",
     ),
     # Tacotron
     "two frameworks": (
-        lambda path: convert.from_tacotron({**tensorflow_state(), **pytorch_state()}, "relu"),
+        from_state(convert.from_tacotron, pytorch_state, lambda s: s.update(tensorflow_state())),
         ValueError,
-        "`state` must be of one framework. Received: names of TensorFlow, such as "
-        "'highway_1/H/kernel', and of PyTorch, such as 'highways.0.H.weight'.",
+        "state.*TensorFlow.*PyTorch",
     ),
-    "layers from 0 in TensorFlow": (
+    "layers from 2": (
         lambda path: convert.from_tacotron(
             square_state("highway_{}/", TENSORFLOW, range(2, 4)), "relu"
         ),
         ValueError,
-        "`state` must number its layers 1, 2, … without a gap. Received: 2, 3.",
+        "state.* number .* 2, 3",
     ),
     "an optimizer's slot": (
         lambda path: convert.from_tacotron(
             {**tensorflow_state(), "highway_1/H/kernel/Adam": np.eye(WIDTH)}, "relu"
         ),
         ValueError,
-        "`state['highway_1/H/kernel/Adam']` must be one of a layer's weights, 'H/kernel', ",
+        "state.*Adam",
     ),
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake(name, tmp_path):
-    mistake, error, text = MISTAKES[name]
-    with pytest.raises(error, match=re.escape(text)) as caught:
+    mistake, error, argument = MISTAKES[name]
+    with pytest.raises(error, match=argument):
         mistake(tmp_path / "old.h5")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_out_of_reach_is_not_called_damaged(tmp_path, monkeypatch):
-    def refuse(*args):
-        raise PermissionError(13, "Permission denied")
-
-    path = write_keras(tmp_path / "old.h5")
-    monkeypatch.setattr(h5py, "File", refuse)
-    with pytest.raises(PermissionError):
-        convert.from_keras1(path, "relu", "1.2", layer="gate")
 
 
 @pytest.mark.parametrize("name", convert.__all__)

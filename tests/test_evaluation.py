@@ -2,12 +2,10 @@
 
 import keras
 import numpy as np
-import psutil
 import pytest
 
 from highway_keras import data, models, training
 from highway_keras.cli import command as cli
-from highway_keras.models.memory import check_memory
 from highway_keras.training.evaluation import NotProbabilities, check_probabilities, evaluate
 
 
@@ -81,22 +79,3 @@ def test_weights_that_left_the_finite_numbers_end_with_1(change, tmp_path, capsy
     (line,) = capsys.readouterr().err.splitlines()
     assert code == 1 and ("no longer finite" in line or "Received: nan" in line)
     assert not training.RunFolder(tmp_path).has_ended
-
-
-def test_a_network_that_does_not_fit_is_not_built(monkeypatch):
-    check_memory(2**20, units=5)
-    free = type("Memory", (), {"available": 3 * 2**30})
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
-    check_memory(2**28, units=5)
-    needs = r"Its 2.68e\+08 weights, .* 4 GiB; 3 GiB are free. Received: units=5"
-    with pytest.raises(ValueError, match=needs):
-        check_memory(2**28, copies=4, units=5)
-    for make in (
-        lambda: models.create("thin-plain-10", units=10**5),
-        lambda: models.create("thin-highway-10", depth=10**9),
-        lambda: models.create("thin-highway-10", input_shape=(10**6, 10**6, 3)),
-        lambda: models.create("mnist-highway-16", width=10**4),
-        lambda: models.create("highway-b", classes=10**8),
-    ):
-        with pytest.raises(ValueError, match=r"The network must fit into memory\. Its .* GiB"):
-            make()

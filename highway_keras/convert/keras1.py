@@ -1,28 +1,26 @@
-"""The `Highway` layer of Keras 1 and of Keras 2's legacy layers."""
+"""The `Highway` layer of Keras 1 and of Keras 2's legacy layers.
 
+In its HDF5 files, each layer has a group whose attribute `weight_names` lists its arrays in order.
+The groups lie at the root (`save_weights`), or under `model_weights` in the file of a whole model
+(`save`), which also notes the model's configuration and the version of Keras. Keras 2 notes its
+version in both.
+"""
+
+import json
+import os
 import re
 
+import h5py
 import keras
+import numpy as np
 
 from highway_keras import checks
-from highway_keras.convert import biases
-from highway_keras.convert.arrays import (
-    MATRIX,
-    VECTOR,
-    check_activation,
-    check_shapes,
-    finite_array,
-    highway_layer,
-)
-from highway_keras.convert.hdf5 import is_path
-from highway_keras.convert.keras1_file import read_layer, role
+from highway_keras.convert.conventions import KERAS, check_activation, to_highway
+from highway_keras.convert.named_arrays import finite_array, opened, read_array
 
-# The order of the weights, by the version that began with it. Keras 0.3 and 1.1 have that of 1.0.
-_LATE = ("W", "W_carry", "b", "b_carry")
-_ORDERS = {"1.0": ("W", "b", "W_carry", "b_carry"), "1.2": _LATE, "2.0": _LATE}
-_SHAPES = {"W": MATRIX, "b": VECTOR, "W_carry": MATRIX, "b_carry": VECTOR}
-_GATE_STARTS = {"1.0": -2.0, "1.2": 1.0, "2.0": 1.0}
-_REDEFINED = {"hard_sigmoid": "keras.ops.clip(0.2 * z + 0.5, 0, 1)"}
+# highway_1_W_carry (Theano), highway_1_W_carry:0 (TensorFlow), highway_1_W_carry_1:0 (loaded into a
+# session where the name was taken), highway_1/W_carry:0 (Keras 2).
+_NAME = re.compile(r"(?:.*[/_])?(W_carry|b_carry|W|b)(?:_[0-9]+)?(?::0)?")
 _UNNAMED = re.compile(r"param_[0-9]+")  # what Keras calls an array that has no name
 
 
@@ -68,117 +66,134 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
         `keras/layers/core.py` of Keras 0.3.3 to 1.2.2, `keras/legacy/layers.py` of Keras 2.0.0 to
         2.2.4.
     """
-    check_activation(activation, _REDEFINED)
-    checks.flag("check_biases", check_biases)
-    if not isinstance(version, str) or version not in _ORDERS:
+    if not isinstance(version, str) or version not in KERAS:
         raise ValueError(
             "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
-            f"Received: version={checks.short_repr(version)}."
+            f"{checks.received('version', version)}"
         )
-    if is_path(weights):
-        arrays, named = _read(weights, layer, activation, version)
-    else:
-        arrays, named = _listed(weights, layer), False
-    parts = _sorted_by_part(arrays, version)
-    if check_biases and not named and "b" in parts:
-        biases.check_order("weights", parts["b"], parts["b_carry"], _GATE_STARTS[version])
-    return highway_layer(activation, *map(parts.get, _LATE))
-
-
-def _listed(weights, layer):
-    """Return the arrays of a list, by the label that errors give them."""
-    if not isinstance(weights, list | tuple):
+    check_activation(activation, KERAS[version])
+    named = False
+    if isinstance(weights, str | os.PathLike):
+        arrays, written, noted = _read_layer(weights, layer)
+        _check_noted(written, version, noted, activation)
+        named = not all(map(_UNNAMED.fullmatch, arrays))
+    elif not isinstance(weights, list | tuple) or layer is not None:
         raise TypeError(
-            "`weights` must be a list of arrays or the path of an HDF5 file. "
-            f"Received: a {type(weights).__name__}."
+            "`weights` must be the path of an HDF5 file, or a list of arrays, which are those of "
+            f"one layer, with layer=None. Received: a {type(weights).__name__}, layer={layer!r}."
         )
-    if layer is not None:
+    else:
+        arrays = dict(enumerate(weights))
+    if not named and len(arrays) not in (2, 4):
         raise ValueError(
-            "`layer` must be None for a list of arrays, which are those of one layer. "
-            f"Received: layer={layer!r}."
+            f"`weights` must be the four arrays {', '.join(KERAS[version].order)}, or W and "
+            f"W_carry of a layer without biases. Received: {len(arrays)} arrays."
         )
-    return {f"`weights[{index}]`": array for index, array in enumerate(weights)}
+    names = list(arrays)
+    arrays = {f"`weights[{key!r}]`": array for key, array in arrays.items()}
+    arrays = {label: finite_array(label, array) for label, array in arrays.items()}
+    order = _check_order(list(map(_role, names)) if named else None, arrays, version, layer)
+    checked = "weights" if check_biases and not named else None
+    parts = dict(zip(order, arrays.items(), strict=True))
+    return to_highway(KERAS[version], activation, parts, checked)
 
 
-def _read(path, layer, activation, version):
-    """Return the arrays of a layer by label, and whether their names say what they are."""
-    stored = read_layer(path, layer)
-    _check_writer(stored.version, version)
-    _check_noted_activation(stored.activation, activation)
-    named = not all(map(_UNNAMED.fullmatch, stored.arrays))
-    if named:
-        _check_names(list(stored.arrays), layer, version)
-    return {f"`weights[{name!r}]`": array for name, array in stored.arrays.items()}, named
+def _read_layer(path, layer):
+    """Return a layer's arrays by name, and the Keras and the activation that the file notes."""
+    with opened(path) as file:
+        root = file.get("model_weights")
+        root = root if isinstance(root, h5py.Group) else file
+        group = root.get(layer) if isinstance(layer, str) and layer else None
+        arrays = {name: read_array(group, name) for name in _weight_names(group)}
+        written = _text(root.attrs.get("keras_version", file.attrs.get("keras_version", "")))
+        config = json.loads(_text(file.attrs.get("model_config", "null")))
+        noted = [
+            inner["config"].get("activation")
+            for outer in _configs(config)
+            if outer["config"].get("name") == layer
+            for inner in _configs(outer)
+            if inner["class_name"] == "Highway"
+        ]
+        others = list(root)
+    if not arrays:
+        raise ValueError(
+            f"`layer` must be the name of a Highway layer in {str(path)!r}, which has "
+            f"{', '.join(map(repr, others))}. Received: layer={layer!r}."
+        )
+    return arrays, written, noted[0] if len(noted) == 1 else None
 
 
-def _check_names(names, layer, version):
-    roles = tuple(map(role, names))
-    if roles == _order(version, len(roles)):
-        return
-    for other in _ORDERS:
-        if roles == _order(other, len(roles)):
+def _weight_names(item):
+    names = item.attrs.get("weight_names", ()) if isinstance(item, h5py.Group) else ()
+    return [_text(name) for name in np.atleast_1d(names)]
+
+
+def _text(value):
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _configs(node):
+    """Yield all configurations of a model, layer or wrapper in `node` and below."""
+    if isinstance(node, dict):
+        if "class_name" in node and isinstance(node.get("config"), dict):
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _configs(child)
+
+
+def _role(name):
+    """Return which of W, b, W_carry and b_carry an array is by its name, or `None`."""
+    found = _NAME.fullmatch(name)
+    return found and found[1]
+
+
+def _check_noted(written, version, noted, activation):
+    """Raise if a file's version of Keras or activation contradicts what the caller says."""
+    numbers = re.match(r"([0-9]+)\.([0-9]+)", written)  # Keras 1 notes it for whole models only
+    if numbers:
+        major, minor = int(numbers[1]), int(numbers[2])
+        right = "1.0" if (major, minor) < (1, 2) else "1.2" if major == 1 else "2.0"
+        if right != version:
             raise ValueError(
-                f"`version` must be {other!r} for weights in the order {', '.join(roles)}. "
-                f"Received: version={version!r}, whose order is {', '.join(_ORDERS[version])}."
+                f"`version` must be {right!r} for a file of Keras {written}. "
+                f"Received: version={version!r}."
             )
-    raise ValueError(
-        f"`layer` must be one Highway layer with the weights {', '.join(_ORDERS[version])}. "
-        f"Received: layer={layer!r} with {', '.join(map(repr, names))}. If it is a model, pass the "
-        "arrays of its layer as a list."
-    )
-
-
-def _check_writer(written, version):
-    """Raise if the Keras that the file names has a different order than `version`."""
-    numbers = re.match(r"([0-9]+)\.([0-9]+)", written or "")
-    if not numbers:
-        return  # Keras 1 noted its version in files of whole models only.
-    major, minor = int(numbers[1]), int(numbers[2])
-    right = "1.0" if (major, minor) < (1, 2) else "1.2" if major == 1 else "2.0"
-    if right != version:
-        raise ValueError(
-            f"`version` must be {right!r} for a file of Keras {written}. "
-            f"Received: version={version!r}."
-        )
-
-
-def _check_noted_activation(noted, activation):
-    """Raise if the file contradicts the activation, one of Keras's own, that the caller names."""
     said = keras.activations.get(activation)
-    name = getattr(said, "__name__", None)
-    if getattr(keras.activations, name or "", None) is said and noted not in (None, name):
+    name = getattr(said, "__name__", "")
+    # A custom function may be noted as a dictionary, which cannot be compared with anything.
+    if getattr(keras.activations, name, None) is said and isinstance(noted, str) and noted != name:
         raise ValueError(
             f"`activation` must be {noted!r}, which the file notes for this layer. "
-            f"Received: activation={activation!r}."
+            f"{checks.received('activation', activation)}"
         )
 
 
-def _order(version, count):
-    """Return the names of a layer's weights in order: all four, or only the two matrices."""
-    order = _ORDERS[version]
-    return order if count != 2 else tuple(name for name in order if _SHAPES[name] == MATRIX)
+def _check_order(roles, arrays, version, layer):
+    """Return the names of a layer's arrays in the order of `version`, or raise if it is another.
 
-
-def _sorted_by_part(arrays, version):
-    """Return the arrays by the names W, b, W_carry and b_carry, checked."""
-    order = _order(version, len(arrays))
-    if len(arrays) != len(order):
+    What arrays are shows in their `roles`, or, if their names do not say, in their ranks.
+    """
+    orders = {
+        one: [w for w in convention.order if len(arrays) != 2 or w in ("W", "W_carry")]
+        for one, convention in KERAS.items()
+    }
+    found = roles or [array.ndim for array in arrays.values()]
+    expected = {
+        one: order if roles else [2 if name.startswith("W") else 1 for name in order]
+        for one, order in orders.items()
+    }
+    right = next((one for one, order in expected.items() if found == order), None)
+    if right and found != expected[version]:
         raise ValueError(
-            f"`weights` must be the four arrays {', '.join(order)}, or W and W_carry of a layer "
-            f"without biases. Received: {len(arrays)} arrays."
+            f"`version` must be {right!r} for weights in the order {', '.join(orders[right])}. "
+            f"Received: version={version!r}, whose order is {', '.join(orders[version])}."
         )
-    arrays = {label: finite_array(label, array) for label, array in arrays.items()}
-    _check_ranks([array.ndim for array in arrays.values()], version)
-    check_shapes(arrays, [_SHAPES[name] for name in order])
-    return dict(zip(order, arrays.values(), strict=True))
-
-
-def _check_ranks(ranks, version):
-    """Raise if matrices and vectors follow each other in the order of another version."""
-    for other in _ORDERS:
-        order = _order(other, len(ranks))
-        if order != _order(version, len(ranks)) and ranks == [len(_SHAPES[name]) for name in order]:
-            raise ValueError(
-                f"`version` must be {other!r} for weights in the order {', '.join(order)}. "
-                f"Received: version={version!r}, whose order is {', '.join(_ORDERS[version])}."
-            )
+    if roles and not right:
+        raise ValueError(
+            f"`layer` must be one Highway layer with the weights {', '.join(orders[version])}. "
+            f"Received: layer={layer!r} with {', '.join(arrays)}. If it is a model, pass the "
+            "arrays of its layer as a list."
+        )
+    return orders[version]

@@ -9,7 +9,7 @@ import statistics
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.models.cards import name_of
+from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
@@ -57,7 +57,7 @@ class Search:
     @property
     def name(self):
         """The name of the network in the zoo."""
-        return name_of("thin_mlp", kind=self.kind, depth=self.depth)
+        return thin.NAME.format(kind=self.kind, depth=self.depth)
 
     @property
     def completed(self):

@@ -14,7 +14,7 @@ from highway_keras import checks, models
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
-from highway_keras.models.cards import check_name
+from highway_keras.models.registry import check_name
 from highway_keras.runs.folder import RunFolder
 
 SCALING = (

@@ -30,7 +30,8 @@ def card(name):
 
 def _facts(card):
     arguments = ", ".join(f"{key}={value!r}" for key, value in card.arguments.items())
-    factory = f"[`models.{card.factory}({arguments})`][highway_keras.models.{card.factory}]"
+    name = card.factory.__name__
+    factory = f"[`models.{name}({arguments})`][highway_keras.models.{name}]"
     rows = {
         "Built by": factory,
         "Layers": card.layers,

@@ -1,0 +1,167 @@
+"""Highway layers of allennlp, fairseq, ELMo and Tacotron: chains of layers, with numbered names."""
+
+import os
+
+from highway_keras.convert import conventions
+from highway_keras.convert.named_arrays import (
+    check_state,
+    layers_of_state,
+    opened,
+    prefixes_in,
+    read_array,
+)
+
+
+def from_allennlp(state, activation, prefix="", *, check_biases=True):
+    """Convert a `Highway` module of allennlp, or fairseq's copy of it, to `Highway` layers.
+
+    ```
+    h, g = the halves of x @ weight.T + bias
+    y = sigmoid(g) * x + (1 - sigmoid(g)) * activation(h)
+    ```
+
+    The gate there is the carry gate, so its half is negated: 1 - sigmoid(g) = sigmoid(-g).
+
+    Args:
+        state: The state of the module, a dictionary from names such as `"_layers.0.weight"`
+            (fairseq: `"layers.0.weight"`) to arrays or CPU tensors.
+        activation: Activation of H that the module was made with. allennlp's default is `"relu"`.
+        prefix: What comes before `_layers` in the names of a larger model, whose other weights are
+            then left out. Default: `state` holds nothing else.
+        check_biases: Whether to refuse biases that look like swapped halves or an opposite gate.
+
+    Returns:
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
+
+    Raises:
+        ValueError: If names or shapes are not those of the module, a number is not finite, or
+            the biases look wrong.
+        TypeError: If `state` is not a dictionary of arrays of real numbers.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import HighwayStack, convert
+    >>> state = {"_layers.0.weight": np.ones((6, 3)), "_layers.0.bias": np.ones(6)}
+    >>> layers = convert.from_allennlp(state, activation="relu")
+    >>> HighwayStack.from_layers(layers).depth
+    1
+
+    Reference:
+        `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
+    """
+    conventions.check_activation(activation, conventions.ALLENNLP)
+    checked = "state" if check_biases else None
+    return _convert("state", state, conventions.ALLENNLP, activation, prefix, checked)
+
+
+def from_elmo(weights, activation, prefix=""):
+    """Convert the highway layers of an ELMo file to `Highway` layers.
+
+    ```
+    g = sigmoid(x @ W_carry + b_carry)
+    y = g * activation(x @ W_transform + b_transform) + (1 - g) * x
+    ```
+
+    Despite its name, `W_carry` is the transform gate and `W_transform` the block state H.
+
+    Args:
+        weights: Path of the HDF5 file, or a dictionary from names such as `"CNN_high_0/W_carry"`
+            to arrays.
+        activation: Activation of H. bilm-tf always uses `"relu"`; `activation` in its options is
+            that of the convolutions.
+        prefix: What comes before these names in a dictionary that also holds other weights:
+            `"lm/"` in bilm-tf's checkpoints, whose optimizer slots are left out, too.
+
+    Returns:
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is not an HDF5 file, names or shapes are not ELMo's, or a number is not
+            finite.
+        TypeError: If `weights` is neither a path nor a dictionary of arrays of real numbers.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import convert
+    >>> arrays = {f"CNN_high_0/W_{gate}": np.ones((3, 3)) for gate in ("carry", "transform")}
+    >>> arrays |= {f"CNN_high_0/b_{gate}": np.zeros(3) for gate in ("carry", "transform")}
+    >>> [layer.units for layer in convert.from_elmo(arrays, activation="relu")]
+    [3]
+
+    Reference:
+        `bilm/model.py` and `bilm/training.py` of allenai/bilm-tf.
+    """
+    conventions.check_activation(activation, conventions.ELMO)
+    if not isinstance(weights, str | os.PathLike):
+        return _convert("weights", weights, conventions.ELMO, activation, prefix)
+    with opened(weights) as file:  # whose other weights are large, and not read
+        groups = [name for name in file if name.startswith("CNN_high_")]
+        names = [f"{group}/{weight}" for group in groups for weight in file[group].keys()]
+        state = {name: read_array(file, name) for name in names}
+    return _convert("weights", state, conventions.ELMO, activation, prefix)
+
+
+def from_tacotron(state, activation, prefix=""):
+    """Convert the highway layers of a Tacotron to `Highway` layers.
+
+    ```
+    t = sigmoid(x @ T + b_T)
+    y = activation(x @ H + b_H) * t + x * (1 - t)
+    ```
+
+    TensorFlow's kernels are used as is, PyTorch's weights transposed. The names tell which.
+
+    Args:
+        state: A dictionary from names to arrays or CPU tensors: of keithito/tacotron, such as
+            `"highway_1/H/kernel"`, or of r9y9/tacotron_pytorch, such as `"highways.0.H.weight"`.
+        activation: Activation of H. Both use `"relu"`.
+        prefix: What comes before these names in a whole model, whose other weights are then
+            left out: `"model/inference/encoder_cbhg/"` or `"encoder.cbhg."`. Default:
+            `state` holds nothing else.
+
+    Returns:
+        A list of built `Highway` layers. `HighwayStack.from_layers` turns them into one layer.
+
+    Raises:
+        ValueError: If names or shapes are not those of either, or a number is not finite.
+        TypeError: If `state` is not a dictionary of arrays of real numbers.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import convert
+    >>> state = {f"highways.0.{gate}.weight": np.ones((3, 3)) for gate in "HT"}
+    >>> state |= {f"highways.0.{gate}.bias": np.zeros(3) for gate in "HT"}
+    >>> [layer.units for layer in convert.from_tacotron(state, activation="relu")]
+    [3]
+
+    Reference:
+        `models/modules.py` of keithito/tacotron, `tacotron_pytorch/tacotron.py` of
+        r9y9/tacotron_pytorch.
+    """
+    frameworks = conventions.TACOTRON
+    check_state("state", state, prefix)
+    found = [name for name, one in frameworks.items() if prefix in prefixes_in(state, one)]
+    if len(found) == 2:
+        raise ValueError(
+            "`state` must be of one framework. Received: names of TensorFlow, such as "
+            f"{frameworks['TensorFlow'].example!r}, and of PyTorch, such as "
+            f"{frameworks['PyTorch'].example!r}. Convert them one after the other."
+        )
+    found += [name for name, one in frameworks.items() if prefixes_in(state, one)]
+    convention = frameworks[found[0] if found else "TensorFlow"]
+    conventions.check_activation(activation, convention)
+    return _convert("state", state, convention, activation, prefix)
+
+
+def _convert(argument, state, convention, activation, prefix, check_biases=None):
+    check_state(argument, state, prefix)
+    layers, width = [], None
+    for arrays in layers_of_state(argument, state, convention, prefix):
+        layer = conventions.to_highway(convention, activation, arrays, check_biases, width)
+        layers.append(layer)
+        width = layer.units
+    return layers
