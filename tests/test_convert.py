@@ -11,7 +11,7 @@ import pytest
 
 from highway_keras import Highway, HighwayStack, convert
 from highway_keras.convert import conventions
-from tools.conversions import KERAS, LAYERS, OLD, STATES
+from tools.rows import KERAS, LAYERS, OLD, STATES
 
 WIDTH = 6
 EARLY = ("W", "b", "W_carry", "b_carry")

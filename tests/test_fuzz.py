@@ -28,7 +28,6 @@ from test_bad_inputs import write_files
 from highway_keras import data, training
 from highway_keras.cli import command as cli
 from highway_keras.data.images import read_image
-from highway_keras.paper.presets import Preset
 
 SEED = int(os.environ.get("FUZZ_SEED", random.SystemRandom().randrange(10**6)))
 LINES = int(os.environ.get("FUZZ_LINES", 1000))
@@ -120,8 +119,9 @@ def stand_ins(monkeypatch):
     stand_in("paper.section4", "run_searches", diverged)
     stand_in("paper.gradient_norms", "gradient_norms", norms)
     stand_in("paper.zero_mean_starts", "Population", Untrained)
-    stand_in("paper.zero_mean_starts", "_weights", lambda *arguments: {})
-    stand_in("paper.presets", "PRESETS", dict.fromkeys(["laptop", "paper"], Preset(1, 40, 1)))
+    stand_in("paper.zero_mean_starts", "start_weights", lambda *arguments: {})
+    small = {"epochs": 1, "limit": 40, "trials": 1}
+    stand_in("paper.figure1", "PRESETS", dict.fromkeys(["laptop", "paper"], small))
 
 
 class Untrained:

@@ -110,7 +110,7 @@ def test_a_table_without_its_picture(tmp_path, monkeypatch):
         folder.write_json({**settings, "seed": options["seed"], "results": results})
 
     monkeypatch.setattr(trainer, "fit", fit)
-    monkeypatch.setattr(tables, "plot_runs", broken)
+    monkeypatch.setattr(tables, "draw_table", broken)
     with pytest.warns(PictureWarning, match=r"table1.png could not be drawn"):
         rows = tables.reproduce_table("table1", runs=1, out=tmp_path, verbose=0)
     assert len(rows) == 2 and (tmp_path / "table1.csv").exists()
@@ -118,7 +118,7 @@ def test_a_table_without_its_picture(tmp_path, monkeypatch):
 
 def test_figure_1_without_its_pictures(tmp_path, monkeypatch):
     search = Search("highway", 2, {}, [], training.RunFolder(tmp_path / "search"))
-    monkeypatch.setattr(figure1, "read_searches", lambda folder, **which: [search])
+    monkeypatch.setattr(figure1, "read_searches", lambda folder, *which: [search])
     for name in ("curve_rows", "top_rows", "bias_rows", "trial_rows"):
         monkeypatch.setattr(figure1, name, lambda searches: [{"depth": 2, "kind": "highway"}])
     monkeypatch.setattr(plots, "plot_figure1", broken)

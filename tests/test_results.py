@@ -13,6 +13,7 @@ import keras
 import matplotlib.image
 import numpy as np
 import pytest
+from tools.numbers.rows import NONE
 
 from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
@@ -23,7 +24,6 @@ from highway_keras.training.recipes import RECIPES, get_recipe
 from tools import accuracy, conversions, curves, exports, gates, layers, pictures, render
 from tools.numbers import rows as numbers
 from tools.numbers import zoo
-from tools.numbers.rows import NONE
 
 RESULTS = render.ROOT / "results"
 TRANSCRIBED = "authors-logs.csv"
@@ -314,8 +314,8 @@ def test_the_command_of_an_export_names_its_weights(monkeypatch, tmp_path, image
         monkeypatch.setattr(sys, "argv", ["exports", name, "--weights", weights])
         exports.main()
     assert {row["command"] for row in read(tmp_path / "export.csv")} == {
-        "python -m tools.exports thin-highway-50",
-        "python -m tools.exports highway-a --weights cifar10",
+        "python -m tools.rows exports thin-highway-50",
+        "python -m tools.rows exports highway-a --weights cifar10",
     }
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from highway_keras import data, paper, tuning
 from highway_keras.cli.command import main
-from highway_keras.paper.searches import bias_rows, curve_rows, read_searches, top_rows
+from highway_keras.paper.figure1 import bias_rows, curve_rows, top_rows
+from highway_keras.paper.searches import read_searches
 from highway_keras.results import provenance
 from highway_keras.tuning import searches
 

@@ -24,6 +24,7 @@ def add_commands(commands):
         _add_table(experiments, name, title)
     _add_gradients(experiments)
     _add_starts(experiments)
+    _add_first_losses(experiments)
     _add_authors_log(experiments)
 
 
@@ -67,6 +68,24 @@ def _starts(options):
     )
     keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
     _print_columns(rows, keys)
+    print_saved(options.out)
+
+
+def _add_first_losses(experiments):
+    summary = "The loss before the first step, next to those of the authors' logs."
+    command = add_command(experiments, "first-losses", _first_losses, summary)
+    command.add_argument("--seeds", type=int, default=10, help="of each, from 0 on (default: 10)")
+    command.add_argument("--limit", type=int, default=1000, help="held-out images (default: 1000)")
+    add_data_dir(command)
+    command.add_argument("--out", default="runs/first-losses", help="folder (default: %(default)s)")
+
+
+def _first_losses(options):
+    import_backend()
+    from highway_keras import paper
+
+    rows = paper.reproduce_first_losses(options.seeds, options.limit, options.out, options.data_dir)
+    _print_columns(rows, ("model", "kernel_initializer", "input_scale", "mean", "std", "authors"))
     print_saved(options.out)
 
 

@@ -1,17 +1,59 @@
-"""Figure 1 of the paper, from the searches on disk: tables as CSV, panels as PNG."""
+"""Figure 1: does training loss rise with depth? A random search for each depth and kind.
+
+    highway-keras reproduce figure1 --preset laptop    # under 45 minutes on 2 CPU cores
+    highway-keras reproduce figure1 --preset paper     # 400 epochs of all images: for a GPU
+
+Result (docs/figure1.md, results/figure1-top10.csv): highway networks of 20, 50 and 100 layers end
+alike, while plain ones get worse with every step of depth. `finals.py` trains the best trials for
+as long as the paper did.
+"""
+
+import itertools
+import math
+import statistics
+
+import numpy as np
 
 from highway_keras import checks
 from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
-from highway_keras.paper.searches import (
-    bias_rows,
-    curve_rows,
-    read_searches,
-    top_rows,
-    trial_rows,
-)
+from highway_keras.paper.searches import read_searches
 from highway_keras.results.provenance import COLUMNS, of_run
+from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
+PRESETS = {
+    "laptop": {"epochs": 10, "limit": 10_000},
+    "paper": {"epochs": 400, "limit": None},  # as long as the curves of the paper
+}
+TRIALS = 100  # the paper's, for each depth and kind
+TOP = 10  # the paper's: the mean of the top 10 of 100
+ACTIVATIONS = ("relu", "tanh")
+HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
+SETTINGS = ("dataset", "limit", "epochs", "batch_size", "seed")  # of a search
 COMMAND = "highway-keras reproduce figure1"
+
+
+def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
+    """Run or continue the searches of a preset on MNIST.
+
+    Args:
+        name: `"laptop"` or `"paper"`.
+        depths: Numbers of hidden layers.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
+        out: Folder; the searches are in `OUT/searches`.
+        **arguments: As for `run_searches`. Its `epochs`, `limit` and `trials` default to those of
+            the preset.
+
+    Returns:
+        The folder of the searches, for `draw_figure1`.
+
+    Raises:
+        ValueError: If an argument is out of its range, or `out` holds other searches.
+        ImportError: With the PyTorch backend, which cannot train a population.
+    """
+    arguments = {"trials": TRIALS, **PRESETS[checks.one_of("name", name, PRESETS)], **arguments}
+    searches = checks.path("out", out) / "searches"
+    run_searches(depths, kinds, out=searches, resume=True, **arguments)
+    return searches
 
 
 def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
@@ -30,32 +72,106 @@ def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
     Raises:
         ValueError: If no search has a result, or a depth or kind has none.
     """
-    which = {"depths": depths, "kinds": kinds}
-    read_searches(searches, **which)  # a mistake in it leaves no folder
     out = checks.path("out", out)
     with folder_lock(out, seconds=60):  # another process may be drawing
-        return _draw(read_searches(searches, **which), out, command)
+        found = read_searches(searches, depths, kinds)
+        made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
+        tables = {
+            "figure1-top10": top_rows(found),
+            "figure1-trials": trial_rows(found),
+            "figure1-curves": curve_rows(found),
+            "transform-bias": bias_rows(found),
+        }
+        for name, rows in tables.items():
+            if rows:
+                columns = max(rows, key=len)  # those of a failed trial are fewer
+                # Rows of biases name no kind: only highway networks have gates.
+                rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
+                write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
+        with optional_picture(out / "figure1.png"):
+            from highway_keras.analysis import plots  # imports Matplotlib, which may be missing
+
+            curves = {(search.kind, search.depth): search.trials[0].losses for search in found}
+            figure = plots.plot_figure1(curves, tables["figure1-top10"])
+            write_figure(out / "figure1.png", figure)
+        if tables["transform-bias"]:
+            with optional_picture(out / "transform-bias.png"):
+                from highway_keras.analysis import plots
+
+                figure = plots.plot_biases(tables["figure1-trials"], tables["transform-bias"])
+                write_figure(out / "transform-bias.png", figure)
+    return tables["figure1-top10"]
 
 
-def _draw(found, out, command):
-    made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
-    tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
-    tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
-    tables["figure1-curves"] = curve_rows(found)
-    for name, rows in tables.items():
-        if rows:
-            columns = max(rows, key=len)  # those of a failed trial are fewer
-            # Biases are those of highway networks.
-            rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
-            write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
-    with optional_picture(out / "figure1.png"):
-        from highway_keras.analysis import plots  # needs Matplotlib
+def curve_rows(searches):
+    """Return the left panel: the training curve of the best trial of each search."""
+    return [
+        {
+            "kind": search.kind,
+            "depth": search.depth,
+            "trial": search.trials[0].number,
+            "of": len(search.trials),
+            "epoch": epoch,
+            "loss": loss,
+            **{key: search.settings[key] for key in SETTINGS if key != "epochs"},
+        }
+        for search in searches
+        for epoch, loss in enumerate(search.trials[0].losses, start=1)
+    ]
 
-        curves = {(search.kind, search.depth): search.trials[0].losses for search in found}
-        write_figure(out / "figure1.png", plots.plot_figure1(curves, tops))
-    if biases:
-        with optional_picture(out / "transform-bias.png"):
-            from highway_keras.analysis import plots
 
-            write_figure(out / "transform-bias.png", plots.plot_biases(trials, biases))
-    return tops
+def top_rows(searches):
+    """Return the right panel: the mean of the top 10 of each search, and its settings.
+
+    If fewer than 10 trials succeeded, mean and deviation are blank.
+    """
+    rows = []
+    for search in searches:
+        scores = [trial.score for trial in search.completed]
+        top, known = scores[:TOP], len(scores) >= TOP
+        row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
+        row |= {"failed": len(search.trials) - len(scores), "best": scores[0]}
+        row["top10_mean"] = statistics.fmean(top) if known else ""
+        row["top10_std"] = statistics.stdev(top) if known else ""
+        row["median"] = statistics.median(scores)
+        rows.append(row | {key: search.settings[key] for key in SETTINGS})
+    return rows
+
+
+def trial_rows(searches):
+    """Return every trial: its hyperparameters, its score, and its training loss by epoch."""
+    rows = []
+    for search in searches:
+        for trial in sorted(search.trials, key=lambda trial: trial.number):
+            row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
+            row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
+            row |= {"score": trial.score if math.isfinite(trial.score) else ""}
+            row |= {key: search.settings[key] for key in SETTINGS}
+            row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
+            rows.append(row)
+    return rows
+
+
+def bias_rows(searches):
+    """Return losses by the transform bias that highway networks started from, in steps of one.
+
+    Activations are separate; each cell has the best loss, the quartiles and the worst.
+    """
+    rows = []
+    for search in (search for search in searches if search.kind == "highway"):
+        for activation, low in itertools.product(ACTIVATIONS, range(-10, -1)):
+            scores = [
+                trial.score
+                for trial in search.trials
+                if trial.values["activation"] == activation
+                and min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
+            ]
+            ended = [score for score in scores if math.isfinite(score)]
+            quartiles = np.quantile(ended, (0, 0.25, 0.5, 0.75, 1)) if ended else [""] * 5
+            row = {"activation": activation, "depth": search.depth}
+            row |= {"bias_from": low, "bias_to": low + 1}
+            row |= {"n": len(ended), "failed": len(scores) - len(ended)}
+            names = ("best", "lower", "median", "upper", "worst")
+            row |= dict(zip(names, quartiles, strict=True))
+            rows.append(row | {key: search.settings[key] for key in SETTINGS})
+    return rows

@@ -1,12 +1,18 @@
-"""The left panel of Figure 1 at the paper's length: the best trials, trained for 400 epochs."""
+"""The left panel of Figure 1 at the paper's length: the best trials, trained for 400 epochs.
+
+    highway-keras reproduce figure1 --preset finals --search runs/figure1/searches
+
+Result (docs/figure1.md, results/figure1-finals.csv): plain networks of 10 and 20 layers reach less
+than 1e-4, as the paper says, and at 100 layers highway ends more than two orders of magnitude below
+plain. Each final is one run with settings of its own.
+"""
 
 import dataclasses
 import math
 import pathlib
 
 from highway_keras import checks
-from highway_keras.io import folder_lock, optional_picture, write_rows
-from highway_keras.paper.finals_plot import plot_finals
+from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
@@ -64,28 +70,27 @@ def run_finals(
             made on arrays, or `out` holds runs with other settings.
         TrainingDiverged: If all candidates or all finals of a search diverge.
     """
-    checks.positive_integers(
-        candidates=candidates, candidate_epochs=candidate_epochs, epochs=epochs
-    )
-    out, found = checks.path("out", out), read_searches(searches, depths, kinds)
-    _check_data(found)
     sizes = {"candidates": candidates, "candidate_epochs": candidate_epochs, "epochs": epochs}
+    checks.positive_integers(**sizes)
+    out, found = checks.path("out", out), read_searches(searches, depths, kinds)
     for search in found:
-        train_finals(
-            search, out / search.name, **sizes, limit=limit, data_dir=data_dir, verbose=verbose
-        )
-        draw_finals(out, searches)
-    return final_rows(out, searches)
-
-
-def _check_data(searches):
-    """Raise a `ValueError` unless the data of each search can be loaded again."""
-    for search in searches:
         if search.settings["dataset"] is None:
             raise ValueError(
                 "`searches` must be on data with a name or a path, which the finals load again. "
                 f"Received: {search.folder.path}, a search on arrays."
             )
+    for search in found:
+        options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
+        train_finals(search, out / search.name, **sizes, **options)
+        with folder_lock(out, seconds=60):  # another process may be training another search
+            rows = final_rows(out, searches)
+            write_rows(out / "figure1-finals.csv", rows)
+            with optional_picture(out / "figure1-finals.png"):
+                from highway_keras.analysis import plots  # imports Matplotlib
+
+                figure = plots.plot_figure1(better_curves(rows))
+                write_figure(out / "figure1-finals.png", figure)
+    return rows
 
 
 def train_finals(search, folder, candidates, candidate_epochs, epochs, **options):
@@ -109,30 +114,15 @@ def train_finals(search, folder, candidates, candidate_epochs, epochs, **options
         raise TrainingDiverged(f"All candidates of {search.name} diverged.")
     chosen = search.completed[losses.index(min(losses))]
     lasting = [t for t in search.completed if t.values["decay"] ** epochs >= LASTING]
-    ends = [
-        _first_to_end(search, trials, folder, epochs, options) for trials in ([chosen], lasting)
-    ]
-    if not any(map(math.isfinite, ends)):
+    ended = False
+    for trials in ([chosen], lasting):
+        for trial in trials:  # until one does not diverge
+            loss = _train(search, trial, folder / f"final-{trial.number}", epochs, **options)
+            if math.isfinite(loss):
+                ended = True
+                break
+    if not ended:
         raise TrainingDiverged(f"The finals of {search.name} diverged.")
-
-
-def _first_to_end(search, trials, folder, epochs, options):
-    """Train trials to the end until one does not diverge; return its lowest loss."""
-    for trial in trials:
-        loss = _train(search, trial, folder / f"final-{trial.number}", epochs, **options)
-        if math.isfinite(loss):
-            return loss
-    return math.inf
-
-
-def best_final(folder):
-    """Return the `RunFolder` of the final with the lowest loss, in the folder of a search."""
-    finals = [RunFolder(path) for path in sorted(pathlib.Path(folder).glob("final-*"))]
-    return min((run for run in finals if run.has_ended), key=_lowest_loss)
-
-
-def _lowest_loss(run):
-    return min(row["loss"] for row in run.read_history())
 
 
 def _train(search, trial, folder, epochs, limit=None, **options):
@@ -159,12 +149,22 @@ def _train(search, trial, folder, epochs, limit=None, **options):
     if run.has_ended:
         asked = {"model": search.name, **settings, "recipe": dataclasses.asdict(recipe)}
         run.open({**run.read_json(), **asked}, True, DEFAULTS)  # raises if something asked differs
-        return _lowest_loss(run)
-    try:
-        fit(search.name, recipe=recipe, out=folder, resume=True, **settings, **options)
-    except TrainingDiverged:
-        return math.inf
+    else:
+        try:
+            fit(search.name, recipe=recipe, out=folder, resume=True, **settings, **options)
+        except TrainingDiverged:
+            return math.inf
     return _lowest_loss(run)
+
+
+def _lowest_loss(run):
+    return min(row["loss"] for row in run.read_history())
+
+
+def best_final(folder):
+    """Return the `RunFolder` of the final with the lowest loss, in the folder of a search."""
+    finals = [RunFolder(path) for path in sorted(pathlib.Path(folder).glob("final-*"))]
+    return min((run for run in finals if run.has_ended), key=_lowest_loss)
 
 
 def final_rows(out, searches):
@@ -179,13 +179,13 @@ def final_rows(out, searches):
     rows = []
     for folder in out.glob("thin-*/final-*"):
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
-        trial = folder.name.removeprefix("final-")
         run = RunFolder(folder)
         settings = run.read_json()
-        network = {"kind": kind, "depth": int(depth), "trial": trial}
-        network |= {key: settings["recipe"][key] for key in ("learning_rate", "momentum", "decay")}
-        for key in ("activation", "transform_bias"):
-            network[key] = settings["model_options"].get(key, "")  # plain networks have no gates
+        recipe, options = settings["recipe"], settings["model_options"]
+        network = {"kind": kind, "depth": int(depth), "trial": folder.name.removeprefix("final-")}
+        network |= {key: recipe[key] for key in ("learning_rate", "momentum", "decay")}
+        # plain networks have no gates
+        network |= {key: options.get(key, "") for key in ("activation", "transform_bias")}
         command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         losses = [f"{row['loss']:.6g}" for row in run.read_history()]
@@ -196,10 +196,17 @@ def final_rows(out, searches):
     return sorted(rows, key=lambda row: [row[key] for key in ("kind", "depth", "trial", "epoch")])
 
 
-def draw_finals(out, searches):
-    """Write `figure1-finals.csv` and `figure1-finals.png` of what has been trained so far."""
-    with folder_lock(out, seconds=60):  # another process may be training another search
-        rows = final_rows(out, searches)
-        write_rows(out / "figure1-finals.csv", rows)
-        with optional_picture(out / "figure1-finals.png"):
-            plot_finals(rows, out / "figure1-finals.png")
+def better_curves(rows):
+    """Return the losses by epoch of the final that reaches the lowest, by kind and depth.
+
+    Finals that diverged are left out.
+    """
+    finals = {}
+    for row in rows:
+        final = row["kind"], int(row["depth"]), row["trial"]
+        finals.setdefault(final, []).append(row["loss"])
+    curves = {}
+    for (kind, depth, _), losses in finals.items():
+        if DIVERGED not in losses:
+            curves.setdefault((kind, depth), []).append([float(loss) for loss in losses])
+    return {search: min(found, key=min) for search, found in curves.items()}

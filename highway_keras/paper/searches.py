@@ -1,22 +1,13 @@
-"""Searches read back from disk, and the tables of Figure 1 made from them."""
+"""Searches read back from disk, the best trial first: Figure 1 and its finals start from them."""
 
 import dataclasses
-import itertools
 import json
 import math
 import statistics
 
-import numpy as np
-
 from highway_keras import checks
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
-
-HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
-SETTINGS = ("dataset", "limit", "epochs", "batch_size", "seed")  # of a search
-ACTIVATIONS = ("relu", "tanh")
-QUARTILES = (0, 0.25, 0.5, 0.75, 1)
-TOP = 10  # the paper's: the mean of the top 10 of 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,27 +72,26 @@ def read_searches(folder, depths=None, kinds=None):
         ValueError: If there is none, or none for a depth or kind.
     """
     files = checks.path("searches", folder).glob("*/oracle.json")
-    searches = [read_search(file.parent) for file in files]
-    searches = [search for search in searches if search and search.completed]
-    if not searches:
+    found = [read_search(file.parent) for file in files]
+    found = [search for search in found if search and search.completed]
+    if not found:
         raise ValueError(
             "`searches` must be a folder that `run_searches` left, with trials that have ended. "
             f"Received: searches={folder}."
         )
-    _check_found("depths", depths, {search.depth for search in searches}, folder)
-    _check_found("kinds", kinds, {search.kind for search in searches}, folder)
-    searches = [search for search in searches if depths is None or search.depth in depths]
-    searches = [search for search in searches if kinds is None or search.kind in kinds]
-    return sorted(searches, key=lambda search: (search.kind, search.depth))
-
-
-def _check_found(name, wanted, found, folder):
-    absent = [value for value in wanted or () if value not in found]
-    if absent:
-        raise ValueError(
-            f"`{name}` must be those of searches in {folder}: {sorted(found)}. "
-            f"Received: {name}={list(wanted)}."
-        )
+    for name, wanted in (("depth", depths), ("kind", kinds)):
+        there = {getattr(search, name) for search in found}
+        if not there.issuperset(wanted or ()):
+            raise ValueError(
+                f"`{name}s` must be those of searches in {folder}: {sorted(there)}. "
+                f"Received: {name}s={list(wanted)}."
+            )
+    wanted = [
+        search
+        for search in found
+        if (depths is None or search.depth in depths) and (kinds is None or search.kind in kinds)
+    ]
+    return sorted(wanted, key=lambda search: (search.kind, search.depth))
 
 
 def read_search(folder):
@@ -119,7 +109,7 @@ def read_search(folder):
 
 
 def _trial(path):
-    """Return the `Trial` that a file holds, or `None` if it has not ended."""
+    """Return the `Trial` that a file of Keras Tuner holds, or `None` if it has not ended."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         if state["status"] not in ("COMPLETED", "FAILED"):
@@ -133,79 +123,3 @@ def _trial(path):
             f"{path} cannot be read. Bring it back, or delete the folder of its search to search "
             "anew."
         ) from error
-
-
-def curve_rows(searches):
-    """Return the left panel: the training curve of the best trial of each search."""
-    return [
-        {
-            "kind": search.kind,
-            "depth": search.depth,
-            "trial": search.trials[0].number,
-            "of": len(search.trials),
-            "epoch": epoch,
-            "loss": loss,
-            **{key: search.settings[key] for key in SETTINGS if key != "epochs"},
-        }
-        for search in searches
-        for epoch, loss in enumerate(search.trials[0].losses, start=1)
-    ]
-
-
-def trial_rows(searches):
-    """Return every trial: its hyperparameters, its score, and its training loss by epoch."""
-    rows = []
-    for search in searches:
-        for trial in sorted(search.trials, key=lambda trial: trial.number):
-            row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
-            row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
-            row |= {"score": trial.score if math.isfinite(trial.score) else ""}
-            row |= {key: search.settings[key] for key in SETTINGS}
-            row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
-            rows.append(row)
-    return rows
-
-
-def top_rows(searches):
-    """Return the right panel: the mean of the top 10 of each search, and its settings.
-
-    If fewer than 10 trials succeeded, mean and deviation are blank.
-    """
-    rows = []
-    for search in searches:
-        top = [trial.score for trial in search.completed[:TOP]]
-        row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
-        row |= {"failed": len(search.trials) - len(search.completed), "best": top[0]}
-        spread = (statistics.fmean(top), statistics.stdev(top)) if len(top) == TOP else ("", "")
-        row |= dict(zip(("top10_mean", "top10_std"), spread, strict=True))
-        row |= {"median": statistics.median(trial.score for trial in search.completed)}
-        rows.append(row | {key: search.settings[key] for key in SETTINGS})
-    return rows
-
-
-def bias_rows(searches):
-    """Return losses by the transform bias that highway networks started from, in steps of one.
-
-    Activations are separate; each cell has the best loss, the quartiles and the worst.
-    """
-    rows = []
-    for search in (search for search in searches if search.kind == "highway"):
-        for activation, low in itertools.product(ACTIVATIONS, range(-10, -1)):
-            scores = [
-                trial.score
-                for trial in search.trials
-                if trial.values["activation"] == activation
-                and min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
-            ]
-            row = {"activation": activation, "depth": search.depth}
-            row |= {"bias_from": low, "bias_to": low + 1, **_spread(scores)}
-            rows.append(row | {key: search.settings[key] for key in SETTINGS})
-    return rows
-
-
-def _spread(scores):
-    """Return how scores scatter; those of failed trials are infinite."""
-    finished = [score for score in scores if math.isfinite(score)]
-    row = {"n": len(finished), "failed": len(scores) - len(finished)}
-    quartiles = np.quantile(finished, QUARTILES) if finished else [""] * len(QUARTILES)
-    return row | dict(zip(("best", "lower", "median", "upper", "worst"), quartiles, strict=True))

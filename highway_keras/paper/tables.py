@@ -1,20 +1,28 @@
-"""Tables 1 to 3 of the paper: every network trained several times, one row per run."""
+"""Tables 1 to 3: every network trained several times, one row per run.
+
+    highway-keras reproduce table1 --recipe modern    # about an hour a run on 2 CPU cores
+    highway-keras reproduce table2 --recipe modern    # Highway A 3 hours a run, B and C about 10
+    highway-keras reproduce table3 --recipe modern    # about 10 hours a run
+
+Result (docs/tables.md, results/table1.csv to table3.csv): Table 1 reaches the paper's accuracies;
+the networks for CIFAR stay below them, most of them after a quarter of that recipe's epochs.
+"""
 
 import dataclasses
 
-from highway_keras import checks
-from highway_keras.io import folder_lock, optional_picture, write_rows
+from highway_keras import checks, results
+from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
 from highway_keras.models import get, list_models
-from highway_keras.paper.table_plot import plot_runs
 from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
-from highway_keras.training.recipe import compared_fields
+from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import get_recipe
 from highway_keras.training.trainer import FAILURES, train_all
 
 VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
+STYLES = {"authors": "--", "modern": "-"}
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
 COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
@@ -79,16 +87,32 @@ def reproduce_table(
     >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
     is_chief = not distribute or data_parallel().is_chief
-    out, cards = checks.path("out", out or f"runs/{table}"), _cards(table, models)
+    cards = _cards(table)
+    unknown = sorted(set(models or ()) - {card.name for card in cards})
+    if unknown:
+        raise ValueError(
+            f"`models` must name networks of {TABLES[table]}: "
+            f"{', '.join(card.name for card in cards)}. Received: {', '.join(unknown)}."
+        )
+    out = checks.path("out", out or f"runs/{table}")
     checks.one_of("recipe", recipe, VARIANTS)
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, or_none="all images")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
-    options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute}
+    changes = {name: value for name, value in changes.items() if value is not None}
     read_table(table, out)  # what is there must be readable: said before the work, not after
-    # The first run of every network comes before the second of any.
-    runs = [_settings(card, recipe, changes, limit, seed) for seed in seeds for card in cards]
-    tasks = [{**task, **options} for task in _unfinished(runs, out, recipe)]
+    options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute, "resume": True}
+    tasks = []
+    for seed in seeds:  # the first run of every network comes before the second of any
+        for card in (card for card in cards if not models or card.name in models):
+            folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
+            settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
+            recipe_of_run = get_recipe(VARIANTS[recipe].format(card.recipe)).override(**changes)
+            if folder.has_ended:  # raises if something that decides the training differs
+                asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
+                folder.open({**folder.read_json(), **asked}, True, DEFAULTS)
+            else:
+                tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
     for task, outcome in train_all(tasks):
         if isinstance(outcome, FAILURES):
@@ -98,31 +122,12 @@ def reproduce_table(
     rows = read_table(table, out)
     if is_chief and rows:
         _write(table, out)
-        _draw(table, out / f"{table}.png")
+        with optional_picture(out / f"{table}.png"):
+            write_figure(out / f"{table}.png", draw_table(table, out))
     if failed:
         kind = next(iter(failed.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
     return rows
-
-
-def _unfinished(runs, out, recipe):
-    """Yield the arguments of `fit` for the runs that have not ended; check those that have."""
-    for settings in runs:
-        folder = RunFolder(out / f"{settings['model']}-{recipe}" / f"seed-{settings['seed']}")
-        if folder.has_ended:
-            folder.open({**settings, "recipe": dataclasses.asdict(settings["recipe"])}, resume=True)
-        else:
-            yield {**settings, "out": folder.path, "resume": True}
-
-
-def _write(table, out):
-    with folder_lock(out, seconds=60):  # another process may be training other runs of the table
-        write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
-
-
-def _draw(table, picture):
-    with optional_picture(picture):
-        plot_runs(_finished(table, picture.parent), picture, TABLES[table])
 
 
 def read_table(table, out):
@@ -130,27 +135,14 @@ def read_table(table, out):
     return [_row(table, *run) for run in _finished(table, checks.path("out", out))]
 
 
-def _cards(table, names=None):
+def _write(table, out):
+    with folder_lock(out, seconds=60):  # another process may be training other runs of the table
+        write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
+
+
+def _cards(table):
     checks.one_of("table", table, TABLES)
-    known = [card for card in map(get, list_models()) if card.table == TABLES[table]]
-    unknown = sorted(set(names or ()) - {card.name for card in known})
-    if unknown:
-        raise ValueError(
-            f"`models` must name networks of {TABLES[table]}: "
-            f"{', '.join(card.name for card in known)}. Received: {', '.join(unknown)}."
-        )
-    return [card for card in known if not names or card.name in names]
-
-
-def _settings(card, recipe, changes, limit, seed):
-    changes = {name: value for name, value in changes.items() if value is not None}
-    recipe = _recipe(card, recipe).override(**changes)
-    data = {"dataset": card.dataset, "limit": limit, "seed": seed}
-    return {"model": card.name, "model_options": {}, **data, "recipe": recipe}
-
-
-def _recipe(card, variant):
-    return get_recipe(VARIANTS[variant].format(card.recipe))
+    return [card for card in map(get, list_models()) if card.table == TABLES[table]]
 
 
 def _finished(table, out):
@@ -167,34 +159,66 @@ def _finished(table, out):
 
 def _row(table, card, recipe, folder):
     settings, took = folder.read_json(), minutes(sessions(folder))
-    known = {
-        "table": table,
-        "model": card.name,
-        "recipe": recipe,
-        "minutes": "" if took is None else round(took, 2),
-    }
+    named = get_recipe(VARIANTS[recipe].format(card.recipe))
     try:
-        known |= {name: settings[name] for name in ("dataset", "seed")}
-        known |= {name: settings["results"][name] for name in MEASURED}
-        known["epochs"] = settings["results"].get("epochs", settings["recipe"]["epochs"])
-        known |= {"images": settings["limit"] or "all"}
+        row = {
+            "table": table,
+            "model": card.name,
+            "dataset": settings["dataset"],
+            "recipe": recipe,
+            "seed": settings["seed"],
+            "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
+            "images": settings["limit"] or "all",
+            "dtype_policy": settings["recipe"].get("dtype_policy", DEFAULTS["dtype_policy"]),
+            **{name: settings["results"][name] for name in MEASURED},
+            "minutes": "" if took is None else round(took, 2),
+        }
     except KeyError as error:
         raise ValueError(
             f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
         ) from error
-    known["dtype_policy"] = compared_fields(settings["recipe"])["dtype_policy"]
-    known |= provenance.of_run(folder, _command(known, _recipe(card, recipe)))
-    return {column: known[column] for column in COLUMNS}
-
-
-def _command(row, recipe):
-    """Return the command that trains the run of a row again."""
-    command = f"highway-keras reproduce {row['table']} --recipe {row['recipe']}"
-    command += f" --model {row['model']} --runs 1 --seed {row['seed']}"
-    if row["epochs"] != recipe.epochs:
+    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name} --runs 1"
+    command += f" --seed {row['seed']}"
+    if row["epochs"] != named.epochs:
         command += f" --epochs {row['epochs']}"
     if row["images"] != "all":
         command += f" --limit {row['images']}"
-    if row["dtype_policy"] != recipe.dtype_policy:
+    if row["dtype_policy"] != named.dtype_policy:
         command += f" --dtype-policy {row['dtype_policy']}"
-    return command
+    return row | provenance.of_run(folder, command)
+
+
+def draw_table(table, out):
+    """Draw the accuracy of each run by epoch, and its test accuracy as a point at its best epoch.
+
+    The lines show the accuracy on held-out images if the recipe holds some out, otherwise that in
+    training, with dropout and augmentation active. Dotted: the authors' log of that network, if
+    they published one. Both axes are logarithmic; accuracy is shown by its distance from 100 %.
+
+    Args:
+        table: As for `reproduce_table`.
+        out: Folder with its runs, a `pathlib.Path`.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    from highway_keras.analysis import plots  # imports Matplotlib
+
+    lines, colours = [], {}
+    for card, recipe, folder in _finished(table, out):
+        history, measured = folder.read_history(), folder.read_json()["results"]
+        colour = colours.setdefault(card.name, len(colours))
+        key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
+        label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
+        percent = [100 * row[key] for row in history]
+        lines.append(plots.Line(percent, label, STYLES[recipe], colour))
+        tested = [100 * measured["test_accuracy"]]
+        label = "test images, once a run"
+        lines.append(plots.Line(tested, label, "o", colour, [measured["best_epoch"]]))
+    for name, log in results.authors_logs().items():
+        if name in colours:
+            percent = [100 * float(row["test_accuracy"]) for row in log]
+            lines.append(plots.Line(percent, f"{name}, authors' log: test", ":", colours[name]))
+    return plots.plot_lines(
+        lines, TABLES[table], "accuracy (%)", xscale="log", yscale="log", as_error=True
+    )

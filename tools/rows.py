@@ -1,0 +1,341 @@
+"""Record rows of `results/` that no command of the package writes: `python -m tools.rows NAME ...`.
+
+    python -m tools.rows accuracy RUN_FOLDER...    finished runs of one network, as one row
+    python -m tools.rows curves RUN_FOLDER...      runs of `fit`, a row per epoch
+    python -m tools.rows gates FOLDER              the layers of a network of section 4
+    python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
+    python -m tools.rows exports NETWORK...        sizes and accuracies of exports
+    python -m tools.rows conversions               how converted layers agree with their sources
+
+Runs of a table each have a row in its own file, which `reproduce` writes. Rows replace those in the
+file that are of the same case.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+
+from highway_keras import analysis, convert, data, models, results, training
+from highway_keras.analysis import report
+from highway_keras.analysis.blocks import block_starts
+from highway_keras.analysis.graph import Graph
+from highway_keras.export import FORMATS, export
+from highway_keras.models import shipped
+from highway_keras.paper.finals import best_final
+from highway_keras.results import DIVERGED, provenance, update_rows
+from highway_keras.runs.provenance import minutes, sessions
+from highway_keras.training.recipe import compared_fields
+from tools import recipe_options
+from tools.alike import common_settings
+from tools.numbers import RESULTS
+from tools.render import ROOT
+
+# Runs
+
+
+def accuracy(options):
+    """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
+    folders = [training.RunFolder(path) for path in options.what]
+    shared = common_settings(folders)
+    recipe = compared_fields(shared["recipe"])
+    named = training.get_recipe(shared["recipe"]["name"])
+    as_it_is = compared_fields(dataclasses.asdict(named))
+    changed = {key for key in recipe if recipe[key] != as_it_is[key]} - {"epochs", "dtype_policy"}
+    if shared["limit"] or changed:
+        raise ValueError(
+            "Runs of a row must use all images and the values of their recipe. "
+            f"Received: limit={shared['limit']}, changed: {', '.join(sorted(changed)) or 'none'}."
+        )
+    folders.sort(key=lambda folder: folder.read_json()["seed"])
+    runs = [folder.read_json() for folder in folders]
+    seeds = [run["seed"] for run in runs]
+    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        raise ValueError(f"The seeds of a row must follow one another. Received: {seeds}.")
+    spread = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
+    took = [minutes(sessions(folder)) for folder in folders]
+    yield {
+        "model": shared["model"],
+        "dataset": shared["dataset"],
+        "recipe": named.name,
+        "epochs": recipe["epochs"],
+        "dtype_policy": recipe["dtype_policy"],
+        "n": spread["n"],
+        "seeds": " ".join(map(str, seeds)),
+        **{key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")},
+        "minutes": "" if None in took else f"{max(took):.1f}",
+        **provenance.of_run(folders[0], f"{fit_command(runs[0])} --runs {len(runs)}"),
+    }
+
+
+def curves(options):
+    """Yield a row per epoch of each run; where one diverged, the last says so.
+
+    The test accuracy is in the row of the epoch whose network was tested.
+    """
+    measured = ("loss", "accuracy", "val_loss", "val_accuracy")
+    for path in options.what:
+        folder = training.RunFolder(path)
+        settings, history = folder.read_json(), folder.read_history()
+        ended = settings.get("results")
+        if not ended and not folder.has_diverged:
+            raise ValueError(f"{path} has not ended: continue it with `fit --resume`.")
+        run = {**{key: settings[key] for key in ("model", "dataset", "seed")}, "n": 1}
+        made = provenance.of_run(folder, fit_command(settings))
+        for epoch, losses in enumerate(history, start=1):
+            found = {key: losses.get(key, "") for key in measured}
+            if not ended and epoch == len(history):
+                found = dict.fromkeys(measured, DIVERGED)
+            tested = ended and ended["best_epoch"] == epoch
+            found["test_accuracy"] = ended["test_accuracy"] if tested else ""
+            yield {**run, "epoch": epoch, **found, **made}
+
+
+def fit_command(settings):
+    """Return the command that trains as the `run.json` of a run says."""
+    parts, dataset = ["highway-keras fit", settings["model"]], settings["dataset"]
+    if dataset != models.get(settings["model"]).dataset:
+        parts.append(f"--dataset {dataset}")
+    if settings["model_options"]:
+        parts.append(f"--model-set {recipe_options.pairs(settings['model_options'])}")
+    parts.append(recipe_options.options(compared_fields(settings["recipe"])))
+    parts += [f"--{key} {settings[key]}" for key in ("limit", "weights") if settings.get(key)]
+    if settings.get("freeze"):
+        parts.append("--freeze")
+    return " ".join([*parts, f"--seed {settings['seed']}"])
+
+
+# Layers
+
+
+def gates(options):
+    """Yield what the layers of a network do that `reproduce figure2` left in a folder.
+
+    `docs/analysis.md` puts them next to what the paper says about its own networks.
+    """
+    (left,) = map(pathlib.Path, options.what)
+    (network,), (searched,) = (left / "finals").glob("thin-*"), (left / "searches").glob("thin-*")
+    folder, search = best_final(network), training.RunFolder(searched).read_json()
+    settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
+    images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
+    command = f"highway-keras reproduce figure2 --dataset {search['dataset']}"
+    command += f" --search-epochs {search['epochs']} --limit {search['limit']}"
+    made = {
+        "dataset": settings["dataset"],
+        "seed": settings["seed"],
+        "n": 1,
+        "trial": folder.path.name.removeprefix("final-"),
+        "epochs": settings["recipe"]["epochs"],
+        "samples": len(images.x_train),
+        "test_accuracy": settings["results"]["test_accuracy"],
+        **provenance.of_run(folder, command),
+    }
+    for row in gate_rows(model, images.x_train, images.y_train):
+        yield {**row, **made}
+
+
+def gate_rows(model, x, y, samples=2000, classes=(0, 1, 7)):
+    """Return a row per layer; layer 0 is the intact network, with what holds for the whole.
+
+    Args:
+        model: The network.
+        x, y: Images and classes.
+        samples: Of how many single gates and block outputs are kept.
+        classes: Those of the paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
+    """
+    biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
+    mean = analysis.mean_gates(model, x, y)
+    gates = analysis.gates(model, x[:samples]).values
+    outputs = analysis.block_outputs(model, x[:samples]).values
+    changes = ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))]  # from the block before
+    routing = np.abs(mean.by_class.values).mean(axis=-1)
+    lesions = analysis.lesions(model, x, y)
+    needed = analysis.needed_layers(lesions).layers
+    rows = []
+    for index, name in enumerate(lesions.layers):
+        # If weights have mean zero, gates start at the sigmoid of their biases.
+        closed = 1 / (1 + np.exp(-starts[index]))
+        row = {
+            "layer": index + 1,
+            "start": starts[index],
+            "mean_bias": biases[index].mean(),
+            "moved": np.abs(biases[index] - starts[index]).mean(),
+            "below_start": (biases[index] < starts[index]).mean(),
+            "mean_gate": mean.overall.values[index].mean(),
+            "gate_moved": np.abs(mean.overall.values[index] - closed).mean(),
+            "open": (gates[:, index] > 0.5).mean(),
+            "ever_open": (gates[:, index] > 0.5).any(axis=0).mean(),
+            "change": changes[index],
+            **{f"routing_{number}": routing[number, index] for number in classes},
+            "lesion_loss": lesions.loss[index],
+            "lesion_error": lesions.error[index],
+            "matters": int(name in needed),
+        }
+        rows.append(row)
+    return [intact_row(rows[0], lesions), *rows]
+
+
+def layers(options):
+    """Yield what the layers of a network do, with its weights of the zoo, on training images.
+
+    It looks into the network as `highway-keras analyze` does; Figure 4 becomes
+    `docs/figure4-NETWORK.png`.
+    """
+    (name,) = options.what
+    card = models.get(name)
+    saved = training.SavedNetwork(card.weights_file(card.dataset))
+    images = saved.load(card.dataset, options.data_dir, validation=0, limit=options.limit)
+    with tempfile.TemporaryDirectory() as folder:
+        found = report.analyze(saved.model, images.x_train, images.y_train, folder)
+        shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
+    made = {
+        "model": name,
+        "dataset": card.dataset,
+        "seed": shipped.find_entry(name, card.dataset)["seeds"][0],
+        "n": 1,
+        "samples": len(images.x_train),
+        **provenance.of_command(f"python -m tools.rows layers {name} --limit {options.limit}"),
+    }
+    for row in layer_rows(found, block_starts(Graph(saved.model))):
+        yield {**row, **made}
+
+
+def layer_rows(found, starts):
+    """Return a row per layer of what `analyze` found; `starts` are the biases at the start."""
+    columns = ("start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
+    rows = []
+    for measured, start in zip(report.layer_rows(found), starts, strict=True):
+        known = {**measured, "start": start}
+        row = {"layer": len(rows) + 1, "name": measured["layer"]}
+        rows.append(row | {column: known[column] for column in columns})
+    return [intact_row(rows[0], found.lesions), *rows]
+
+
+def intact_row(row, lesions):
+    """Return the row of the intact network, with the columns of another: layer 0."""
+    whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
+    return {**dict.fromkeys(row, ""), "layer": 0, **whole}
+
+
+# Files for and from other libraries
+
+
+def exports(options):
+    """Yield the exports of networks, verified as `export` does it.
+
+    On 1000 test images, or on all of them if it is quantized. Speeds are measured by
+    `benchmarks.serving`.
+    """
+    for name in options.what:
+        saved = training.SavedNetwork(models.get(name).weights_file(options.weights))
+        images = data.load(saved.dataset, data_dir=options.data_dir)
+        chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
+        made = provenance.of_command(f"python -m tools.rows exports {name}{chosen}")
+        with tempfile.TemporaryDirectory() as folder:
+            for row in export_rows(name, options.weights, folder, images):
+                yield {**row, "seed": saved.settings["seeds"][0], **made}
+
+
+def export_rows(name, weights, folder, images):
+    """Yield a row for each format whose package is installed, and each way to quantize it."""
+    file = models.get(name).weights_file(weights)
+    for format, known in FORMATS.items():
+        for quantize in (None, *known.quantizations):
+            path = pathlib.Path(folder) / f"{format}-{quantize}{known.suffix}"
+            try:
+                done = export(file, path, format, quantize, images)
+            except ImportError as error:
+                print(f"without {format} {quantize or ''}: {error}", file=sys.stderr)
+                continue
+            yield {
+                "model": name,
+                "weights": weights,
+                "format": format,
+                "quantize": quantize or "",
+                "bytes": done.size,
+                "keras_accuracy": done.keras_accuracy,
+                "accuracy": done.accuracy,
+                "difference": done.difference,
+                "images": done.images,
+                "n": 1,
+            }
+
+
+OLD = ROOT / "tests" / "old_weights"
+KERAS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
+LAYERS = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
+STATES = {
+    "allennlp-2.10.1": (convert.from_allennlp, "tanh", {}),
+    "tacotron-tensorflow": (
+        convert.from_tacotron,
+        "relu",
+        {"prefix": "model/inference/encoder_cbhg/"},
+    ),
+    "tacotron-pytorch": (convert.from_tacotron, "relu", {"prefix": "encoder.cbhg."}),
+}
+
+
+def conversions(options):
+    """Yield the largest difference of converted layers from what other libraries computed."""
+    made = {"n": 1, "seed": "", **provenance.of_command("python -m tools.rows conversions")}
+    for file, count, difference in differences():
+        yield {"file": file, "layers": count, "largest_difference": difference, **made}
+
+
+def differences():
+    """Yield (file, number of layers, largest difference) of the files in `tests/old_weights`."""
+
+    def difference(layers, x, expected):
+        for layer in layers:
+            x = layer(x)
+        return float(np.abs(np.asarray(x) - expected).max())
+
+    for version, layout in KERAS.items():
+        outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
+        x, found = outputs["dense_1"], []
+        for name, activation in LAYERS.items():
+            layer = convert.from_keras1(file, activation, layout, layer=name)
+            found.append(difference([layer], x, outputs[name]))
+            x = outputs[name]
+        yield file.name, len(LAYERS), max(found)
+    for name, (function, activation, options) in STATES.items():
+        stored = np.load(OLD / f"{name}.npz")
+        state = {key.replace("|", "/"): array for key, array in stored.items()}
+        x, y = state.pop("x"), state.pop("y")
+        found = function(state, activation, **options)
+        yield f"{name}.npz", len(found), difference(found, x, y)
+    outputs, found = np.load(OLD / "bilm-tf.npz"), convert.from_elmo(OLD / "bilm-tf.hdf5", "relu")
+    yield "bilm-tf.hdf5", len(found), difference(found, outputs["x"], outputs["y"])
+
+
+# By name: what makes rows, the file they go to, and the columns that say which case a row is of
+RECORDS = {
+    "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
+    "curves": (curves, "training-curves", ("command", "epoch")),
+    "gates": (gates, "analysis", ("dataset", "layer")),
+    "layers": (layers, "layers", ("model", "dataset", "layer")),
+    "exports": (exports, "export", ("model", "weights", "format", "quantize")),
+    "conversions": (conversions, "convert", ("file",)),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tools.rows")
+    parser.add_argument("name", choices=RECORDS, help="what to record")
+    parser.add_argument("what", nargs="*", help="folders or networks")
+    parser.add_argument("--weights", default="mnist", help="of exports (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=10_000, help="images of layers (%(default)s)")
+    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    options = parser.parse_args()
+    make, file, keys = RECORDS[options.name]
+    for row in make(options):  # each is written as soon as it is there
+        update_rows(RESULTS / f"{file}.csv", [row], keys)
+        print(f"{file}.csv:", *(row[key] for key in keys))
+
+
+if __name__ == "__main__":
+    main()
