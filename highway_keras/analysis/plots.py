@@ -313,6 +313,36 @@ def plot_lesions(lesions, needed=None):
     return figure
 
 
+def plot_confusion(confusion, names):
+    """Draw the images of each class by the class that they are taken for.
+
+    Args:
+        confusion: Array of integers `(classes, classes)`, the true class first.
+        names: Names of the classes.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    confusion, names = np.asarray(confusion), [in_picture(name) for name in names]
+    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    figure, (axes,) = _panels((6.4, 5.6))
+    image = axes.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=1)
+    if len(names) <= 20:  # more have no room for texts
+        for (true, taken), count in np.ndenumerate(confusion):
+            light = shares[true, taken] < 0.5
+            colour = "white" if light else "black"
+            axes.text(taken, true, count, ha="center", va="center", color=colour, fontsize=TICK)
+        turned = max(map(len, names)) > 3
+        axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
+        axes.set_yticks(range(len(names)), names)
+    axes.set_title("Test images", fontsize=TITLE)
+    axes.set_xlabel("Taken for", fontsize=LABEL)
+    axes.set_ylabel("Class", fontsize=LABEL)
+    axes.tick_params(labelsize=TICK)
+    _colorbar(figure, image, axes, label="Share of the class")
+    return figure
+
+
 def _map(axes, title, values, low, high):
     """Draw the units of all layers; `low=None` puts white, in the middle of the colors, at 0."""
     depth, units = values.shape

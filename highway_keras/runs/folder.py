@@ -2,16 +2,18 @@
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import pathlib
+import re
 import tempfile
 import zipfile
 
 import h5py
 
 from highway_keras import checks
-from highway_keras.io import LEFTOVERS, folder_lock, write_bytes, write_json, write_rows
+from highway_keras.io import LEFTOVERS, folder_lock, write_bytes, write_rows, write_text
 
 # What says something about a run without deciding its training
 DESCRIPTIVE = ("class_names", "diverged", "results", "test_images")
@@ -27,6 +29,7 @@ class RunFolder:
     ```
     best.keras          the network with its preprocessing, as of the best epoch
     final.keras         the same, as of the last epoch
+    confusion.png       test images by class and by the class they are taken for
     curves.png          losses by epoch
     history.csv         a row per epoch
     machine.json        what it was trained on, and for how long
@@ -47,6 +50,7 @@ class RunFolder:
         self.path = checks.path("out", path)
         self.best = self.path / "best.keras"
         self.final = self.path / "final.keras"
+        self.confusion = self.path / "confusion.png"
         self.curves = self.path / "curves.png"
         self.history = self.path / "history.csv"
         self.machine = self.path / "machine.json"
@@ -121,8 +125,15 @@ class RunFolder:
         return content
 
     def write_json(self, content):
-        """Write `run.json`."""
-        write_json(self.settings, content)
+        """Write `run.json`; a row of numbers takes one line."""
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        text = re.sub(r"\[\n[\s\d.,-]+\]", lambda row: "".join(row[0].split()), text)
+        write_text(self.settings, text)
+
+    def identity(self):
+        """Return 16 digits that tell the networks of this run from those of others."""
+        settings = {**_compared(self.read_json()), "epochs": None}  # which may be lengthened
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def lengthen(self, epochs):
         """Let the run continue to `epochs`; its schedule must not depend on their number."""

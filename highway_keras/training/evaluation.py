@@ -13,6 +13,28 @@ class NotProbabilities(ValueError):
     """A model returned something other than class probabilities."""
 
 
+class Evaluation(tuple):
+    """A pair, cross-entropy (nats) and accuracy, with what was taken for what.
+
+    Attributes:
+        loss, accuracy: The pair.
+        confusion: Integers `(classes, classes)`: in row i, column j the images of class i that the
+            model takes for class j.
+    """
+
+    def __new__(cls, loss, accuracy, confusion):
+        pair = super().__new__(cls, (loss, accuracy))
+        pair.loss, pair.accuracy, pair.confusion = loss, accuracy, confusion
+        return pair
+
+    @property
+    def class_accuracy(self):
+        """Accuracy by class, a list; `None` for a class without images."""
+        totals = self.confusion.sum(axis=1)
+        right = np.diagonal(self.confusion)
+        return [float(r / n) if n else None for r, n in zip(right, totals, strict=True)]
+
+
 def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
     """Compile `model` for cross-entropy and accuracy; return it."""
     # The metric as an object: see `replica_steps`.
@@ -30,6 +52,9 @@ def evaluate(model, images):
 
     They do not depend on the loss and the metrics that the model was compiled with.
 
+    Returns:
+        An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
+
     Raises:
         NotProbabilities: If the model does not return class probabilities.
     """
@@ -42,7 +67,9 @@ def measure(model, x, y):
     y = np.reshape(y, len(found))  # of labels (n, 1), each would be compared with all
     right = found[np.arange(len(found)), y]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
-    return float(loss), float((found.argmax(-1) == y).mean())
+    confusion = np.zeros((found.shape[-1],) * 2, int)
+    np.add.at(confusion, (y, found.argmax(-1)), 1)
+    return Evaluation(float(loss), float((found.argmax(-1) == y).mean()), confusion)
 
 
 def probabilities(model, x):
@@ -59,21 +86,6 @@ def probabilities(model, x):
         found = np.concatenate(found)
     check_probabilities(model.name, found)
     return found
-
-
-def check_classifier(network, inputs, classes):
-    """Raise unless a network returns `classes` class probabilities for `inputs`, a few images."""
-    takes, gives = network.input_shape, network.output_shape
-    if takes != (None, *inputs.shape[1:]) or gives != (None, classes):
-        raise ValueError(
-            f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
-            f"probability for each of {classes} classes. Received: a network from {takes} to "
-            f"{gives}. Leave `input_shape`, `classes`, `include_top` and `pooling` to `fit`."
-        )
-    outputs = network(inputs, training=False)
-    check_probabilities(
-        network.name, keras.ops.convert_to_numpy(keras.ops.cast(outputs, "float32"))
-    )
 
 
 def check_probabilities(name, found):

@@ -153,12 +153,26 @@ class UserModel:
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
                 f"with one input. {checks.received('model', model)}"
             )
+        plain = keras.Sequential if isinstance(model, keras.Sequential) else None
+        plain = plain or type(keras.Model(model.inputs, model.outputs))
+        for method in ("call", "train_step", "test_step", "compute_loss", "compute_metrics"):
+            if getattr(type(model), method) is not getattr(plain, method):
+                raise ValueError(
+                    f"`model` must not override `{method}`, which `fit` does not use and Keras does "
+                    f"not save: put it into a layer, or call `model.fit`. Received: {model.name!r}."
+                )
         self.model, self.freeze = model, freeze
         # Without the number that Keras gives a model in a process
         self.name = check_name(re.sub(r"^(functional|sequential)_\d+$", r"\1", model.name))
         shape = tuple(model.inputs[0].shape[1:])
         self.input_shape = shape if len(shape) == 3 and None not in shape else None
-        self.settings = {"model": self.name, "architecture": architecture(model)}
+        trained = [any(w is t for t in model.trainable_weights) for w in model.weights]
+        shapes = [list(w.shape) for w in model.weights]  # those of adapters, too
+        self.settings = {
+            "model": self.name,
+            "architecture": architecture(model),
+            "trained_weights": _digest([shapes, trained]),
+        }
         if freeze:
             self.settings["freeze"] = True
 
@@ -169,6 +183,12 @@ class UserModel:
             raise ValueError(
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
                 f"was built for. Received: dtype_policy={recipe.dtype_policy!r}."
+            )
+        takes = keras.backend.standardize_dtype(self.model.inputs[0].dtype)
+        if recipe.preprocessing and "int" in takes:
+            raise ValueError(
+                f"{self.name!r} takes {takes}, for which preprocessed images would be rounded. Pass "
+                f"preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
         check_loads_as_saved(self.model, images.input_shape)
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
@@ -291,4 +311,8 @@ def architecture(model):
     text = json.dumps(anonymous(model.get_config()), sort_keys=True, default=repr)
     for name, number in names.items():  # also where other layers refer to it
         text = text.replace(f'"{name}"', f'"{number}"')
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return _digest(text)
+
+
+def _digest(content):
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -2,9 +2,11 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import sys
 import time
+import zipfile
 
 import keras
 import numpy as np
@@ -21,7 +23,7 @@ from highway_keras.training.engines.devices import Devices, data_parallel, engin
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
     NotProbabilities,
-    check_classifier,
+    check_probabilities,
     compile_classifier,
     evaluate,
 )
@@ -36,7 +38,7 @@ class TrainingDiverged(RuntimeError):
     """A training loss that is no longer finite."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Result:
     """What a run ended with.
 
@@ -48,6 +50,9 @@ class Result:
         best_epoch: The epoch (from 1) of `best.keras`: the one with the highest accuracy on
             held-out images, or the last one if none were held out.
         seconds: Duration of the training since it was started or resumed.
+        class_accuracy: Share of the test images of each class that it classifies correctly, by the
+            name of the class; `None` for a class without test images.
+        confusion: Test images by class (rows) and by the class they are taken for (columns).
     """
 
     folder: RunFolder
@@ -56,6 +61,14 @@ class Result:
     test_loss: float
     best_epoch: int
     seconds: float
+    class_accuracy: dict
+    confusion: list
+
+    def __repr__(self):
+        return (
+            f"Result({str(self.folder.path)!r}, test_accuracy={self.test_accuracy:.4f}, "
+            f"test_loss={self.test_loss:.4f}, best_epoch={self.best_epoch} of {len(self.history)})"
+        )
 
 
 def fit(
@@ -75,6 +88,8 @@ def fit(
     freeze=False,
     input_shape=None,
     callbacks=(),
+    class_weight=None,
+    sample_weight=None,
     **overrides,
 ):
     """Train a network and leave a folder with its models, history and settings.
@@ -112,6 +127,11 @@ def fit(
             network's. A message says how many had another size.
         callbacks: List of `keras.callbacks.Callback`, called after the epoch is saved: if one
             raises, the run can resume after that epoch. Their `model` takes preprocessed images.
+            One that sets the learning rate needs `schedule="constant"`.
+        class_weight: Weight in the loss of the training images of each class: `"balanced"` for
+            equal totals, or a dictionary by the name or number of the class; others weigh 1.
+        sample_weight: Array of weights in the loss, one for each training image of a
+            `data.Dataset`.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
     Returns:
@@ -149,10 +169,21 @@ def fit(
             "`callbacks` must be a list of `keras.callbacks.Callback`. "
             f"{checks.received('callbacks', callbacks)}"
         )
+    sets_rate = keras.callbacks.ReduceLROnPlateau | keras.callbacks.LearningRateScheduler
+    if recipe.schedule != "constant" and any(isinstance(c, sets_rate) for c in callbacks):
+        raise ValueError(
+            "`callbacks` that set the learning rate need schedule='constant' and decay=1.0. "
+            f"{checks.received('schedule', recipe.schedule)}"
+        )
     if input_shape is not None and not data.is_folder(dataset):
         raise ValueError(
             "`input_shape` is for pictures in a folder; other images keep their size. "
             f"{checks.received('input_shape', input_shape)}"
+        )
+    if sample_weight is not None and (not isinstance(dataset, data.Dataset) or limit is not None):
+        raise ValueError(
+            "`sample_weight` is for the training images of a `data.Dataset`, all of them, whose "
+            f"order stays. Received: limit={limit}, {checks.received('dataset', dataset)[10:]}"
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape)
@@ -160,18 +191,56 @@ def fit(
     settings |= {"recipe": dataclasses.asdict(recipe)}
     if test_curve:
         settings["test_curve"] = True
+    weight = loss_weights(images, class_weight, sample_weight)
+    if class_weight is not None or sample_weight is not None:
+        settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
     folder = RunFolder(out or f"runs/{network.name}-{images.name}")
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     keras.utils.set_random_seed(seed)
     with contextlib.ExitStack() as stack:
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
         written = stack.enter_context(devices.writable(folder))
-        run = _Run(*built, images, recipe, written, seed, devices)
+        run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
         written.open(settings, resume, DEFAULTS)
         session = stack.enter_context(recorded(written, distribute))
         seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
         return dataclasses.replace(run.finish(seconds, bool(callbacks)), folder=folder)
+
+
+def loss_weights(images, class_weight=None, sample_weight=None):
+    """Return the weight of each training image in the loss, or `None` for equal ones.
+
+    Args:
+        images: A `data.Dataset`.
+        class_weight, sample_weight: As for `fit`.
+    """
+    if class_weight is None and sample_weight is None:
+        return None
+    labels, names = images.y_train, images.class_names
+    weights = np.ones(len(labels), "float32")
+    if sample_weight is not None:
+        each = np.asarray(sample_weight, "float32")
+        if each.shape != labels.shape or not np.isfinite(each).all() or (each < 0).any():
+            raise ValueError(
+                f"`sample_weight` must hold a weight of at least 0 for each of {len(labels)} "
+                f"training images. {checks.received('sample_weight', sample_weight)}"
+            )
+        weights *= each
+    if isinstance(class_weight, str):
+        checks.one_of("class_weight", class_weight, ("balanced",))
+        counts = np.bincount(labels, minlength=len(names))
+        by_class = len(labels) / (len(names) * np.maximum(counts, 1))
+        return weights * by_class[labels].astype("float32")
+    for key, value in (class_weight or {}).items():
+        if key not in names and key not in range(len(names)):
+            raise ValueError(
+                f"`class_weight` must be 'balanced' or have names or numbers of classes as keys: "
+                f"{', '.join(names)}. {checks.received('class_weight', class_weight)}"
+            )
+        checks.number("class_weight", value, least=0)
+        weights[labels == (names.index(key) if key in names else key)] *= value
+    return weights
 
 
 def data_settings(dataset, images):
@@ -196,17 +265,18 @@ class _Run:
         network: The uncompiled network.
         saved: The one to save its weights in; see `networks.RegisteredModel`.
         images: A `data.Dataset`.
+        weight: What `loss_weights` returned.
         recipe: A `Recipe`.
         folder: A `RunFolder`.
         seed: Decides the order of images, dropout and augmentation.
         devices: The `Devices` in whose scope the network was built.
     """
 
-    def __init__(self, network, saved, images, recipe, folder, seed, devices):
+    def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
         self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
-        self.folder, self.seed, self.devices = folder, seed, devices
+        self.weight, self.folder, self.seed, self.devices = weight, folder, seed, devices
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
-        check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
+        _check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         x = images.x_train
         self.streamed = not isinstance(x, np.ndarray) or not data.fits_training(x.size)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
@@ -267,9 +337,11 @@ class _Run:
         plan = self.steps, self.batch_size, self.seed, first
         started = time.perf_counter()
         with scope():
-            engine().install_train_function(self.trainee, x, images.y_train, plan, replicas)
+            engine().install_train_function(
+                self.trainee, x, images.y_train, plan, replicas, self.weight
+            )
             self.trainee.fit(
-                engine().batches(x, images.y_train, *plan),
+                engine().batches(x, images.y_train, *plan, self.weight),
                 steps_per_epoch=self.steps,
                 shuffle=False,
                 epochs=self.recipe.epochs,
@@ -306,7 +378,7 @@ class _Run:
                 f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
             )
         try:
-            loss, accuracy = evaluate(self._load_best(), images)
+            found = evaluate(self._load_best(), images)
         except NotProbabilities as error:  # NaN, from weights near the largest float
             message = f"{error} A lower `learning_rate` helps."
             raise self._diverged(len(rows), message) from error
@@ -321,9 +393,15 @@ class _Run:
         best_epoch = len(rows)
         if len(images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
-        result = Result(self.folder, rows, accuracy, loss, best_epoch, seconds)
-        measured = ("test_accuracy", "test_loss", "best_epoch", "seconds")
-        results = {name: getattr(result, name) for name in measured}
+        results = {
+            "test_accuracy": found.accuracy,
+            "test_loss": found.loss,
+            "best_epoch": best_epoch,
+            "seconds": seconds,
+            "class_accuracy": dict(zip(images.class_names, found.class_accuracy, strict=True)),
+            "confusion": found.confusion.tolist(),
+        }
+        result = Result(self.folder, rows, **results)
         if len(rows) < self.recipe.epochs:
             results["epochs"] = len(rows)
         settings = self.folder.read_json()
@@ -334,9 +412,15 @@ class _Run:
             curves["held out"] = [row["val_loss"] for row in rows]
         title = f"{self.complete.name} on {images.name}"
         with optional_picture(self.folder.curves):
-            from highway_keras.analysis.plots import plot_losses  # needs Matplotlib
+            from highway_keras.analysis import plots  # needs Matplotlib
 
-            write_figure(self.folder.curves, plot_losses(curves, title, "cross-entropy (nats)"))
+            figure = plots.plot_losses(curves, title, "cross-entropy (nats)")
+            write_figure(self.folder.curves, figure)
+        with optional_picture(self.folder.confusion):
+            from highway_keras.analysis import plots
+
+            figure = plots.plot_confusion(found.confusion, images.class_names)
+            write_figure(self.folder.confusion, figure)
         return result
 
     def as_saved(self):
@@ -349,17 +433,36 @@ class _Run:
         """Save that network in place of the file at `path`."""
         with replacing(path) as temporary:
             self.as_saved().save(temporary)
+            with zipfile.ZipFile(temporary, "a") as archive:
+                archive.comment = self.folder.identity().encode()
 
     def _load_best(self):
         best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
-        return load_network(best, remedy)
+        network = load_network(best, remedy)
+        with zipfile.ZipFile(best) as archive:
+            if archive.comment.decode(errors="replace") != self.folder.identity():
+                raise ValueError(f"{best} is not the network that this run saved. {remedy}")
+        return network
 
     def _diverged(self, epoch, message):
         """Record in the folder that the training diverged; return the error."""
         self.folder.write_json({**self.folder.read_json(), "diverged": epoch})
         return TrainingDiverged(message)
+
+
+def _check_classifier(network, inputs, classes):
+    """Raise unless a network returns `classes` class probabilities for `inputs`, a few images."""
+    takes, gives = network.input_shape, network.output_shape
+    if takes != (None, *inputs.shape[1:]) or gives != (None, classes):
+        raise ValueError(
+            f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
+            f"probability for each of {classes} classes. Received: a network from {takes} to "
+            f"{gives}. Leave `input_shape`, `classes`, `include_top` and `pooling` to `fit`."
+        )
+    outputs = keras.ops.cast(network(inputs, training=False), "float32")
+    check_probabilities(network.name, keras.ops.convert_to_numpy(outputs))
 
 
 FAILURES = (TrainingDiverged, BusyError)  # of one run, which do not end the others
