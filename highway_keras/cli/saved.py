@@ -60,14 +60,19 @@ def _evaluate(options):
 
     saved = training.SavedNetwork(file)
     images = saved.load(options.dataset, options.data_dir, validation=0)
-    loss, accuracy = saved.evaluate(images)
-    measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
+    found = saved.evaluate(images)
+    loss, accuracy = found
+    by_class = dict(zip(images.class_names, found.class_accuracy, strict=True))
     if options.json:
+        measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
+        measured |= {"class_accuracy": by_class, "confusion": found.confusion.tolist()}
         print_json({"network": str(file), "dataset": images.name, **measured})
         return
     print(
         f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({len(images.x_test)} images)"
     )
+    lowest = min((share, name) for name, share in by_class.items() if share is not None)
+    print(f"lowest of a class {100 * lowest[0]:.2f} %  ({printable(lowest[1])})")
     if options.weights == images.name:
         print(f"its model card says {100 * saved.settings['accuracy']:.2f} %")
 

@@ -158,8 +158,9 @@ class UserModel:
         for method in ("call", "train_step", "test_step", "compute_loss", "compute_metrics"):
             if getattr(type(model), method) is not getattr(plain, method):
                 raise ValueError(
-                    f"`model` must not override `{method}`, which `fit` does not use and Keras does "
-                    f"not save: put it into a layer, or call `model.fit`. Received: {model.name!r}."
+                    f"`model` must not override `{method}`, which `fit` does not use and Keras "
+                    "does not save: put it into a layer, or call `model.fit`. Received: "
+                    f"{model.name!r}."
                 )
         self.model, self.freeze = model, freeze
         # Without the number that Keras gives a model in a process
@@ -187,8 +188,8 @@ class UserModel:
         takes = keras.backend.standardize_dtype(self.model.inputs[0].dtype)
         if recipe.preprocessing and "int" in takes:
             raise ValueError(
-                f"{self.name!r} takes {takes}, for which preprocessed images would be rounded. Pass "
-                f"preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
+                f"{self.name!r} takes {takes}, to which preprocessed images would be rounded. "
+                f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
         check_loads_as_saved(self.model, images.input_shape)
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
