@@ -166,7 +166,6 @@ def cifar_network(
                     width,
                     kernel_sizes[(index - 1) % len(kernel_sizes)],
                     kernel_initializer=kernel,
-                    transform_kernel_initializer=kernel,
                     transform_bias_initializer=transform_bias,
                     name=f"{stage}_highway{index}",
                 )(x)

@@ -69,7 +69,6 @@ def mnist_highway(
                 width,
                 3,
                 kernel_initializer=kernel,
-                transform_kernel_initializer=kernel,
                 transform_bias_initializer=parts.or_default(transform_bias, -1.0),
                 name=f"stage{number}_highway{index}",
             )(x)
