@@ -27,9 +27,9 @@ def is_limited(command):
     return "--limit " in command
 
 
-def pairs(given):
+def pairs(settings):
     """Return `KEY=VALUE` of a dictionary, quoted where a shell would interpret a value."""
-    found = (f"{key}={text(value)}" for key, value in given.items())
+    found = (f"{key}={text(value)}" for key, value in settings.items())
     return " ".join(f'"{pair}"' if "(" in pair else pair for pair in found)
 
 

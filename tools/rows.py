@@ -31,7 +31,7 @@ from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.recipe import compared_fields
 from tools import recipe_options
-from tools.alike import common_settings
+from tools.comparable import common_settings
 from tools.numbers import RESULTS
 from tools.render import ROOT
 
