@@ -23,7 +23,7 @@ from highway_keras.cli import backend, predict, zoo
 from highway_keras.cli import command as cli
 from highway_keras.cli.backend import import_backend
 from highway_keras.messages import notice
-from highway_keras.training import classification
+from highway_keras.training import saved_network
 
 
 def run(*arguments):
@@ -292,7 +292,7 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys):
 
 @pytest.mark.parametrize("option", [None, "--json", "--csv"])
 def test_predict_goes_on_after_a_bad_file(option, trained, pictures, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(classification, "EVALUATION_BATCH", 2)
+    monkeypatch.setattr(saved_network, "EVALUATION_BATCH", 2)
     (tmp_path / "prose.png").write_text("no picture")
     good = sorted(map(str, (pictures / "5").iterdir()))[:3]
     paths = [tmp_path / "none.png", tmp_path / "prose.png", *good, tmp_path]

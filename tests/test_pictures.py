@@ -12,7 +12,7 @@ from PIL import EpsImagePlugin, Image, ImageOps
 from highway_keras import data, models
 from highway_keras.data.headers import exif_orientation
 from highway_keras.data.images import picture_shape, read_image
-from highway_keras.training.classification import classify
+from highway_keras.training.saved_network import classify
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")

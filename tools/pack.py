@@ -14,7 +14,7 @@ from highway_keras import checks, data, models
 from highway_keras.io import replacing, write_json, write_text
 from highway_keras.models import shipped
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import hardware_and_versions, sessions
+from highway_keras.runs.provenance import joined, sessions
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.recipe import compared_fields
 from tools.comparable import common_settings
@@ -79,7 +79,7 @@ def pack(folders, dtype="float16", data_dir=None):
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],
         "class_names": settings["class_names"],
-        **hardware_and_versions(sessions(runs[0])),
+        **{key: joined(sessions(runs[0]), key) for key in ("hardware", "versions")},
         "licence": "Apache-2.0",
     }
     others = [e for e in shipped.read_index() if (e["name"], e["dataset"]) != (name, dataset)]

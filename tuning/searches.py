@@ -11,7 +11,7 @@ from highway_keras import checks, data
 from highway_keras.io import folder_lock, make_folder, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import recorded
+from highway_keras.runs.provenance import Session
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
@@ -138,7 +138,7 @@ def run_searches(
     }
     for tuner in tuners:
         sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
-        with contextlib.nullcontext() if tuner.is_worker else recorded(_folder(tuner)):
+        with contextlib.nullcontext() if tuner.is_worker else Session(_folder(tuner)):
             tuner.search(*pairs[""], pairs.get("val_"), **sizes)
         if not tuner.is_worker:
             _write_results(tuner, preprocess)

@@ -1,6 +1,5 @@
 """What a result was computed on: hardware, versions, commit, and the sessions of a run."""
 
-import contextlib
 import datetime
 import importlib
 import json
@@ -51,22 +50,11 @@ def commit():
         return ""
 
 
-@contextlib.contextmanager
-def recorded(folder, distribute=False):
-    """Add a session to the `machine.json` of a `RunFolder`: `with recorded(folder) as session:`.
+class Session(keras.callbacks.Callback):
+    """Add a session to the `machine.json` of a `RunFolder`: `with Session(folder) as session:`.
 
     A session is the time from starting or resuming a run to its end or interruption. As a callback
     of the training, it is also written after every epoch: a killed one keeps what it got done.
-    """
-    session = Session(folder, distribute)
-    try:
-        yield session
-    finally:
-        session.write()
-
-
-class Session(keras.callbacks.Callback):
-    """What `machine.json` says about this process, written after every epoch.
 
     Args:
         folder: A `RunFolder`.
@@ -77,23 +65,18 @@ class Session(keras.callbacks.Callback):
         super().__init__()
         self.folder, self.before = folder, sessions(folder)
         self.first, self.started = self._epochs(), time.perf_counter()
-        self.where = {
-            "hardware": hardware(distribute),
-            "versions": versions(),
-            "commit": commit(),
-            "date": datetime.date.today().isoformat(),
-        }
+        self.where = {"hardware": hardware(distribute), "versions": versions(), "commit": commit()}
+        self.where["date"] = datetime.date.today().isoformat()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.on_epoch_end(None)
 
     def on_epoch_end(self, epoch, logs=None):
-        self.write()
-
-    def write(self):
-        """Write the sessions before this one, and this one as far as it has come."""
-        took = {
-            "first_epoch": self.first,
-            "last_epoch": self._epochs(),
-            "seconds": round(time.perf_counter() - self.started, 1),
-        }
+        took = {"first_epoch": self.first, "last_epoch": self._epochs()}
+        took["seconds"] = round(time.perf_counter() - self.started, 1)
         write_json(self.folder.machine, [*self.before, self.where | took])
 
     def _epochs(self):
@@ -121,11 +104,6 @@ def minutes(sessions):
             return None
         seen = session["last_epoch"]
     return sum(session["seconds"] for session in sessions) / 60 if sessions else None
-
-
-def hardware_and_versions(sessions):
-    """Return `hardware` and `versions` of the sessions; all of them if they differ."""
-    return {key: joined(sessions, key) for key in ("hardware", "versions")}
 
 
 def joined(sessions, key):

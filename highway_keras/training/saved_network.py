@@ -1,19 +1,17 @@
 """A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
+import dataclasses
 import os
 import zipfile
 
 import keras
+import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.data.arrays import check_dataset
 from highway_keras.messages import notice
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder
-from highway_keras.training.classification import classify
-from highway_keras.training.evaluation import evaluate
-
-PATH = str | os.PathLike
+from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
 
 
 class SavedNetwork:
@@ -33,7 +31,13 @@ class SavedNetwork:
     def __init__(self, path):
         self.path = checks.existing_file("path", path)
         self.model = load_network(self.path)
-        _check_classifies_images(self.model, self.path)
+        takes, gives = (getattr(self.model, f"{end}_shape", None) for end in ("input", "output"))
+        single = isinstance(takes, tuple) and isinstance(gives, tuple)  # else several, or not built
+        if not single or (len(takes), len(gives)) != (4, 2) or None in (*takes[1:], gives[1]):
+            raise ValueError(
+                f"{self.path} must take one image of a fixed size and return a probability for "
+                "each class, as a network that `fit` saved does."
+            )
         folder = RunFolder(self.path.parent)
         known = folder.settings.exists()
         self.settings = folder.read_json() if known else entry_of(self.path)
@@ -41,75 +45,12 @@ class SavedNetwork:
     @property
     def dataset(self):
         """Name of the data set it was trained on, or path of its folder or `.npz`."""
-        if self.settings.get("dataset") is None:
-            found = f"The run.json next to {self.path} names no path of"
-            if "dataset" not in self.settings:
-                found = f"No run.json next to {self.path} names"
-            raise ValueError(f"{found} its data set: pass `dataset`.")
-        if not isinstance(self.settings["dataset"], str):
+        name = self.settings.get("dataset")
+        if not isinstance(name, str):
             raise ValueError(
-                f"`dataset` in the run.json next to {self.path} must be a name. Received: "
-                f"dataset={checks.short_repr(self.settings['dataset'])}. Pass --dataset."
+                f"No run.json next to {self.path} names the path of its data set: pass `dataset`."
             )
-        return self.settings["dataset"]
-
-    def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
-        """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
-
-        Args:
-            dataset: What `data.load` takes; default: the one it was trained on.
-            data_dir, validation, limit: As for `data.load`.
-
-        Raises:
-            ValueError: If images or classes are not those of the network.
-        """
-        dataset = self.dataset if dataset is None else dataset
-        shape = self.model.input_shape[1:]
-        images = data.load(dataset, data_dir, validation, limit, shape)  # which has checked them
-        self._check_fits(images)
-        if data.is_folder(dataset) and "class_names" in self.settings:
-            self._check_names(images)  # numbers, too: they are the names of its folders
-        self._check_still_held_out(dataset, images)
-        return images
-
-    def _check_still_held_out(self, dataset, images):
-        """Say so if a user's own images were split anew, since some were added or removed."""
-        before = self.settings.get("test_images")
-        if before is None or not _same_path(dataset, self.settings.get("dataset")):
-            return
-        if images.fingerprint(("test",)) != before:
-            notice(
-                f"The test images of {dataset} are no longer those of the run, so the network may "
-                "have been trained on some of them. Folders train/ and test/ keep them apart."
-            )
-
-    def check(self, images):
-        """Return a `data.Dataset` as training takes it.
-
-        Raises:
-            ValueError: If images or classes are not those of the network.
-        """
-        images = check_dataset(images)
-        self._check_fits(images)
-        return images
-
-    def _check_fits(self, images):
-        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
-        if wanted != (images.input_shape, images.classes):
-            raise ValueError(
-                f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
-                f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
-            )
-        if not (_are_numbers(self.class_names) or _are_numbers(images.class_names)):
-            self._check_names(images)
-
-    def _check_names(self, images):
-        if tuple(self.class_names) != images.class_names:
-            raise ValueError(
-                f"The network's classes are {', '.join(self.class_names)}. Received: "
-                f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
-                "the same classes, in the same order."
-            )
+        return name
 
     @property
     def class_names(self):
@@ -124,8 +65,61 @@ class SavedNetwork:
             )
         return list(map(str, names))
 
+    def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
+        """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
+
+        Args:
+            dataset: What `data.load` takes; default: the one it was trained on.
+            data_dir, validation, limit: As for `data.load`.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
+        dataset = self.dataset if dataset is None else dataset
+        shape = self.model.input_shape[1:]
+        images = data.load(dataset, data_dir, validation, limit, shape)  # which has checked them
+        # Numbers are names, too, where they are those of folders.
+        self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
+        before, known = self.settings.get("test_images"), self.settings.get("dataset")
+        same = before and known and _real_path(dataset) == _real_path(known)
+        if same and images.fingerprint(("test",)) != before:  # some were added or removed
+            notice(
+                f"The test images of {dataset} are no longer those of the run, so the network may "
+                "have been trained on some of them. Folders train/ and test/ keep them apart."
+            )
+        return images
+
+    def check(self, images):
+        """Return a `data.Dataset` as training takes it.
+
+        Raises:
+            ValueError: If images or classes are not those of the network.
+        """
+        images = data.check_dataset(images)
+        self._check_fits(images)
+        return images
+
+    def _check_fits(self, images, always_by_name=False):
+        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
+        if wanted != (images.input_shape, images.classes):
+            raise ValueError(
+                f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
+                f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
+            )
+        numbers = tuple(map(str, range(images.classes)))  # which stand in for names
+        unnamed = numbers in (tuple(self.class_names), images.class_names)
+        if tuple(self.class_names) != images.class_names and (always_by_name or not unnamed):
+            raise ValueError(
+                f"The network's classes are {', '.join(self.class_names)}. Received: "
+                f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
+                "the same classes, in the same order."
+            )
+
     def evaluate(self, images):
         """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
+
+        Returns:
+            An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
 
         Raises:
             ValueError: If images or classes are not those of the network.
@@ -133,19 +127,14 @@ class SavedNetwork:
         return evaluate(self.model, self.check(images))
 
     def classify(self, paths, top=1):
-        """Yield a `Classified` for each picture file; see `classification.classify`."""
+        """Yield a `Classified` for each picture file; see `classify`."""
         return classify(self.model, self.class_names, paths, top)
 
 
-def _same_path(*names):
-    """Return whether two names of images are paths of the same folder or file."""
-    paths = [os.path.realpath(os.path.expanduser(n)) for n in names if isinstance(n, PATH)]
-    return len(paths) == 2 and paths[0] == paths[1]
-
-
-def _are_numbers(names):
-    """Return whether classes have only their numbers, which stand in for names."""
-    return list(names) == list(map(str, range(len(names))))
+def _real_path(name):
+    """Return the path that a name of images stands for, or `None` for arrays."""
+    is_path = isinstance(name, str | os.PathLike)
+    return os.path.realpath(os.path.expanduser(name)) if is_path else None
 
 
 def load_network(path, remedy="Restore it from a copy, or train the network again."):
@@ -157,9 +146,9 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     reason = "it is damaged, cut short, or was not saved as a .keras file"
-    if not zipfile.is_zipfile(path):  # Keras calls it "not found"
-        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}")
     try:
+        if not zipfile.is_zipfile(path):  # Keras calls it "not found"
+            raise OSError
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
@@ -169,16 +158,52 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}") from error
 
 
-def _check_classifies_images(model, path):
-    if not _classifies_images(model):
-        raise ValueError(
-            f"{path} must take one image of a fixed size and return a probability for each class, "
-            "as a network that `fit` saved does."
-        )
+@dataclasses.dataclass(frozen=True)
+class Classified:
+    """What a network sees in a picture.
+
+    Attributes:
+        path: Path of the picture, a string.
+        classes: Pairs (class name, probability), the most probable first; empty if the picture
+            cannot be read.
+        error: Why it cannot be read; `None` if it can.
+    """
+
+    path: str
+    classes: tuple = ()
+    error: str | None = None
 
 
-def _classifies_images(model):
-    inputs, outputs = (getattr(model, f"{end}_shape", None) for end in ("input", "output"))
-    if not isinstance(inputs, tuple) or not isinstance(outputs, tuple):  # several, or not built
-        return False
-    return len(inputs) == 4 and len(outputs) == 2 and None not in (*inputs[1:], outputs[1])
+def classify(model, class_names, paths, top=1):
+    """Yield a `Classified` for each of many picture files, in their order.
+
+    Args:
+        model: Network with raw images in and class probabilities out.
+        class_names: The names of its classes.
+        paths: Paths of PNG or JPEG files. One that cannot be read does not end the others.
+        top: How many classes to name for each picture.
+
+    Raises:
+        ValueError: If `top` is out of its range, or pictures do not have the network's channels.
+        TypeError: If `paths` is not a list of paths.
+    """
+    checks.integer("top", top, least=1, most=len(class_names))
+    shape = model.input_shape[1:]
+    data.check_channels(shape)
+    paths = checks.paths("paths", paths)
+    for start in range(0, len(paths), EVALUATION_BATCH):
+        read = [_read(path, shape) for path in paths[start : start + EVALUATION_BATCH]]
+        pixels = [image for _, image, _ in read if image is not None]
+        rows = iter(probabilities(model, np.stack(pixels)) if pixels else ())
+        for path, image, error in read:
+            row = [] if image is None else next(rows)
+            best = np.argsort(-np.asarray(row), kind="stable")[:top]
+            yield Classified(path, tuple((class_names[i], float(row[i])) for i in best), error)
+
+
+def _read(path, shape):
+    """Return a path with its pixels, or with what is wrong with it instead."""
+    try:
+        return str(path), data.read_image(path, shape), None
+    except (OSError, data.DataError) as error:
+        return str(path), None, str(error)

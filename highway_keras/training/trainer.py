@@ -16,7 +16,7 @@ from highway_keras.extras import extra
 from highway_keras.io import BusyError, optional_picture, replacing, write_figure
 from highway_keras.models.parts import check_image_shape
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import recorded
+from highway_keras.runs.provenance import Session
 from highway_keras.training.batches import PreprocessedImages, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
 from highway_keras.training.engines.devices import Devices, data_parallel, engine
@@ -203,7 +203,7 @@ def fit(
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
         written.open(settings, resume, DEFAULTS)
-        session = stack.enter_context(recorded(written, distribute))
+        session = stack.enter_context(Session(written, distribute))
         seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
         return dataclasses.replace(run.finish(seconds, bool(callbacks)), folder=folder)
 
