@@ -12,7 +12,7 @@ from highway_keras.layers.gated import GatedLayer
 class BaseConvHighway(GatedLayer):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    size_argument = "filters"
+    size_arguments = ("filters", "padding")
     convolution: type[keras.Layer]
 
     def __init__(

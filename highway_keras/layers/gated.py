@@ -22,10 +22,17 @@ class GatedLayer(keras.Layer):
     The arguments are those of `highway_keras.Highway`.
     """
 
-    size_argument: str  # the argument that decides the shape of H
+    size_arguments: tuple[str, ...]  # those that decide the shape of H
     block: keras.Layer | None = None
     transform: keras.Layer | None = None
     carry: keras.Layer | None = None
+
+    kernel = property(lambda self: self.block.kernel)
+    bias = property(lambda self: self.block.bias)
+    transform_kernel = property(lambda self: self.transform.kernel)
+    transform_bias = property(lambda self: self.transform.bias)
+    carry_kernel = property(lambda self: self.carry.kernel)
+    carry_bias = property(lambda self: self.carry.bias)
 
     def __init__(
         self,
@@ -122,13 +129,14 @@ class GatedLayer(keras.Layer):
             setattr(self, name, layer)
         inputs = keras.KerasTensor(input_shape, self.compute_dtype)
         outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
-        if tuple(outputs.shape) != tuple(input_shape):
+        shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
+        if shape != tuple(input_shape):
+            received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.size_arguments)
             raise ValueError(
-                f"`{self.size_argument}` must be such that {name}(x) has the shape of x, because "
-                "the carry path adds x to the block state. Received: "
-                f"input_shape={tuple(input_shape)}, which {name} turns into "
-                f"{tuple(outputs.shape)}. Change the size before this layer, with a plain layer "
-                "(the paper's way) or `highway_keras.MatchSize`."
+                f"A `{type(self).__name__}` adds its input to its block state, so both must have "
+                f"one shape. Received: {received}, input_shape={tuple(input_shape)}, which "
+                f"`{name}` turns into {shape}. Change the size before this layer, by a plain layer "
+                "(the paper's way) or `highway_keras.layers.MatchSize`."
             )
 
     def block_state(self, inputs):
@@ -239,30 +247,6 @@ class GatedLayer(keras.Layer):
                 self.transform_bias_initializer
             ),
         }
-
-    @property
-    def kernel(self):
-        return self.block.kernel
-
-    @property
-    def bias(self):
-        return self.block.bias
-
-    @property
-    def transform_kernel(self):
-        return self.transform.kernel
-
-    @property
-    def transform_bias(self):
-        return self.transform.bias
-
-    @property
-    def carry_kernel(self):
-        return self.carry.kernel
-
-    @property
-    def carry_bias(self):
-        return self.carry.bias
 
 
 def negated(weight):

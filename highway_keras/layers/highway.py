@@ -75,7 +75,7 @@ class Highway(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    size_argument = "units"
+    size_arguments = ("units",)
 
     def __init__(
         self,

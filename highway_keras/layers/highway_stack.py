@@ -16,6 +16,11 @@ from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer, negated
 from highway_keras.layers.highway import Highway
 
+_BY_LAYER = (
+    "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
+    "returns do."
+)
+
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayStack(GatedLayer):
@@ -131,7 +136,7 @@ class HighwayStack(GatedLayer):
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
         if self.quantization_mode is not None:
-            self.quantize(self.quantization_mode)
+            raise NotImplementedError(_BY_LAYER)
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -141,31 +146,27 @@ class HighwayStack(GatedLayer):
                 f"to the block state. Received: units={self.units}, "
                 f"input_shape={tuple(input_shape)}."
             )
-        kernel = {
-            "shape": (self.depth, width, width),
-            "regularizer": self.kernel_regularizer and stacked.Penalty(self.kernel_regularizer),
-            "constraint": self.kernel_constraint and stacked.Constraint(self.kernel_constraint),
-        }
-        bias = {
-            "shape": (self.depth, width),
-            "regularizer": self.bias_regularizer and stacked.Penalty(self.bias_regularizer),
-            "constraint": self.bias_constraint and stacked.Constraint(self.bias_constraint),
-        }
-
-        def add(name, initializer, options):
-            return self.add_weight(name=name, initializer=initializer, **options)
-
-        start = stacked.initializer
-        self.kernel = add("kernel", start(self.kernel_initializer), kernel)
+        self._add("kernel", width, stacked.initializer(self.kernel_initializer))
         if self.use_bias:
-            self.bias = add("bias", start(self.bias_initializer), bias)
-        self.transform_kernel = add(
-            "transform_kernel", start(self.transform_kernel_initializer), kernel
-        )
-        self.transform_bias = add("transform_bias", start(self.transform_bias_initializer), bias)
+            self._add("bias", width, stacked.initializer(self.bias_initializer))
+        start = stacked.initializer(self.transform_kernel_initializer)
+        self._add("transform_kernel", width, start)
+        start = stacked.initializer(self.transform_bias_initializer)
+        self._add("transform_bias", width, start)
         if self.learned_carry:
-            self.carry_kernel = add("carry_kernel", negated(self.transform_kernel), kernel)
-            self.carry_bias = add("carry_bias", negated(self.transform_bias), bias)
+            self._add("carry_kernel", width, negated(self.transform_kernel))
+            self._add("carry_bias", width, negated(self.transform_bias))
+
+    def _add(self, name, width, start):
+        kind = "kernel" if name.endswith("kernel") else "bias"
+        weight = self.add_weight(
+            name=name,
+            shape=(self.depth, width, width) if kind == "kernel" else (self.depth, width),
+            initializer=start,
+            regularizer=stacked.regularizer(getattr(self, f"{kind}_regularizer")),
+            constraint=stacked.constraint(getattr(self, f"{kind}_constraint")),
+        )
+        setattr(self, name, weight)
 
     def call(self, inputs, return_gate=False):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
@@ -249,18 +250,12 @@ class HighwayStack(GatedLayer):
         return layers
 
     def enable_lora(self, *args, **kwargs):
-        """Raise `NotImplementedError`: the layers of `unstack()` have adapters."""
-        raise NotImplementedError(
-            f"A `HighwayStack` has no low-rank adapters. Received: {self.name!r}. The layers that "
-            "`unstack()` returns take them; `HighwayStack.from_layers` merges them."
-        )
+        """Raise `NotImplementedError`: the layers of `unstack()` take adapters."""
+        raise NotImplementedError(_BY_LAYER)
 
     def quantize(self, *args, **kwargs):
         """Raise `NotImplementedError`: the layers of `unstack()` can be quantized."""
-        raise NotImplementedError(
-            f"A `HighwayStack` cannot be quantized. Received: {self.name!r}. The layers that "
-            "`unstack()` returns can be."
-        )
+        raise NotImplementedError(_BY_LAYER)
 
     def get_config(self):
         names = ("depth", "units", "rematerialize")

@@ -1,8 +1,7 @@
 """Initializers, regularizers and constraints of a layer, each acting on every layer of a stack."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import keras
 import numpy as np
@@ -70,21 +69,15 @@ def initializer(of_layer):
     return start
 
 
-@dataclasses.dataclass(frozen=True)
-class Penalty(keras.regularizers.Regularizer):
-    """The sum of the penalties of all layers."""
-
-    of_layer: Callable
-
-    def __call__(self, weight):
-        return ops.sum(ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight)))
+def regularizer(of_layer):
+    """Return the sum of the penalties of all layers, as a function of the stacked weight."""
+    return of_layer and (lambda weight: ops.sum(_map(of_layer, weight)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Constraint(keras.constraints.Constraint):
-    """A constraint on the weight of each layer by itself."""
+def constraint(of_layer):
+    """Return what constrains the weight of each layer by itself."""
+    return of_layer and (lambda weight: _map(of_layer, weight))
 
-    of_layer: Callable
 
-    def __call__(self, weight):
-        return ops.vectorized_map(self.of_layer, ops.convert_to_tensor(weight))
+def _map(of_layer, weight):
+    return ops.vectorized_map(of_layer, ops.convert_to_tensor(weight))
