@@ -3,7 +3,6 @@
 import ast
 import configparser
 import pathlib
-import re
 import sys
 
 import pytest
@@ -13,40 +12,29 @@ ROOT = pathlib.Path(__file__).parents[1]
 SHIPPED = ("highway_keras", "models", "results", "tuning")
 # The name of a distribution where it is not that of the module.
 DISTRIBUTIONS = {"PIL": "pillow", "grpc": "grpcio", "sklearn": "scikit-learn"}
-# Imported by a library that does not declare them; setup.cfg says which beside each.
+# Needed by a library that does not declare them; setup.cfg says which beside each.
 FOR_OTHERS = {"six", "scipy", "tf2onnx"}
-BUILDS = ("tensorflow", "tensorflow-cpu")
-
-
-def distribution(requirement):
-    """The name of a distribution without version and extras; TensorFlow has several builds."""
-    name = re.match(r"[\w-]+", requirement)[0].lower()
-    return "tensorflow" if name == "tensorflow-cpu" else name
-
-
-def options(section):
-    """The options of a section of setup.cfg, each as the lines of its requirements."""
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    return {key: text.strip().splitlines() for key, text in parser[section].items()}
-
-
-def names(lines):
-    """The distributions that lines of requirements name, without this project's own extras."""
-    lines = [line for line in lines if not line.startswith(("#", "highway-keras["))]
-    return {distribution(line) for line in lines}
-
-
-EXTRAS = options("options.extras_require")
-CORE = names(options("options")["install_requires"])
-FORMATS = ("litert", "onnx", "openvino")
-MAINTAINERS = {"docs", "test"}
 BACKENDS = {"tensorflow", "jax", "torch"}
 
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
 
-def declared():
-    """Names of distributions: those always installed, and those of the users' extras."""
-    return CORE, set().union(*(names(EXTRAS[name]) for name in EXTRAS.keys() - MAINTAINERS))
+
+def requirements(text):
+    lines = [line for line in text.strip().splitlines() if not line.startswith("#")]
+    return [Requirement(line) for line in lines]
+
+
+EXTRAS = {k: requirements(text) for k, text in SETUP["options.extras_require"].items()}
+CORE = {each.name for each in requirements(SETUP["options"]["install_requires"])}
+
+
+def names(*extras):
+    """The distributions of extras; TensorFlow has several builds, and ours are made of extras."""
+    found = {
+        each.name.replace("tensorflow-cpu", "tensorflow") for e in extras for each in EXTRAS[e]
+    }
+    return found - {"highway-keras"}
 
 
 def imports(node, within=None):
@@ -65,62 +53,34 @@ def imports(node, within=None):
         yield from imports(child, within)
 
 
-def imported():
-    """Triples of what the library's files import: the file, the distribution, its extra."""
-    files = [ROOT / "highway_keras_command.py"]
-    for folder in SHIPPED:
-        files += sorted((ROOT / folder).rglob("*.py"))
-    for file in files:
-        for module, within in imports(ast.parse(file.read_text(encoding="utf-8"))):
-            name = module.partition(".")[0]
-            if name not in sys.stdlib_module_names and name != "highway_keras":
-                yield file, DISTRIBUTIONS.get(name, name.replace("_", "-")), within
-
-
-IMPORTED = sorted({*imported()}, key=str)
-
-
-def test_what_is_declared_is_imported():
-    always, extras = declared()
-    assert (always | extras) - {name for _, name, _ in IMPORTED} == FOR_OTHERS
-
-
-def test_what_is_imported_is_declared_where_it_is_imported():
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     """In the core, in the extra that the import names, as a backend, or in that of a format."""
-    for file, name, within in IMPORTED:
-        if within:
-            assert name in names(EXTRAS[within]), f"{file}: {name}"
-        elif file.parent.name == "export":
-            assert name in CORE | BACKENDS.union(*(names(EXTRAS[f]) for f in FORMATS)), name
-        else:
-            assert name in CORE | BACKENDS, f"{file}: {name} needs `with extra(...)`"
+    used = set()
+    for file in (path for folder in SHIPPED for path in (ROOT / folder).rglob("*.py")):
+        for module, within in imports(ast.parse(file.read_text(encoding="utf-8"))):
+            top = module.partition(".")[0]
+            if top not in sys.stdlib_module_names and top != "highway_keras":
+                name = DISTRIBUTIONS.get(top, top.replace("_", "-"))
+                allowed = names(within) if within else CORE | BACKENDS
+                if file.parent.name == "export":
+                    allowed |= names("litert", "onnx", "openvino")
+                assert name in allowed, f"{file}: {name} needs `with extra(...)`"
+                used.add(name)
+    assert (CORE | names(*EXTRAS.keys() - {"docs", "test"})) - used == FOR_OTHERS
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "AMD64", "arm64", "aarch64"])
-@pytest.mark.parametrize("extra", ["cpu", "gpu", "jax", "torch"])
+@pytest.mark.parametrize("extra", ["cpu", "gpu"])
 def test_one_build_of_tensorflow(extra, machine):
     """Two overwrite each other's files; `tensorflow-cpu` has wheels for x86-64 only."""
-    found, lines = [], list(EXTRAS[extra])
-    for line in lines:
-        requirement = Requirement(line.partition("#")[0] or "none")
-        if requirement.name == "highway-keras":
-            lines += [part for name in sorted(requirement.extras) for part in EXTRAS[name]]
-        elif requirement.name.startswith("tensorflow") and requirement.name in BUILDS:
-            marker = requirement.marker
-            if marker is None or marker.evaluate({"platform_machine": machine}):
-                found.append(requirement.name)
-    slim = extra != "gpu" and machine in ("x86_64", "AMD64")
+    environment = {"platform_machine": machine}
+    builds = [each for each in EXTRAS[extra] if each.name.startswith("tensorflow")]
+    found = [b.name for b in builds if b.marker is None or b.marker.evaluate(environment)]
+    slim = extra == "cpu" and machine in ("x86_64", "AMD64")
     assert found == ["tensorflow-cpu" if slim else "tensorflow"]
 
 
 def test_all_is_all():
-    (line,) = EXTRAS["all"]
+    (everything,) = EXTRAS["all"]
     with_backend = {"cpu", "gpu", "jax", "torch"}
-    assert Requirement(line).extras == EXTRAS.keys() - MAINTAINERS - with_backend - {"all"}
-
-
-def test_what_is_declared_for_others_says_for_whom():
-    lines = (ROOT / "setup.cfg").read_text(encoding="utf-8").splitlines()
-    for name in FOR_OTHERS:
-        (index,) = [i for i, line in enumerate(lines) if line.strip().startswith(f"{name}>=")]
-        assert lines[index - 1].strip().startswith("#")
+    assert everything.extras == EXTRAS.keys() - {"docs", "test", "all"} - with_backend

@@ -18,7 +18,7 @@ def test_the_version_stands_in_one_place():
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     assert parser["metadata"]["version"] == "attr: highway_keras.version.__version__"
     version, _, _ = highway_keras.__version__.partition(".dev")
-    for file in ("pyproject.toml", "CITATION.cff", "mkdocs.yml", "README.md"):
+    for file in ("pyproject.toml", "CITATION.cff", "properdocs.yml", "README.md"):
         assert version not in (ROOT / file).read_text(encoding="utf-8")
     assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
 

@@ -6,59 +6,40 @@ run in a temporary folder, so what they write is gone afterwards. It needs the e
 
 import argparse
 import pathlib
-import sys
 import tempfile
 import time
 
+import nbclient
 import nbformat
 
-from highway_keras.io import write_text
-
 FOLDER = pathlib.Path(__file__).parents[1] / "docs" / "notebooks"
-SECONDS = 300  # for one cell
-
-
-def notebooks():
-    """Return the paths of the notebooks."""
-    return sorted(FOLDER.glob("*.ipynb"))
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
 def execute(path):
     """Return a notebook after all its cells have run in a new process.
 
+    What differs between runs and machines without meaning anything is left out: execution times,
+    the version of Python, and what libraries log.
+
     Raises:
         nbclient.exceptions.CellExecutionError: If a cell fails.
     """
-    import nbclient  # the site only reads notebooks
-
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
+        options = {"timeout": 300, "record_timing": False}  # seconds a cell
         resources = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(notebook, timeout=SECONDS, resources=resources).execute()
+        nbclient.NotebookClient(notebook, resources=resources, **options).execute()
+    notebook.metadata.language_info = nbformat.from_dict({"name": "python"})
+    for cell in notebook.cells:
+        if cell.cell_type == "code":  # where TensorFlow logs to what cells print, too
+            cell.outputs = [
+                output
+                for output in cell.outputs
+                if output.get("name") != "stderr"
+                and not output.get("text", "").startswith("WARNING:tensorflow:")
+            ]
     return notebook
-
-
-def tidy(notebook):
-    """Remove what differs between runs and machines without meaning anything.
-
-    This means execution times, the version of Python, random cell identifiers, and what libraries
-    log.
-    """
-    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
-    for number, cell in enumerate(notebook.cells):
-        cell.id, cell.metadata = f"cell-{number}", nbformat.from_dict({})
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _is_log(output)]
-
-
-def _is_log(output):
-    # In a notebook TensorFlow logs to where cells print.
-    text = output.get("text", "")
-    return output.get("name") == "stderr" or text.startswith("WARNING:tensorflow:")
-
-
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-LANGUAGE = {"name": "python"}
 
 
 def main(arguments=None):
@@ -66,14 +47,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tools.notebooks")
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     names = parser.parse_args(arguments).names
-    for path in [FOLDER / f"{name}.ipynb" for name in names] or notebooks():
+    for path in [FOLDER / f"{name}.ipynb" for name in names] or NOTEBOOKS:
         begun = time.perf_counter()
-        notebook = execute(path)
-        tidy(notebook)
-        write_text(path, nbformat.writes(notebook) + "\n")
-        seconds, size = time.perf_counter() - begun, path.stat().st_size / 1e3
-        print(f"{path.name}: {seconds:.0f} s, {size:.0f} kB")
+        nbformat.write(execute(path), path)
+        print(f"{path.name}: {time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

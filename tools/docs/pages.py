@@ -1,0 +1,153 @@
+"""The pages of the site that no one writes: mkdocs-gen-files runs this script in every build.
+
+Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
+root to `docs/`. In the site all of them are in one folder.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import mkdocs_gen_files
+import numpy as np
+from PIL import Image
+
+import highway_keras
+from highway_keras import analysis, data, models, results, training
+
+ROOT = pathlib.Path(__file__).parents[2]
+FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
+BESIDE = ("models", "results", "tuning")  # folders beside the package, in which they install
+
+
+def add(name, text):
+    with mkdocs_gen_files.open(name, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# Written pages, without the marks of rendered numbers and with their links as the site has them.
+
+docs = ROOT / "docs"
+written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md")}
+written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
+networks = "|".join(map(re.escape, models.list_models()))
+for name, path in written.items():
+    text = re.sub(r"<!--(=.+?|/)-->", "", path.read_text(encoding="utf-8"))
+    up = "../" * name.count("/")
+    text = text.replace(f"]({up}../", f"]({up}").replace("](docs/", "](")
+    if name == "zoo/index.md":
+        text = re.sub(rf"^\| `({networks})`", r"| [`\1`](\1.md)", text, flags=re.MULTILINE)
+    add(name, text)
+for path in (ROOT / "results").glob("*.csv"):
+    add(f"results/{path.name}", path.read_text(encoding="utf-8"))
+for path in docs.rglob("*.ipynb"):  # their links are not mkdocs's, so they lead to pages as built
+    text = re.sub(r"\]\(([\w/.-]+)\.(md|ipynb)([)#])", r"](\1.html\3", path.read_text("utf-8"))
+    add(path.relative_to(docs).as_posix(), text)
+
+# A card for each network: its size, the paper's claims, our runs, and its trained weights.
+
+nav = mkdocs_gen_files.Nav()
+nav["Networks"] = "index.md"
+for name in models.list_models():
+    card = models.get(name)
+    arguments = ", ".join(f"{key}={value!r}" for key, value in card.arguments.items())
+    factory = card.factory.__name__
+    factory = f"[`models.{factory}({arguments})`][highway_keras.models.{factory}]"
+    facts = {
+        "Built by": factory,
+        "Layers": card.layers,
+        "Parameters": f"{card.parameters:,}",
+        "Multiplications": f"{card.multiplications:,} an image",
+        "Images": f"{' x '.join(map(str, card.input_shape))}, {card.classes} classes",
+        "Trained on": f"`{card.dataset}`, by the recipe `{card.recipe}` unless told otherwise",
+        "In the paper": card.table or "not there: a twin to compare with",
+        "The paper's accuracy, %": card.paper,
+        "Origin": card.origin,
+    }
+    page = [f"# {name}\n\n| | |\n|---|---|"]
+    page += [f"| {key} | {value} |" for key, value in facts.items() if value]
+    runs = [row for row in results.read("accuracy") if row["model"] == name]
+    for table in results.TABLES:
+        whole = [row for row in results.read(table) if row["images"] == "all"]
+        runs += results.summarize([row for row in whole if row["model"] == name])
+    if runs:
+        page.append("\n## Our runs\n\n| recipe | arithmetic | epochs | test accuracy, % |")
+        page.append("|---|---|---:|---|")
+        page += [
+            f"| `{row['recipe']}` | {row['dtype_policy']} | {row['epochs']} "
+            f"| {results.mean_text(row)} |"
+            for row in runs
+        ]
+    else:
+        page.append("\nNo run of ours has been recorded yet.")
+    page.append(f"""
+## Build and train
+
+```python
+from highway_keras import models, training
+
+model = models.create("{name}")  # uncompiled
+training.fit("{name}", out="runs/{name}")
+```
+""")
+    for dataset in card.weights:
+        title, text = models.card_text(name, dataset).split("\n", 1)
+        page.append(f"## Weights: {title.rpartition(', ')[2]}\n{text}")
+    add(f"zoo/{name}.md", "\n".join(page))
+    nav[name] = f"{name}.md"
+add("zoo/SUMMARY.md", "".join(nav.build_literate_nav()))
+
+# The API: a page for each public module, which mkdocstrings fills from the source as it installs.
+
+source = ROOT / "tools" / "docs" / "highway_keras"  # properdocs.yml names the folder
+shutil.rmtree(source, ignore_errors=True)
+source.mkdir()
+package = [path for path in (ROOT / "highway_keras").iterdir() if path.name != "__pycache__"]
+for path in (*package, *(ROOT / room for room in BESIDE)):
+    link = source / path.name
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+nav = mkdocs_gen_files.Nav()
+nav["API"] = "index.md"
+rows = ["# API\n", "| module | what it holds |", "|---|---|"]
+for room in highway_keras.__all__:
+    found = getattr(highway_keras, room)
+    if getattr(found, "__name__", "") == f"highway_keras.{room}":
+        first, _, _ = found.__doc__.partition("\n\n")
+        rows.append(f"| [`highway_keras.{room}`]({room}.md) | {' '.join(first.split())} |")
+        options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+        add(f"api/{room}.md", f"# highway_keras.{room}\n\n::: highway_keras.{room}\n{options}")
+        nav[f"highway_keras.{room}"] = f"{room}.md"
+nav["Command"] = "command.md"
+add("api/index.md", "\n".join([*rows, "\n[The command](command.md) has a page of its own."]))
+add("api/SUMMARY.md", "".join(nav.build_literate_nav()))
+
+
+def help_of(*command):
+    words = ["highway-keras", *command, "--help"]
+    environment = {**os.environ, "COLUMNS": "88"}
+    return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+page = f"# The command\n\n```text\n{help_of()}```\n"
+for name in re.findall(r"^ {4}(\w+)\b", help_of(), re.MULTILINE):
+    page += f"\n## `highway-keras {name}`\n\n```text\n{help_of(name)}```\n"
+add("api/command.md", page)
+
+# Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
+# digits in MNIST's format, in a box of 20 pixels centered in 28, so the site needs no download.
+
+digits = data.load("digits")
+images = [Image.fromarray(image[..., 0]) for image in digits.x_test]
+large = np.stack([image.resize((20, 20), Image.Resampling.BICUBIC) for image in images])
+large = np.pad(large, [(0, 0), (4, 4), (4, 4)])[..., None]
+with tempfile.TemporaryDirectory() as folder:
+    for name in ("mnist-highway-16", "thin-highway-50"):
+        path = pathlib.Path(folder, f"{name}.html")
+        saved = training.SavedNetwork(models.get(name).weights_file("mnist"))
+        title = f"{name}, trained on MNIST"
+        analysis.live_page(saved.model, large, digits.y_test, path, saved.class_names, title)
+        add(f"live/{name}.html", path.read_text(encoding="utf-8"))
