@@ -120,8 +120,10 @@ class RegisteredModel:
         folder = RunFolder(self.weights.parent)
         known = folder.settings.exists()
         trained = folder.read_json() if known else shipped.entry_of(self.weights)
-        before = trained.get("recipe", trained).get("preprocessing")  # in the index of the zoo
-        if before is not None and before != now:
+        before = trained.get("preprocessing")  # in the index of the zoo's weights
+        if isinstance(trained.get("recipe"), dict):
+            before = trained["recipe"].get("preprocessing")
+        if before is not None and list(before) != list(now):
             notice(
                 f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
                 f"recipe's preprocessing is {', '.join(now) or 'none'}."
