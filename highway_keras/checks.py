@@ -7,7 +7,6 @@ import math
 import numbers
 import os
 import pathlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Set, Sized
 
 LONGEST_REPR = 200  # characters of a value that a message repeats
@@ -19,8 +18,8 @@ def is_integer(value):
 
 
 def is_positive(value):
-    """Return whether `value` is an integer of at least 1."""
-    return is_integer(value) and value > 0
+    """Return whether `value` is an integer of at least 1 that every backend can hold."""
+    return is_integer(value) and 1 <= value < 2**63
 
 
 def is_number(value):
@@ -33,23 +32,22 @@ def is_number(value):
         return False
 
 
+def number(name, value, least=None, above=None, below=None, most=None, or_none=None):
+    """Return `value` if it is a number in bounds; `or_none` says what `None` stands for."""
+    return _bounded(is_number, "a number", name, value, least, above, below, most, or_none)
+
+
 def integer(name, value, least=None, most=None):
     """Return `value` as an `int` within the bounds."""
-    bounds = _bounds({"at least": least, "at most": most})
-    if not is_integer(value) or not _within(value, least=least, most=most):
-        raise ValueError(f"`{name}` must be an integer{bounds}. {received(name, value)}")
-    return int(value)
+    return int(_bounded(is_integer, "an integer", name, value, least, most=most))
 
 
 def positive_integer(name, value, or_none=None):
     """Return `value` as an `int` of at least 1, or `None` if `or_none` says what it stands for."""
-    if value is None and or_none:
-        return None
-    if not is_positive(value) or value >= 2**63:
-        also = " below 2**63" if is_positive(value) else ""
-        also += f", or None for {or_none}" if or_none else ""
-        raise ValueError(f"`{name}` must be a positive integer{also}. {received(name, value)}")
-    return int(value)
+    kind = "a positive integer"
+    kind += " below 2**63" if is_integer(value) and value > 0 else ""
+    found = _bounded(is_positive, kind, name, value, or_none=or_none)
+    return None if found is None else int(found)
 
 
 def positive_integers(**values):
@@ -58,17 +56,21 @@ def positive_integers(**values):
         positive_integer(name, value)
 
 
-def number(name, value, least=None, above=None, below=None, most=None, or_none=None):
-    """Return `value` if it is a number in bounds; `or_none` says what `None` stands for."""
+def _bounded(is_kind, kind, name, value, least=None, above=None, below=None, most=None, or_none=""):
     if value is None and or_none:
         return None
-    within = is_number(value) and _within(value, least, above, below, most)
-    if not within:
+    if (
+        not is_kind(value)
+        or (least is not None and value < least)
+        or (above is not None and value <= above)
+        or (below is not None and value >= below)
+        or (most is not None and value > most)
+    ):
         limits = {"at least": least, "above": above, "below": below, "at most": most}
+        stated = " and ".join(f"{word} {at}" for word, at in limits.items() if at is not None)
+        stated = f" of {stated}" if stated.startswith("at ") else f" {stated}".rstrip()
         also = f", or None for {or_none}" if or_none else ""
-        raise ValueError(
-            f"`{name}` must be a number{_bounds(limits)}{also}. {received(name, value)}"
-        )
+        raise ValueError(f"`{name}` must be {kind}{stated}{also}. {received(name, value)}")
     return value
 
 
@@ -146,19 +148,18 @@ def class_names(name, value, count):
     """Raise unless `value` names each of `count` classes, in their order."""
     # Neither a set nor a dictionary, which may have any order.
     ordered = isinstance(value, Sized) and not isinstance(value, str | bytes | Set | Mapping)
-    are_names = ordered and all(isinstance(one, str) for one in value)
-    if not are_names:
+    if not ordered or not all(isinstance(one, str) for one in value):
         raise TypeError(
             f"`{name}` must be a list of strings, the names of the classes in their order. "
             f"{received(name, value)}"
         )
     if len(value) != count:
         raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
-    wrong = sorted(one for one, n in Counter(value).items() if n > 1 or not one.strip())
+    wrong = {one for one in value if not one.strip() or list(value).count(one) > 1}
     if wrong:
         raise ValueError(
             f"`{name}` must give each class a name of its own, which is not empty. "
-            f"Received: {', '.join(map(repr, wrong))}."
+            f"Received: {', '.join(map(repr, sorted(wrong)))}."
         )
 
 
@@ -166,8 +167,7 @@ def existing_file(name, value):
     """Return `value` as a `pathlib.Path` if it is that of a file."""
     file = path(name, value)
     if not os.path.isfile(file):  # unlike `Path.is_file`, it raises for no name
-        found = ", a folder" if os.path.isdir(file) else ""
-        found = found or (", which is not a regular file" if os.path.exists(file) else "")
+        found = ", which is not a regular file" if os.path.exists(file) else ""
         raise FileNotFoundError(
             f"`{name}` must be an existing file. Received: {name}={file}{found}."
         )
@@ -186,17 +186,3 @@ def short_repr(value):
     except ValueError:  # an integer of more digits than Python writes
         return f"an integer of {value.bit_length()} bits"
     return text if len(text) <= LONGEST_REPR else f"{text[:LONGEST_REPR]}… ({len(text)} characters)"
-
-
-def _within(value, least=None, above=None, below=None, most=None):
-    return not (
-        (least is not None and value < least)
-        or (above is not None and value <= above)
-        or (below is not None and value >= below)
-        or (most is not None and value > most)
-    )
-
-
-def _bounds(limits):
-    stated = " and ".join(f"{word} {bound}" for word, bound in limits.items() if bound is not None)
-    return f" of {stated}" if stated.startswith("at ") else f" {stated}".rstrip()

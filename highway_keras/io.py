@@ -59,6 +59,11 @@ def make_folder(path):
     return path
 
 
+def read_text(path):
+    """Return the text of a file in UTF-8; a pipe, which could keep one waiting, is refused."""
+    return checks.existing_file("path", path).read_text(encoding="utf-8")
+
+
 def write_bytes(path, content):
     """Write bytes."""
     with replacing(path) as temporary:
@@ -143,27 +148,24 @@ def _lock(path, file, seconds):
     except Timeout:
         if not file.exists():  # a file system that makes no files
             raise OSError(f"{path} cannot be written.") from None
+        by = "another process"
+        with contextlib.suppress(OSError, ValueError):
+            by = read_text(owner) or by
         raise BusyError(
-            f"{path} is being written by {_read(owner)}. Wait until that has ended, or name "
-            "another place."
+            f"{path} is being written by {by}. Wait until that has ended, or name another place."
         ) from None
     except OSError as error:
         raise OSError(f"{path} cannot be written ({error.strerror}).") from error
     try:
         with contextlib.suppress(OSError):  # a full disk: others will not learn who it is
-            owner.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+            # Never through a link that is there.
+            write_text(owner, f"process {os.getpid()} on {platform.node()}")
         yield
     finally:
         for path in (owner, file):
             with contextlib.suppress(OSError):  # Windows keeps files that are open
                 path.unlink()
         lock.release()
-
-
-def _read(owner):
-    with contextlib.suppress(OSError, ValueError):
-        return owner.read_text(encoding="utf-8") or "another process"
-    return "another process"
 
 
 @contextlib.contextmanager
@@ -177,8 +179,6 @@ def optional_picture(path):
     """
     try:
         yield
-    except (
-        Exception
-    ) as error:  # Matplotlib, its fonts, Pillow and the disk raise errors of many kinds
+    except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
         reason = printable(" ".join(str(error).split()) or type(error).__name__)
         warnings.warn(f"{path} could not be drawn: {reason}", PictureWarning, stacklevel=3)

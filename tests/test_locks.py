@@ -1,5 +1,6 @@
 """One writer at a time: the second says who has it, and a dead process keeps nothing."""
 
+import contextlib
 import os
 import platform
 import signal
@@ -69,6 +70,19 @@ def test_a_dead_process_keeps_no_lock(end, holder, tmp_path):
     with folder_lock(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_in_the_place_of_the_owner_is_not_followed(tmp_path):
+    mine, folder = tmp_path / "mine.txt", tmp_path / "run"
+    mine.write_text("mine")
+    folder.mkdir()
+    for name in (".lock-owner", ".lock"):
+        (folder / name).symlink_to(mine)
+        with contextlib.suppress(OSError):
+            with folder_lock(folder):
+                pass
+        (folder / name).unlink(missing_ok=True)
+    assert mine.read_text() == "mine"
 
 
 def test_a_thread_is_another_writer(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 
 import h5py
@@ -12,7 +13,7 @@ import pytest
 from highway_keras import data, paper, training
 from highway_keras.cli import command as cli
 from highway_keras.runs.folder import BELONGS_TO
-from highway_keras.runs.provenance import recorded
+from highway_keras.runs.provenance import Session, sessions
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, run_searches
 
 OPTIONS = {"limit": 96, "epochs": 3, "model_options": {"depth": 2}, "verbose": 0}
@@ -119,6 +120,19 @@ def test_the_state_brings_back_its_history(change, run, whole):
     assert rows_of(run) == rows_of(whole.folder)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("file", ["run.json", "history.csv", "state.weights.h5", "machine.json"])
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(file, run):
+    (run.path / file).unlink()
+    os.mkfifo(run.path / file)
+    read = {"run.json": run.read_json, "state.weights.h5": run.read_state}
+    if file == "machine.json":
+        assert sessions(run) == []
+        return
+    with pytest.raises((ValueError, OSError), match=file):
+        read.get(file, run.read_history)()
+
+
 def test_history_is_what_keras_writes(whole):
     """The state's copy of the history is that of the file, to the last digit."""
     with h5py.File(whole.folder.state) as file:
@@ -141,7 +155,7 @@ def test_without_its_best_network_a_run_does_not_go_on(change, run):
 def test_a_damaged_machine_json_costs_no_training(run):
     for content in ("", "[]", "{", '[{"hardware": 5}]', '[{"seconds": 1}]', "5", "\udcff"):
         run.machine.write_bytes(content.encode(errors="surrogateescape"))
-        with recorded(run):
+        with Session(run):
             pass
         assert len(json.loads(run.machine.read_text())) == 1
 

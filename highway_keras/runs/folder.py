@@ -13,7 +13,7 @@ import zipfile
 import h5py
 
 from highway_keras import checks
-from highway_keras.io import LEFTOVERS, folder_lock, write_bytes, write_rows, write_text
+from highway_keras.io import LEFTOVERS, folder_lock, read_text, write_bytes, write_rows, write_text
 
 # What says something about a run without deciding its training
 DESCRIPTIVE = ("class_names", "diverged", "results", "test_images")
@@ -111,7 +111,7 @@ class RunFolder:
             ValueError: If it is damaged.
         """
         try:
-            content = json.loads(self.settings.read_text(encoding="utf-8"))
+            content = json.loads(read_text(self.settings))
             parts = [content, content.get("recipe", {}), content.get("results", {})]
             if not all(isinstance(part, dict) for part in parts):
                 raise ValueError("not a dictionary")
@@ -172,8 +172,7 @@ class RunFolder:
         if not self.history.exists():
             return []
         try:
-            with self.history.open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
+            return list(csv.DictReader(io.StringIO(read_text(self.history))))
         except (ValueError, csv.Error) as error:
             raise self._unreadable_history() from error
 
@@ -219,7 +218,7 @@ class RunFolder:
             ValueError: If it is damaged, or of a version that kept them elsewhere.
         """
         try:
-            with h5py.File(self.state) as file:
+            with h5py.File(checks.existing_file("state", self.state)) as file:
                 return json.loads(file[BELONGS_TO][()])
         except (KeyError, OSError, RuntimeError, ValueError) as error:
             raise self._unreadable_state() from error

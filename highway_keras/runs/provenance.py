@@ -12,7 +12,7 @@ import time
 import keras
 
 from highway_keras.backends.current import shim
-from highway_keras.io import write_json
+from highway_keras.io import read_text, write_json
 
 
 def hardware(distribute=False):
@@ -81,7 +81,7 @@ class Session(keras.callbacks.Callback):
 
     def _epochs(self):
         file = self.folder.history  # bytes: it may be damaged, its last row cut short
-        return file.read_bytes().count(b"\n") - 1 if file.exists() else 0
+        return file.read_bytes().count(b"\n") - 1 if file.is_file() else 0
 
 
 def sessions(folder):
@@ -89,7 +89,7 @@ def sessions(folder):
     kinds = {"hardware": str, "versions": str, "first_epoch": int, "last_epoch": int}
     kinds |= {"seconds": int | float}
     try:
-        found = json.loads(folder.machine.read_text(encoding="utf-8"))
+        found = json.loads(read_text(folder.machine))
         whole = all(isinstance(one[key], kind) for one in found for key, kind in kinds.items())
     except (KeyError, OSError, RecursionError, TypeError, ValueError):
         return []
