@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.io import folder_lock, make_folder, replacing, write_rows
+from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import Session
@@ -119,7 +119,6 @@ def run_searches(
         for kind in kinds
         for depth in depths
     ]
-    make_folder(out)
     pairs = {"": (images.x_train, images.y_train)}
     if held_out:
         pairs["val_"] = (images.x_val, images.y_val)

@@ -15,7 +15,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.backends.current import shim
 from highway_keras.extras import extra
-from highway_keras.io import folder_lock, replacing, write_bytes, write_json
+from highway_keras.io import folder_lock, make_folder, replacing, write_bytes, write_json
 from highway_keras.runs.folder import weights_file
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
@@ -132,7 +132,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if overwrite and folder.exists():
             with folder_lock(folder):  # nobody else is searching there
                 pass
-        where = {"directory": folder.parent, "project_name": folder.name}
+        where = {"directory": make_folder(folder.parent), "project_name": folder.name}
         with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner prints what it reloads
             super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
         if self.is_worker:
