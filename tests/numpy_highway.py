@@ -42,8 +42,8 @@ def transform(prefix, x, weights, arguments):
     else:
         names = {"padding", "dilation_rate", "groups"} & set(arguments)
         z = convolve(x, kernel, **{name: arguments[name] for name in names})
-    default = "sigmoid" if prefix else "relu"
-    y = ACTIVATIONS[arguments.get(f"{prefix}activation", default)](z + bias)
+    option, default = ("transform_activation", "sigmoid") if prefix else ("activation", "relu")
+    y = ACTIVATIONS[arguments.get(option, default)](z + bias)
     return np.moveaxis(y, -1, 1) if first else y
 
 

@@ -12,6 +12,9 @@ from highway_keras.layers import MatchSize, Maxout
 
 DIRECT = [case for case in GATED if case.layer is not HighwayWrapper]
 LEARNED = [case for case in GATED if case.arguments.get("carry") == "learned"]
+LEARNED = [case for case in LEARNED if "transform_activation" not in case.arguments]
+OWN = [case for case in GATED if "transform" in case.arguments]  # with gates of the user's
+DEFAULT = [case for case in GATED if case not in OWN]
 sigmoid = ACTIVATIONS["sigmoid"]
 
 
@@ -112,32 +115,19 @@ def test_dense_gradients_equal_the_chain_rule():
 # The transform gate at initialisation, and at its two ends.
 
 
-@pytest.mark.parametrize("bias", [-1, -2, -3, -10])
-@pytest.mark.parametrize(**named(GATED))
-def test_mean_gate_starts_at_the_sigmoid_of_the_bias(case, bias):
-    shape = (256, *case.input_shape[1:])
-    x = standard_normal(shape)
-    options = {"transform_activation": "sigmoid", "transform_bias_initializer": bias}
-    blank = case.make(**options, transform_kernel_initializer="zeros")
-    default = case.make(**options, transform_kernel_initializer=None)
-    _, exact = blank(x, return_gate=True)
-    _, near = default(x, return_gate=True)
-    np.testing.assert_allclose(array(exact), sigmoid(bias), rtol=0, atol=1e-6)
-    assert array(near).mean() == pytest.approx(sigmoid(bias), abs=0.02)
-    assert array(near).std() > 0
-
-
-@pytest.mark.parametrize(**named(GATED))
-def test_a_closed_gate_gives_the_input_and_an_open_one_the_block_state(case):
+@pytest.mark.parametrize(**named(DEFAULT))
+def test_the_gate_starts_at_the_sigmoid_of_its_bias(case):
+    """At -30 the layer gives its input, at 30 its block state."""
     x = standard_normal(case.input_shape)
-    # Gates with a carry of their own start at C = 1 - T unless told otherwise.
-    free = {name: None for name in case.arguments if name.startswith("carry_")}
-    options = {"transform_activation": "sigmoid", "transform_kernel_initializer": None}
-    free |= {name: "sigmoid" for name in free if name == "carry_activation"}
-    closed = case.make(**free, **options, transform_bias_initializer=-30)
-    opened = case.make(**free, **options, transform_bias_initializer=30)
-    np.testing.assert_allclose(array(closed(x)), x, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(array(opened(x)), block_state(opened, x), rtol=0, atol=1e-6)
+    options = {"transform_activation": "sigmoid", "transform_kernel_initializer": "zeros"}
+    for bias in (-30, -2, 30):
+        layer = case.make(**options, transform_bias_initializer=bias)
+        y, gate = (array(z) for z in layer(x, return_gate=True))
+        np.testing.assert_allclose(gate, sigmoid(bias), rtol=0, atol=1e-6)
+        if bias == -30:
+            np.testing.assert_allclose(y, x, rtol=0, atol=1e-6)
+        if bias == 30:
+            np.testing.assert_allclose(y, block_state(layer, x), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [Highway, lambda **k: HighwayWrapper(keras.layers.Dense(6), **k)])
@@ -148,13 +138,9 @@ def test_a_number_is_a_constant_bias(make):
         np.testing.assert_array_equal(array(layer.transform_bias), np.full(6, bias, "float32"))
 
 
-# The learned carry gate.
-
-
 @pytest.mark.parametrize(**named(LEARNED))
 def test_learned_carry_starts_as_the_coupled_layer(case):
-    start = {"carry_kernel_initializer": None, "carry_bias_initializer": None}
-    layer, coupled = built(case, **start), built(case, carry="coupled")
+    layer, coupled = built(case), built(case, carry="coupled")
     *shared, t_kernel, t_bias, c_kernel, c_bias = layer.get_weights()
     np.testing.assert_array_equal(c_kernel, -t_kernel)
     np.testing.assert_array_equal(c_bias, -t_bias)
@@ -163,87 +149,63 @@ def test_learned_carry_starts_as_the_coupled_layer(case):
     np.testing.assert_allclose(array(layer(x)), array(coupled(x)), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("bias, expected", [(-30, 0.0), (30, 1.0)])
-def test_carry_options_act_on_the_carry_gate_alone(bias, expected):
-    x = standard_normal((4, 6))
-    options = {"transform_bias_initializer": -30, "carry_bias_initializer": bias}
-    for layer in (Highway(carry="learned", **options), wrapped_dense(carry="learned", **options)):
-        np.testing.assert_allclose(array(layer(x)), expected * x, rtol=0, atol=1e-6)
+# Options act on H, T and C, each by itself.
 
 
-def wrapped_dense(**options):
-    return HighwayWrapper(keras.layers.Dense(6), **options)
-
-
-# H and T are two sets of weights, also where they run as one product.
-
-
-def test_regularizers_act_on_each_half():
+@pytest.mark.parametrize("make", [Highway, lambda **k: ConvHighway2D(5, 3, **k)])
+def test_regularizers_and_constraints_act_on_each_layer(make):
     options = {
         "kernel_regularizer": keras.regularizers.L2(0.1),
-        "transform_kernel_regularizer": keras.regularizers.L1(0.2),
-        "transform_bias_regularizer": keras.regularizers.L2(0.3),
+        "bias_regularizer": keras.regularizers.L1(0.3),
+        "kernel_constraint": "non_neg",
+        "bias_constraint": keras.constraints.MaxNorm(1.0),
     }
-    for layer, shape in (
-        (Highway(**options), (2, 5)),
-        (ConvHighway2D(5, 3, **options), (2, 4, 4, 5)),
-        (
-            HighwayWrapper(
-                keras.layers.Dense(5, kernel_regularizer=options.pop("kernel_regularizer")),
-                **options,
-            ),
-            (2, 5),
-        ),
-    ):
-        layer(standard_normal(shape))
-        kernel, _, transform_kernel, transform_bias = layer.get_weights()
-        expected = [
-            0.1 * np.sum(kernel**2),
-            0.2 * np.sum(np.abs(transform_kernel)),
-            0.3 * np.sum(transform_bias**2),
-        ]
-        losses = sorted(float(array(loss)) for loss in layer.losses)
-        assert losses == pytest.approx(sorted(expected), rel=1e-5)
-
-
-@pytest.mark.parametrize("make", [Highway, lambda **k: ConvHighway2D(None, 3, **k)])
-def test_constraints_act_on_each_half(make):
-    layer = make(kernel_constraint="non_neg", transform_bias_constraint=Halved())
-    shape = (8, 6) if make is Highway else (8, 4, 4, 6)
+    shape = (8, 5) if make is Highway else (8, 4, 4, 5)
+    layer = make(carry="learned", **options)
     model = keras.Sequential([keras.Input(shape[1:]), layer])
+    kernels, biases = layer.get_weights()[::2], layer.get_weights()[1::2]
+    expected = [0.1 * np.sum(w**2) for w in kernels] + [0.3 * np.abs(w).sum() for w in biases]
+    losses = sorted(float(array(loss)) for loss in layer.losses)
+    assert losses == pytest.approx(sorted(expected), rel=1e-5)
     model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=False)
     model.fit(standard_normal(shape), standard_normal(shape), verbose=0)
-    kernel, bias, transform_kernel, transform_bias = layer.get_weights()
-    assert kernel.min() == 0 and kernel.max() > 0
-    assert transform_kernel.min() < 0
-    np.testing.assert_allclose(bias, 0, atol=1e-4)
-    np.testing.assert_allclose(transform_bias, -1, atol=1e-4)
+    for kernel, bias in zip(layer.get_weights()[::2], layer.get_weights()[1::2], strict=True):
+        assert kernel.min() == 0 and kernel.max() > 0
+        assert np.linalg.norm(bias) <= 1 + 1e-5
 
 
-class Halved(keras.constraints.Constraint):
-    def __call__(self, w):
-        return w / 2
-
-
+@pytest.mark.parametrize("initializer", ["glorot_uniform", keras.initializers.GlorotUniform(1)])
 @pytest.mark.parametrize(
-    "layer, shape, fans",
+    "make, shape, fans",
     [
         (Highway, (2, 64), 64 + 64),
         (lambda **k: ConvHighway2D(32, 3, **k), (2, 4, 4, 32), 9 * (32 + 32)),
         (lambda **k: ConvHighway2D(32, 3, groups=4, **k), (2, 4, 4, 32), 9 * (8 + 32)),
     ],
 )
-def test_initializers_see_the_fans_of_their_own_half(layer, shape, fans):
-    limit = np.sqrt(6 / fans)  # Glorot's, for a kernel that stands alone.
-    default, glorot = layer(), layer(transform_kernel_initializer="glorot_uniform")
-    default.build(shape)
-    glorot.build(shape)
-    for weight, expected in (
-        (glorot.kernel, limit),
-        (glorot.transform_kernel, limit),
-        (default.transform_kernel, limit / 2),
-    ):
-        assert 0.98 * expected < np.abs(array(weight)).max() <= expected * (1 + 1e-6)
+def test_the_gate_starts_as_h_with_other_numbers(make, shape, fans, initializer):
+    layer = make(kernel_initializer=initializer)
+    layer.build(shape)
+    limit = np.sqrt(6 / fans)  # Glorot's, for a kernel that stands alone
+    kernels = array(layer.kernel), array(layer.transform_kernel)
+    assert not np.array_equal(*kernels)
+    for kernel in kernels:
+        assert 0.98 * limit < np.abs(kernel).max() <= limit * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_gates_compute_in_float32(policy):
+    found = []
+
+    def gate(z):
+        found.append(keras.backend.standardize_dtype(z.dtype))
+        return keras.ops.sigmoid(z)
+
+    layer = Highway(transform_activation=gate, activation=gate, carry="learned", dtype=policy)
+    outputs = layer(standard_normal((2, 3)))
+    half = policy.removeprefix("mixed_")
+    assert found[-3:] == [half, "float32", "float32"]
+    assert keras.backend.standardize_dtype(outputs.dtype) == half
 
 
 # The layers without weights.
