@@ -573,37 +573,26 @@ def from_file(layer="gate", change=None, **layout):
     return mistake
 
 
-def from_bytes(content, function=convert.from_keras1):
+def from_bytes(content, function=convert.from_keras1, **options):
     def mistake(path):
         path.write_bytes(content)
-        options = {"version": "1.2", "layer": "gate"} if function is convert.from_keras1 else {}
         return function(path, activation="relu", **options)
 
     return mistake
 
 
-def cut_short(path):
-    path.write_bytes(write_keras(path).read_bytes()[:-2000])
-    return convert.from_keras1(path, "relu", "1.2", layer="gate")
+def instead_of_an_array(make):
+    """A file in which something else stands in the place of an array."""
 
+    def change(file):
+        del file["gate/gate_b"]
+        make(file)
 
-def without_an_array(file):
-    del file["gate/gate_b"]
-
-
-def group_for_an_array(file):
-    without_an_array(file)
-    file.create_group("gate/gate_b")
-
-
-def array_never_written(file):
-    without_an_array(file)
-    file.create_dataset("gate/gate_b", (WIDTH,), dtype="float32")
+    return from_file(change=change)
 
 
 def array_of_another_file(file):
     """HDF5 can name any file of the reader's machine as the place of its numbers."""
-    without_an_array(file)
     with open(f"{file.filename}.secret", "wb") as secret:
         secret.write(bytes(4 * WIDTH))
     place = [(secret.name, 0, h5py.h5f.UNLIMITED)]
@@ -611,34 +600,25 @@ def array_of_another_file(file):
 
 
 def link_to_another_file(file):
-    without_an_array(file)
     with h5py.File(f"{file.filename}.other", "w") as other:
         other["secret"] = np.zeros(WIDTH, "float32")
     file["gate/gate_b"] = h5py.ExternalLink(f"{file.filename}.other", "secret")
-
-
-def without_names(file):
-    del file["gate"].attrs["weight_names"]
 
 
 def config_cut_short(file):
     file.attrs["model_config"] = noted("relu")[:-5].encode()
 
 
-def from_state(function, make_state, change, **options):
+def of_allennlp(change, **options):
     def mistake(path):
-        state = make_state()
+        state = allennlp_state(2)
         change(state)
-        return function(state, "relu", **options)
+        return convert.from_allennlp(state, "relu", **options)
 
     return mistake
 
 
-def from_allennlp(change, **options):
-    return from_state(convert.from_allennlp, lambda: allennlp_state(2), change, **options)
-
-
-def from_elmo(groups):
+def elmo_file(groups):
     def mistake(path):
         with h5py.File(path, "w") as file:
             for name, value in groups.items():
@@ -648,174 +628,95 @@ def from_elmo(groups):
     return mistake
 
 
-def without_activation(function, *arguments):
-    return lambda path: function(arguments[0], None, *arguments[1:])
-
-
 NAN = np.where(np.eye(WIDTH), np.nan, 0.0)
+KERAS_1 = {"version": "1.2", "layer": "gate"}
+LAYER_0 = ("_layers.0.weight", "_layers.0.bias")
+NARROW = {"_layers.1.weight": np.ones((8, 4)), "_layers.1.bias": np.ones(8)}
+HALF = {"CNN_high_0/W_carry": np.eye(3), "CNN_high_0/b_carry": np.zeros(3)}
+FROM_2 = square_state("highway_{}/", TENSORFLOW, range(2, 4))
+SLOT = {**tensorflow_state(), "highway_1/H/kernel/Adam": np.eye(WIDTH)}
+MEANING = "activation.*0.01"
+V, T = ValueError, TypeError
 MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     # activation and version
-    "none": (
-        without_activation(convert.from_keras1, keras_list(), "1.0"),
-        ValueError,
-        "activation",
-    ),
-    "none, allennlp": (
-        without_activation(convert.from_allennlp, allennlp_state()),
-        ValueError,
-        "activation",
-    ),
-    "none, ELMo": (without_activation(convert.from_elmo, elmo_state()), ValueError, "activation"),
-    "none, Tacotron": (
-        without_activation(convert.from_tacotron, pytorch_state()),
-        ValueError,
-        "activation",
-    ),
-    "activation unknown": (from_list(keras_list(), activation="reluu"), ValueError, "reluu"),
-    "activation of another meaning": (
-        lambda path: convert.from_allennlp(allennlp_state(), "leaky_relu"),
-        ValueError,
-        "activation.*0.01",
-    ),
-    **{
-        f"version {version!r}": (from_list(keras_list(), version), ValueError, "version")
-        for version in ("1.1", 1.0, ["1.0"])
-    },
+    "none": (from_list(keras_list(), activation=None), V, "activation"),
+    "none, allennlp": (lambda _: convert.from_allennlp(allennlp_state(), None), V, "activation"),
+    "none, ELMo": (lambda _: convert.from_elmo(elmo_state(), None), V, "activation"),
+    "none, Tacotron": (lambda _: convert.from_tacotron(pytorch_state(), None), V, "activation"),
+    "unknown": (from_list(keras_list(), activation="reluu"), V, "reluu"),
+    "slope": (lambda _: convert.from_allennlp(allennlp_state(), "leaky_relu"), V, MEANING),
+    "version unknown": (from_list(keras_list(), "1.1"), V, "version"),
+    "version a number": (from_list(keras_list(), 1.0), V, "version"),
+    "version a list": (from_list(keras_list(), ["1.0"]), V, "version"),
     # lists of Keras
-    "late as early": (from_list(keras_list("1.2"), "1.0"), ValueError, "version.*'1.2'"),
-    "early as late": (from_list(keras_list("1.0"), "2.0"), ValueError, "version.*'1.0'"),
-    "three arrays": (from_list(keras_list()[:3]), ValueError, "weights.* 3 arrays"),
-    "no array": (from_list([]), ValueError, "weights.* 0 arrays"),
-    "a dense layer": (from_list(keras_list()[:2]), ValueError, r"weights\[1\]"),
-    "one array": (from_list(np.zeros((2, 2))), TypeError, "weights"),
-    "a dictionary": (from_list(keras_weights()), TypeError, "weights"),
-    "another width": (from_list(keras_list(b_carry=np.zeros(5))), ValueError, r"weights\[3\]"),
-    "not square": (from_list(keras_list(W=np.zeros((4, 6)))), ValueError, r"weights\[0\]"),
-    "empty": (from_list([np.zeros((0, 0)), np.zeros(0)] * 2), ValueError, r"weights\[0\]"),
-    "NaN": (from_list(keras_list(W_carry=NAN)), ValueError, r"weights\[2\].* 6 of 36"),
-    "too large": (from_list(keras_list(b=np.full(6, 1e39))), ValueError, r"weights\[1\].* 6 of 6"),
-    "text": (from_list(keras_list(b=np.array(["a"] * 6))), TypeError, r"weights\[1\].*real"),
-    "a list's layer": (from_list(keras_list(), layer="gate"), TypeError, "layer"),
+    "late as early": (from_list(keras_list("1.2"), "1.0"), V, "version.*'1.2'"),
+    "early as late": (from_list(keras_list("1.0"), "2.0"), V, "version.*'1.0'"),
+    "three arrays": (from_list(keras_list()[:3]), V, "weights.* 3 arrays"),
+    "no array": (from_list([]), V, "weights.* 0 arrays"),
+    "a dense layer": (from_list(keras_list()[:2]), V, r"weights\[1\]"),
+    "one array": (from_list(np.zeros((2, 2))), T, "weights"),
+    "a dictionary": (from_list(keras_weights()), T, "weights"),
+    "another width": (from_list(keras_list(b_carry=np.zeros(5))), V, r"weights\[3\]"),
+    "not square": (from_list(keras_list(W=np.zeros((4, 6)))), V, r"weights\[0\]"),
+    "empty": (from_list([np.zeros((0, 0)), np.zeros(0)] * 2), V, r"weights\[0\]"),
+    "NaN": (from_list(keras_list(W_carry=NAN)), V, r"weights\[2\].* 6 of 36"),
+    "too large": (from_list(keras_list(b=np.full(6, 1e39))), V, r"weights\[1\].* 6 of 6"),
+    "text": (from_list(keras_list(b=np.array(["a"] * 6))), T, r"weights\[1\].*real"),
+    "a list's layer": (from_list(keras_list(), layer="gate"), T, "layer"),
     # files of Keras
-    "no file": (lambda path: from_bytes(b"")(path.parent / "no" / "file"), OSError, "no"),
-    "a folder": (
-        lambda path: convert.from_keras1(path.parent, "relu", "1.2", layer="gate"),
-        FileNotFoundError,
-        "weights",
+    "no file": (lambda path: convert.from_keras1(path, "relu", **KERAS_1), OSError, "weights"),
+    "a folder": (lambda p: convert.from_keras1(p.parent, "relu", **KERAS_1), OSError, "weights"),
+    "not HDF5": (from_bytes(b"PK\x03\x04 a zip", **KERAS_1), V, "weights.*HDF5"),
+    "an empty file": (from_bytes(b"", **KERAS_1), V, "weights.*HDF5"),
+    "no array there": (instead_of_an_array(lambda file: None), V, "weights.*HDF5"),
+    "a group": (instead_of_an_array(lambda f: f.create_group("gate/gate_b")), V, "weights.*HDF5"),
+    "never written": (
+        instead_of_an_array(lambda f: f.create_dataset("gate/gate_b", (WIDTH,), "float32")),
+        V,
+        "weights.*HDF5",
     ),
-    "not HDF5": (from_bytes(b"PK\x03\x04 a zip"), ValueError, "weights.*HDF5"),
-    "an empty file": (from_bytes(b""), ValueError, "weights.*HDF5"),
-    "cut short": (cut_short, ValueError, "weights.*HDF5"),
-    **{
-        change.__name__: (from_file(change=change), ValueError, "weights.*HDF5")
-        for change in (
-            without_an_array,
-            group_for_an_array,
-            array_never_written,
-            array_of_another_file,
-            link_to_another_file,
-            config_cut_short,
-        )
-    },
-    "names gone": (from_file(change=without_names), ValueError, "layer"),
-    **{
-        f"layer {layer}": (from_file(layer), ValueError, "layer.*'gate'")
-        for layer in ("gata", None, "dropout_1")
-    },
-    "layer of another kind": (from_file("dense_1"), ValueError, "layer.*'dense_1'"),
-    "a name unknown": (from_file(names="{layer}_{weight}_kernel"), ValueError, "layer.*W_kernel"),
-    "gate first": (from_file(order=("W_carry", "W", "b_carry", "b")), ValueError, "layer.*b_carry"),
-    "NaN in a file": (from_file(weights={**keras_weights(), "W": NAN}), ValueError, "gate_W"),
+    "external array": (instead_of_an_array(array_of_another_file), V, "weights.*HDF5"),
+    "external link": (instead_of_an_array(link_to_another_file), V, "weights.*HDF5"),
+    "configuration": (from_file(change=config_cut_short), V, "weights.*HDF5"),
+    "no names": (from_file(change=lambda f: f["gate"].attrs.pop("weight_names")), V, "layer"),
+    "layer unknown": (from_file("gata"), V, "layer.*'gate'"),
+    "layer not named": (from_file(None), V, "layer.*'gate'"),
+    "no weights": (from_file("dropout_1"), V, "layer.*'gate'"),
+    "another kind": (from_file("dense_1"), V, "layer.*'dense_1'"),
+    "a name unknown": (from_file(names="{layer}_{weight}_kernel"), V, "layer.*W_kernel"),
+    "gate first": (from_file(order=("W_carry", "W", "b_carry", "b")), V, "layer.*b_carry"),
+    "NaN in a file": (from_file(weights={**keras_weights(), "W": NAN}), V, "gate_W"),
     # states of allennlp
-    "a list": (lambda path: convert.from_allennlp([np.eye(3)], "relu"), TypeError, "state"),
-    "a path": (lambda path: convert.from_allennlp("weights.th", "relu"), TypeError, "state"),
-    "numbers": (lambda path: convert.from_allennlp({0: np.eye(3)}, "relu"), TypeError, "state"),
-    "nothing": (from_allennlp(dict.clear), ValueError, "state.*_layers.0.weight.*nothing"),
-    "a name too many": (from_allennlp(lambda s: s.update(bias=0)), ValueError, "state.*'bias'"),
-    "a weight unknown": (
-        from_allennlp(lambda s: s.update({"_layers.0.gate": np.zeros(3)})),
-        ValueError,
-        "state.*_layers.0.gate",
-    ),
-    "a weight missing": (
-        from_allennlp(lambda s: s.pop("_layers.1.bias")),
-        ValueError,
-        "state.*layer 1 without 'bias'",
-    ),
-    "a weight twice": (
-        from_allennlp(lambda s: s.update({"layers.1.bias": np.zeros(2 * WIDTH)})),
-        ValueError,
-        "state.*layers.1.bias.*once",
-    ),
-    "a layer missing": (
-        from_allennlp(lambda s: [s.pop(f"_layers.0.{w}") for w in ("weight", "bias")]),
-        ValueError,
-        "state.* number .* 1",
-    ),
-    "a number too large": (
-        from_allennlp(lambda s: s.update({f"_layers.{'9' * 5000}.bias": np.zeros(12)})),
-        ValueError,
-        "state.*_layers.9999",
-    ),
-    "no prefix": (from_allennlp(lambda s: None, prefix=None), TypeError, "prefix"),
-    "prefix unknown": (
-        from_allennlp(lambda s: None, prefix="encoder."),
-        ValueError,
-        "encoder._layers.0.weight",
-    ),
-    "three parts": (
-        from_allennlp(lambda s: s.update({"_layers.0.weight": np.ones((18, 6))})),
-        ValueError,
-        r"state.*shape \(12, 6\)",
-    ),
-    "layers of two widths": (
-        from_allennlp(
-            lambda s: s.update({"_layers.1.weight": np.ones((8, 4)), "_layers.1.bias": np.ones(8)})
-        ),
-        ValueError,
-        r"_layers.1.weight.*shape \(12, 6\)",
-    ),
-    "infinity": (
-        from_allennlp(lambda s: s.update({"_layers.1.bias": np.full(12, np.inf)})),
-        ValueError,
-        "_layers.1.bias.* finite",
-    ),
-    # ELMo
-    "no ELMo file": (lambda path: convert.from_elmo(path, "relu"), FileNotFoundError, "weights"),
-    "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), ValueError, "weights.*HDF5"),
-    "no highway layers": (from_elmo({"CNN/W": np.zeros(3)}), ValueError, "weights.*CNN_high_0"),
-    "array for a group": (from_elmo({"CNN_high_0": np.zeros(3)}), ValueError, "weights.*HDF5"),
-    "ELMo incomplete": (
-        from_elmo({"CNN_high_0/W_carry": np.eye(3), "CNN_high_0/b_carry": np.zeros(3)}),
-        ValueError,
-        "weights.* without 'W_transform', 'b_transform'",
-    ),
-    "ELMo a list": (lambda path: convert.from_elmo([np.eye(3)], "relu"), TypeError, "weights"),
-    "ELMo of other names": (
-        from_state(convert.from_elmo, elmo_state, lambda s: s.update(char=np.eye(3))),
-        ValueError,
-        "weights.*'char'",
-    ),
-    # Tacotron
+    "a list": (lambda _: convert.from_allennlp([np.eye(3)], "relu"), T, "state"),
+    "a path": (lambda _: convert.from_allennlp("weights.th", "relu"), T, "state"),
+    "numbers": (lambda _: convert.from_allennlp({0: np.eye(3)}, "relu"), T, "state"),
+    "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight.*nothing"),
+    "too many": (of_allennlp(lambda s: s.update(bias=0)), V, "state.*'bias'"),
+    "other": (of_allennlp(lambda s: s.update({"_layers.0.gate": 0})), V, "state.*_layers.0.gate"),
+    "missing": (of_allennlp(lambda s: s.pop("_layers.1.bias")), V, "state.* without 'bias'"),
+    "twice": (of_allennlp(lambda s: s.update({"layers.1.bias": 0})), V, "state.*layers.1.bias"),
+    "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.* number .* 1"),
+    "huge": (of_allennlp(lambda s: s.update({f"_layers.{'9' * 5000}.bias": 0})), V, "state.*999"),
+    "no prefix": (of_allennlp(lambda s: None, prefix=None), T, "prefix"),
+    "prefix": (of_allennlp(lambda s: None, prefix="encoder."), V, "encoder._layers.0.weight"),
+    "parts": (of_allennlp(lambda s: s.update({LAYER_0[0]: np.ones((18, 6))})), V, "(12, 6)"),
+    "two widths": (of_allennlp(lambda s: s.update(NARROW)), V, "_layers.1.weight.*12, 6"),
+    "inf": (of_allennlp(lambda s: s.update({LAYER_0[1]: np.full(12, np.inf)})), V, "0.bias.* fin"),
+    # ELMo and Tacotron
+    "no ELMo file": (lambda path: convert.from_elmo(path, "relu"), OSError, "weights"),
+    "ELMo not HDF5": (from_bytes(b"\x89HD", convert.from_elmo), V, "weights.*HDF5"),
+    "no highways": (elmo_file({"CNN/W": np.zeros(3)}), V, "weights.*CNN_high_0"),
+    "an array": (elmo_file({"CNN_high_0": np.zeros(3)}), V, "weights.*HDF5"),
+    "incomplete": (elmo_file(HALF), V, "weights.* without 'W_transform', 'b_transform'"),
+    "ELMo a list": (lambda _: convert.from_elmo([np.eye(3)], "relu"), T, "weights"),
+    "ELMo more": (lambda _: convert.from_elmo(elmo_state() | {"x": 0}, "relu"), V, "weights.*'x'"),
     "two frameworks": (
-        from_state(convert.from_tacotron, pytorch_state, lambda s: s.update(tensorflow_state())),
-        ValueError,
+        lambda _: convert.from_tacotron(tensorflow_state() | pytorch_state(), "relu"),
+        V,
         "state.*TensorFlow.*PyTorch",
     ),
-    "layers from 2": (
-        lambda path: convert.from_tacotron(
-            square_state("highway_{}/", TENSORFLOW, range(2, 4)), "relu"
-        ),
-        ValueError,
-        "state.* number .* 2, 3",
-    ),
-    "an optimizer's slot": (
-        lambda path: convert.from_tacotron(
-            {**tensorflow_state(), "highway_1/H/kernel/Adam": np.eye(WIDTH)}, "relu"
-        ),
-        ValueError,
-        "state.*Adam",
-    ),
+    "from 2": (lambda _: convert.from_tacotron(FROM_2, "relu"), V, "state.* number .* 2, 3"),
+    "a slot": (lambda _: convert.from_tacotron(SLOT, "relu"), V, "state.*Adam"),
 }
 
 
