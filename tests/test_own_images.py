@@ -175,6 +175,25 @@ def test_a_bad_folder_is_refused(spoil, named, copy):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:The pictures of")
+@pytest.mark.parametrize("most", [dataset.MOST_IN_MEMORY, 0], ids=["in memory", "streamed"])
+def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", most)
+    broken = [copy / "train/bee/001.png", copy / "train/cat/005.png", copy / "test/ant/000.png"]
+    broken[0].write_text("no picture")
+    for path in broken[1:]:
+        os.truncate(path, 60)
+    with pytest.raises(DataError) as caught:
+        load(copy)
+    assert all(str(path) in str(caught.value) for path in broken)
+    with pytest.warns(Notice, match="left out") as said:
+        found = load(copy, skip_broken=True)
+    assert all(any(str(path) in str(one.message) for one in said) for path in broken)
+    for path in broken:
+        path.unlink()
+    assert found.fingerprint() == load(copy).fingerprint()
+
+
 # From the folder to everything that is made of it
 
 
@@ -263,6 +282,17 @@ def test_a_run_resumes_with_its_own_images_only(copy, tmp_path):
     Image.new("L", (8, 8), 77).save(copy / "train" / "ant" / "000.png")
     with pytest.raises(ValueError, match="images"):
         fit(copy, tmp_path / "run", resume=True)
+
+
+def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_path, capsys):
+    os.truncate(copy / "test/bee/001.png", 60)
+    out = ["--out", tmp_path / "run", "--recipe", "digits", "--epochs", 1]
+    network = ["thin-highway-10", "--model-set", "depth=2", "--input-shape", 8, 8, 1]
+    assert run("fit", *network, "--dataset", copy, *out) == 2
+    assert "--skip-broken" in capsys.readouterr().err
+    assert run("fit", *network, "--dataset", copy, *out, "--skip-broken") == 0
+    assert run("evaluate", tmp_path / "run" / "best.keras") == 0
+    assert "(14 images)" in capsys.readouterr().out
 
 
 def test_a_split_that_changed_is_said(tmp_path):

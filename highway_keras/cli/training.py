@@ -29,6 +29,8 @@ def add_commands(commands):
         nargs=3,
         help="to which the pictures of a folder are scaled (default: the network's)",
     )
+    summary = "leave out pictures of a folder that cannot be read, and say which"
+    command.add_argument("--skip-broken", action="store_true", help=summary)
     _add_fine_tuning(command)
     _add_recipe(command)
     command.add_argument(
@@ -146,6 +148,7 @@ def _fit(options):
         weights=options.weights,
         freeze=options.freeze,
         input_shape=options.input_shape,
+        skip_broken=options.skip_broken,
     )
     for result in runs:
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")

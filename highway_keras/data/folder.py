@@ -16,6 +16,7 @@ from highway_keras.data.dataset import DataError, fits_training
 from highway_keras.data.images import (
     SUFFIXES,
     PictureArray,
+    broken_pictures,
     check_channels,
     files_below,
     picture_shape,
@@ -23,18 +24,23 @@ from highway_keras.data.images import (
 from highway_keras.messages import notice
 
 PARTS = ("train", "test")
+LISTED = 50  # paths in a message
 
 
-def read_folder(folder):
+def read_folder(folder, skip_broken=False):
     """Return a list of `(paths, labels)`, to train on and perhaps to test on, and class names.
 
     File paths take the place of images: `read_pictures` reads the ones wanted.
+
+    Args:
+        folder: A `pathlib.Path`.
+        skip_broken: Whether to leave out pictures that cannot be read, and say so.
     """
     names = _folders(folder)
     of_parts = [re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names]
     has_classes_in_train = "train" in names and _folders(folder / "train")
     if not has_classes_in_train and not (names and all(of_parts)):
-        part, class_names = _read_classes(folder, names)
+        part, class_names = _read_classes(folder, names, skip_broken)
         return [part], class_names
     if set(names) != set(PARTS):
         raise DataError(
@@ -49,7 +55,7 @@ def read_folder(folder):
             "`dataset` must be a folder with the same classes in train/ and test/. Received: "
             f"dataset={folder} with {', '.join(only)} in only one of them."
         )
-    parts = [_read_classes(folder / part, classes[part])[0] for part in PARTS]
+    parts = [_read_classes(folder / part, classes[part], skip_broken)[0] for part in PARTS]
     return parts, tuple(classes["train"])
 
 
@@ -61,10 +67,15 @@ def _folders(folder):
     return sorted(names, key=(lambda name: (int(name), name)) if numbers else None)
 
 
-def _read_classes(folder, names):
+def _read_classes(folder, names, skip_broken):
     """Return `(paths, labels)` of the pictures in a folder of classes, and the classes' names."""
     files = [files_below(folder / name) for name in names]
     found = [[path for path in paths if path.lower().endswith(SUFFIXES)] for paths in files]
+    if skip_broken:
+        broken = broken_pictures([path for paths in found for path in paths])
+        found = [[path for path in paths if path not in broken] for paths in found]
+        if broken:
+            notice(f"{folder}: {_listed(broken)} cannot be read and are left out.")
     if len(names) < 2 or not all(found):
         empty = [name for name, paths in zip(names, found, strict=True) if not paths]
         raise DataError(
@@ -83,6 +94,21 @@ def _read_classes(folder, names):
         notice(f"{folder}: files that are no PNG or JPEG pictures are left out: {listed}.")
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return (np.array([path for paths in found for path in paths], object), labels), tuple(names)
+
+
+def check_readable(paths):
+    """Raise a `DataError` that names the pictures that cannot be read, if there are any."""
+    broken = broken_pictures(paths)
+    if broken:
+        raise DataError(
+            f"{_listed(broken)} cannot be read, the first because: {next(iter(broken.values()))} "
+            "Repair or remove them, or leave them out by skip_broken=True."
+        )
+
+
+def _listed(paths):
+    more = f" and {len(paths) - LISTED} more" if len(paths) > LISTED else ""
+    return f"{len(paths)} pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
 
 
 def read_pictures(parts, input_shape, source):
@@ -114,6 +140,7 @@ def read_pictures(parts, input_shape, source):
         arrays = [array[:] for array in arrays]
     else:
         notice(f"The pictures of {source} stay on the disk and are read anew in each epoch.")
+        check_readable(np.concatenate(parts))
     resized = sum(shape[:2] != (height, width) for shape in shapes)
     recoloured = sum(shape[2] != channels for shape in shapes)
     colours = "grey levels" if channels == 1 else "colours"

@@ -132,6 +132,20 @@ def read_image(path, input_shape):
     return np.asarray(picture, "uint8").reshape(input_shape)
 
 
+def broken_pictures(paths):
+    """Return why picture files cannot be read, those that cannot, by their paths."""
+
+    def why(path):
+        try:
+            read_image(path, (1, 1, 1))
+        except (OSError, DataError) as error:
+            return str(error)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
+        found = readers.map(why, paths)
+        return {path: reason for path, reason in zip(paths, found, strict=True) if reason}
+
+
 def picture_shape(path):
     """Return (height, width, channels) of a PNG or JPEG file as displayed, from its header.
 

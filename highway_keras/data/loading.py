@@ -4,16 +4,18 @@ import dataclasses
 import difflib
 import os
 
+import numpy as np
+
 from highway_keras import checks
 from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out
-from highway_keras.data.folder import read_folder, read_pictures
+from highway_keras.data.folder import check_readable, read_folder, read_pictures
 from highway_keras.data.public import NAMES, read_digits, read_public
 
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
 
-def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
+def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip_broken=False):
     """Load labeled images.
 
     Args:
@@ -39,6 +41,8 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
         limit: Keep only this many of the remaining training images, for a quick experiment.
         input_shape: (height, width, channels) to scale the pictures of a folder to. Default: that
             of the pictures, if they all share one. Other images keep theirs.
+        skip_broken: Whether to leave out pictures of a folder that cannot be read, and say which.
+            Otherwise an error names all of them.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order; those of a `Dataset` keep
@@ -65,7 +69,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
         return dataclasses.replace(
             images, x_train=images.x_train[kept], y_train=images.y_train[kept]
         )
-    title, parts, class_names = _read(name, data_dir)
+    title, parts, class_names = _read(name, data_dir, skip_broken)
     if len(parts) == 1:
         ((x, y),) = parts
         train, test = hold_out(y, TEST_FRACTION)
@@ -81,7 +85,11 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
     kept = kept[:limit]
     images = [x[kept], x[held_out], x_test]
     if is_folder(name):
-        images = read_pictures(images, input_shape, name)
+        try:
+            images = read_pictures(images, input_shape, name)
+        except (OSError, DataError):
+            check_readable(np.concatenate(images))  # It names all, not only the first.
+            raise
     return Dataset(
         name=title,
         x_train=images[0],
@@ -102,7 +110,7 @@ def is_folder(name):
     return os.path.isdir(os.path.expanduser(name))
 
 
-def _read(name, data_dir):
+def _read(name, data_dir, skip_broken):
     """Return the title of a data set, its parts `(images, labels)`, and its class names."""
     if not isinstance(name, str | os.PathLike):
         return "arrays", *read_memory(name)
@@ -114,7 +122,7 @@ def _read(name, data_dir):
     if path.suffix == ".npz":
         return path.stem, *read_npz(path)
     if path.is_dir():
-        return path.resolve().name, *read_folder(path)
+        return path.resolve().name, *read_folder(path, skip_broken)
     near = difflib.get_close_matches(str(name).lower(), NAMES, n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(

@@ -77,7 +77,8 @@ class SavedNetwork:
         """
         dataset = self.dataset if dataset is None else dataset
         shape = self.model.input_shape[1:]
-        images = data.load(dataset, data_dir, validation, limit, shape)  # which has checked them
+        skip_broken = self.settings.get("skip_broken") is True
+        images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
         # Numbers are names, too, where they are those of folders.
         self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
         before, known = self.settings.get("test_images"), self.settings.get("dataset")

@@ -90,6 +90,7 @@ def fit(
     callbacks=(),
     class_weight=None,
     sample_weight=None,
+    skip_broken=False,
     **overrides,
 ):
     """Train a network and leave a folder with its models, history and settings.
@@ -132,6 +133,7 @@ def fit(
             equal totals, or a dictionary by the name or number of the class; others weigh 1.
         sample_weight: Array of weights in the loss, one for each training image of a
             `data.Dataset`.
+        skip_broken: Whether to leave out pictures of a folder that cannot be read, and say which.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
     Returns:
@@ -186,11 +188,13 @@ def fit(
             f"order stays. Received: limit={limit}, {checks.received('dataset', dataset)[10:]}"
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
-    images = data.load(dataset, data_dir, recipe.validation, limit, shape)
+    images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
     settings |= {"recipe": dataclasses.asdict(recipe)}
     if test_curve:
         settings["test_curve"] = True
+    if skip_broken:
+        settings["skip_broken"] = True
     weight = loss_weights(images, class_weight, sample_weight)
     if class_weight is not None or sample_weight is not None:
         settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
@@ -251,6 +255,8 @@ def data_settings(dataset, images):
         images: The `data.Dataset` that it returned.
     """
     source = str(dataset) if isinstance(dataset, str | os.PathLike) else None
+    if source in data.NAMES and data.is_folder(dataset):  # a `pathlib.Path` named like a data set
+        source = os.path.join(os.curdir, source)
     settings = {"dataset": source, "class_names": list(images.class_names)}
     if source in data.NAMES:
         return settings
