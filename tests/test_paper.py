@@ -9,7 +9,7 @@ import pytest
 
 from highway_keras import data, models
 from highway_keras.cli import command as cli
-from highway_keras.paper import first_losses, gradient_norms, zero_mean_starts
+from highway_keras.paper import gradient_norms, zero_mean_starts
 from highway_keras.results import provenance
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
@@ -17,13 +17,16 @@ from highway_keras.tuning.weights import assign, draw
 
 @pytest.fixture
 def noise(monkeypatch):
-    """Ten kinds of noise in place of MNIST."""
+    """Ten kinds of noise in place of the public data sets."""
 
-    def load(name, data_dir=None, validation=0.1, limit=None):
-        assert (name, validation) == ("mnist", 0.0)
-        y = np.arange(limit) % 10
-        x = np.random.default_rng(0).integers(0, 100, (limit, 28, 28, 1)).astype("uint8")
-        return data.Dataset("mnist", x, y, x[:0], y[:0], x[:0], y[:0], tuple("0123456789"))
+    def load(name, data_dir=None, validation=0.1, limit=50):
+        shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}.get(
+            name, ((32, 32, 3), 100)
+        )
+        y = np.arange(limit) % classes
+        x = np.random.default_rng(0).integers(0, 100, (limit, *shape)).astype("uint8")
+        held = slice(None if validation else 0)
+        return data.Dataset(name, x, y, x[held], y[held], x[:0], y[:0], [*map(str, range(classes))])
 
     monkeypatch.setattr(data, "load", load)
 
@@ -34,19 +37,18 @@ def small_images(n=60):
 
 
 @pytest.mark.parametrize("kind", gradient_norms.KINDS)
-@pytest.mark.parametrize("activation", gradient_norms.LINES)
+@pytest.mark.parametrize("activation", gradient_norms.ACTIVATIONS)
 def test_gradient_norms_are_those_of_the_keras_network(kind, activation):
     x, y = small_images()
     found = gradient_norms.gradient_norms(kind, 4, x, y, scale=1.5, seeds=2)[activation]
     hypermodel = HighwayHyperModel(4, kind, (8, 8, 1))
-    bias = -math.log(4)
     for seed, norms in enumerate(found):
-        weights = draw(hypermodel, {"activation": activation, "transform_bias": bias}, [seed])
+        values = {"activation": activation, "transform_bias": -math.log(4)}
+        weights = draw(hypermodel, values, [seed])
         for key in ("first_kernel", "kernel"):
             weights[key][..., : hypermodel.units] *= 1.5
-        model = models.thin_mlp(
-            4, kind, activation=activation, input_shape=(8, 8, 1), implementation="layers"
-        )
+        options = {"activation": activation, "input_shape": (8, 8, 1), "implementation": "layers"}
+        model = models.thin_mlp(4, kind, **options)
         assign_chain(model, weights)
         layers = [layer for layer in model.layers if layer.weights][1:-1]
         before = [np.asarray(layer.kernel) for layer in layers]
@@ -55,10 +57,8 @@ def test_gradient_norms_are_those_of_the_keras_network(kind, activation):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.SGD(1.0), loss)
         model.train_on_batch(x, y)
-        expected = [
-            np.linalg.norm(kernel - np.asarray(layer.kernel))
-            for kernel, layer in zip(before, layers, strict=True)
-        ]
+        after = [np.asarray(layer.kernel) for layer in layers]
+        expected = [np.linalg.norm(b - a) for b, a in zip(before, after, strict=True)]
         np.testing.assert_allclose(norms, expected, rtol=1e-3)
 
 
@@ -71,19 +71,14 @@ def assign_chain(model, weights):
     layers[0].set_weights([weights["first_kernel"], weights["first_bias"][0]])
     layers[-1].set_weights([weights["top_kernel"][0], weights["top_bias"][0]])
     for layer, kernel, bias in zip(layers[1:-1], weights["kernel"], weights["bias"], strict=True):
-        layer.kernel.assign(kernel[:, :50])
-        layer.transform_kernel.assign(kernel[:, 50:])
-        layer.bias.assign(bias[:50])
-        layer.transform_bias.assign(bias[50:])
+        layer.set_weights([kernel[:, :50], bias[:50], kernel[:, 50:], bias[50:]])
 
 
 def test_a_highway_networks_gradient_depends_little_on_the_start_of_h():
     x, y = small_images()
     spread = {}
     for kind in ("highway", "plain"):
-        found = [
-            gradient_norms.gradient_norms(kind, 30, x, y, scale, 2)["tanh"] for scale in (0.5, 1, 2)
-        ]
+        found = [gradient_norms.gradient_norms(kind, 30, x, y, s, 2)["tanh"] for s in (0.5, 1, 2)]
         assert np.shape(found) == (3, 2, 29)
         spread[kind] = np.max(found) / np.min(found)
     assert spread["highway"] < 10 and spread["plain"] > 1e6
@@ -128,7 +123,7 @@ def test_a_start_from_which_every_training_diverges_has_no_rate():
 def test_starts_reach_the_kernels_of_h_alone(activation, gain):
     hypermodel = HighwayHyperModel(5, "highway", (8, 8, 1))
     values = {"activation": activation, "transform_bias": -2.0}
-    weights = zero_mean_starts._weights(hypermodel, values, "normal", 2.0, 3)
+    weights = zero_mean_starts.start_weights(hypermodel, values, "normal", 2.0, 3)
     normalized = draw(hypermodel, values, [3])
     changed = {key for key in weights if not np.array_equal(weights[key], normalized[key])}
     assert changed == {"first_kernel", "kernel"}
@@ -140,13 +135,14 @@ def test_starts_reach_the_kernels_of_h_alone(activation, gain):
 @pytest.mark.parametrize(
     ("command", "file", "rows"),
     [
-        ("gradients --limit 40", "gradient-norms.csv", 3 * 4 * 3 * 2),
-        ("starts --depth 3 --limit 40 --epochs 1", "starts.csv", 36 + 18),
+        ("gradients --limit 40", "gradient-norms", 3 * 4 * 3 * 2),
+        ("starts --depth 3 --limit 40 --epochs 1", "starts", 36 + 18),
+        ("first-losses --seeds 1 --limit 40", "first-losses", 10),
     ],
 )
 def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):
     assert cli.main(["reproduce", *command.split(), "--out", str(tmp_path)]) == 0
-    with (tmp_path / file).open() as lines:
+    with (tmp_path / f"{file}.csv").open() as lines:
         found = list(csv.DictReader(lines))
     assert len(found) == rows
     for row in found:
@@ -155,22 +151,8 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
 
 
-def test_the_first_loss_of_a_single_seed_is_a_row(tmp_path, monkeypatch):
-    out = tmp_path / "losses.csv"
-    monkeypatch.setattr(first_losses, "first_losses", lambda *arguments, data_dir: [2.5])
-    monkeypatch.setattr("sys.argv", ["first_losses", "--seeds", "1", "--out", str(out)])
-    first_losses.main()
-    with out.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {(row["n"], row["seeds"], row["mean"], row["std"]) for row in rows} == {
-        ("1", "0-0", "2.500", "0.000")
-    }
-
-
-@pytest.mark.parametrize("option", ["--seeds", "--limit"])
-def test_first_losses_need_seeds_and_images(option, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["first_losses", option, "0"])
-    with pytest.raises(SystemExit):
-        first_losses.main()
-    name = option.removeprefix("--")
-    assert f"`{name}` must be a positive integer. Received: {name}=0." in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["seeds", "limit"])
+def test_first_losses_need_seeds_and_images(option, tmp_path, capsys):
+    command = f"reproduce first-losses --{option} 0 --out {tmp_path / 'none'}"
+    assert cli.main(command.split()) == 2 and f"--{option}" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

@@ -97,7 +97,7 @@ def rows(name, **wanted):
 
 @functools.lru_cache
 def _read(path):
-    return pd.read_csv(path, dtype={"trial": str}, float_precision="round_trip")
+    return pd.read_csv(path, dtype={"trial": str})
 
 
 def row(name, **wanted):
