@@ -267,74 +267,57 @@ def test_a_converted_layer_trains_and_is_saved(tmp_path):
 # A wrong order, sign or transposition shows in the outputs.
 
 
-@pytest.mark.parametrize("version", ORDERS)
-@pytest.mark.parametrize("wrong", ["H and gate swapped", "transposed", "negated", "matrices only"])
-def test_wrong_keras_convention_shows(version, wrong):
-    right = keras_weights()
-    other = {
-        name: right[name.removesuffix("_carry") + "_carry" * ("_" not in name)] for name in right
-    }
-    used = {
-        "H and gate swapped": other,
-        "transposed": {name: w.T for name, w in right.items()},
-        "negated": {name: -w if "_" in name else w for name, w in right.items()},
-        "matrices only": {**right, "W": right["W_carry"], "W_carry": right["W"]},
-    }[wrong]
-    layer = convert.from_keras1(in_order(used, version), "tanh", version)
-    assert difference([layer], keras_highway(inputs(), right, "tanh")) > VISIBLE
+def swapped(state):
+    """The weights of H under the names of the gate, and the other way round."""
+    pairs = [("H/", "T/"), ("H.", "T."), ("_transform", "_carry"), ("W_carry", "W")]
+    one, other = next(pair for pair in pairs if any(pair[0] in name for name in state))
+    if one == "W_carry":
+        return {n: state[n[0] if "_" in n else f"{n}_carry"] for n in state}
+    return {n: state[n.replace(one, other) if one in n else n.replace(other, one)] for n in state}
 
 
-def changed(state, change):
-    return {name: change(name, array) for name, array in state.items()}
+def negated(state):
+    gates = ("T/", "T.", "_carry")
+    return {name: -w if any(gate in name for gate in gates) else w for name, w in state.items()}
 
 
-def halves_swapped(name, array):
-    return np.concatenate(np.split(array, 2)[::-1])
+def transposed(state):
+    return {name: array.T for name, array in state.items()}
 
 
-def gate_negated(name, array):
-    h, gate = np.split(array, 2)
-    return np.concatenate([h, -gate])
+def halves_swapped(state):
+    return {name: np.concatenate(np.split(w, 2)[::-1]) for name, w in state.items()}
 
 
-def transposed(name, array):
-    return array.T
+def lower_half_negated(state):
+    sign = np.repeat([1, -1], WIDTH)
+    return {name: (w.T * sign).T for name, w in state.items()}
 
 
-@pytest.mark.parametrize("wrong", [halves_swapped, gate_negated])
-def test_wrong_allennlp_convention_shows(wrong):
-    state = allennlp_state()
-    layers = convert.from_allennlp(changed(state, wrong), "tanh")
-    assert difference(layers, allennlp_highway(inputs(), state, "tanh")) > VISIBLE
+SQUARE = ("elmo", "tacotron, TensorFlow", "tacotron, PyTorch")
+WRONG = [(source, change) for source in SQUARE for change in (swapped, negated, transposed)]
+WRONG += [("allennlp", halves_swapped), ("allennlp", lower_half_negated)]
 
 
-def test_wrong_allennlp_transposition_is_refused():
-    with pytest.raises(ValueError, match="must have shape"):
-        convert.from_allennlp(changed(allennlp_state(), transposed), "tanh")
-
-
-@pytest.mark.parametrize("source", ["elmo", "tacotron, TensorFlow", "tacotron, PyTorch"])
-@pytest.mark.parametrize("wrong", ["H and gate swapped", "transposed", "negated"])
-def test_wrong_convention_of_a_square_source_shows(source, wrong):
+@pytest.mark.parametrize(("source", "change"), WRONG)
+def test_a_wrong_convention_shows(source, change):
     function, make_state, formula = CHAINS[source]
     state = make_state()
-    swaps = {"H/": "T/", "H.": "T.", "_carry": "_transform"}
+    expected = formula(inputs(), state, "tanh")
+    assert difference(function(change(state), "tanh"), expected) > VISIBLE
 
-    def swap(name):
-        for one, other in swaps.items():
-            for a, b in ((one, other), (other, one)):
-                if a in name:
-                    return name.replace(a, b)
 
-    def negate(name, array):
-        return -array if any(gate in name for gate in ("T/", "T.", "_carry")) else array
+@pytest.mark.parametrize("version", ORDERS)
+@pytest.mark.parametrize("change", [swapped, negated, transposed])
+def test_a_wrong_convention_of_keras_shows(version, change):
+    weights = keras_weights()
+    layer = convert.from_keras1(in_order(change(weights), version), "tanh", version)
+    assert difference([layer], keras_highway(inputs(), weights, "tanh")) > VISIBLE
 
-    used = {
-        "H and gate swapped": {name: state[swap(name)] for name in state},
-        "transposed": changed(state, transposed),
-        "negated": changed(state, negate),
-    }[wrong]
-    assert difference(function(used, "tanh"), formula(inputs(), state, "tanh")) > VISIBLE
+
+def test_a_wrong_transposition_of_allennlp_is_refused():
+    with pytest.raises(ValueError, match="state"):
+        convert.from_allennlp(transposed(allennlp_state()), "tanh")
 
 
 # Outputs are those that the libraries themselves computed.
@@ -417,24 +400,17 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("whole", [None, {"model_config": noted("tanh")}])
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("version", ORDERS)
-def test_keras_file(tmp_path, version, names, whole):
-    path = write_keras(tmp_path / "old.h5", version, NAMES[names], whole=whole)
-    layer = convert.from_keras1(str(path), "tanh", version, layer="gate")
+def test_keras_file(tmp_path, version, names):
     expected = keras_highway(inputs(), keras_weights(), "tanh")
-    assert difference([layer], expected) < TOLERANCE
-
-
-@pytest.mark.parametrize("names", [name for name in NAMES if name != "no names"])
-@pytest.mark.parametrize("version", ORDERS)
-def test_wrong_version_of_a_file_is_refused(tmp_path, version, names):
-    path = write_keras(tmp_path / "old.h5", version, NAMES[names])
-    for wrong, order in ORDERS.items():
-        if order != ORDERS[version]:
-            with pytest.raises(ValueError, match=re.escape(f"Received: version={wrong!r}")):
-                convert.from_keras1(path, "tanh", wrong, layer="gate")
+    for whole in (None, {"model_config": noted("tanh")}):
+        path = write_keras(tmp_path / "old.h5", version, NAMES[names], whole=whole)
+        layer = convert.from_keras1(str(path), "tanh", version, layer="gate")
+        assert difference([layer], expected) < TOLERANCE
+    for wrong in [one for one in ORDERS if ORDERS[one] != ORDERS[version] and names != "no names"]:
+        with pytest.raises(ValueError, match=f"version={wrong!r}"):
+            convert.from_keras1(path, "tanh", wrong, layer="gate")
 
 
 @pytest.mark.parametrize(
@@ -442,10 +418,8 @@ def test_wrong_version_of_a_file_is_refused(tmp_path, version, names):
 )
 def test_wrong_version_of_a_whole_model_is_refused(tmp_path, written, right):
     path = write_keras(tmp_path / "old.h5", right, whole={"keras_version": written})
-    if right == "2.0":
-        written = "2.1.6"  # what the weights themselves say
     for wrong in set(ORDERS) - {right}:
-        with pytest.raises(ValueError, match=re.escape(f"`version` must be {right!r} for")):
+        with pytest.raises(ValueError, match=f"version.*{right!r}"):
             convert.from_keras1(path, "tanh", wrong, layer="gate")
     convert.from_keras1(path, "tanh", right, layer="gate")
 
@@ -466,7 +440,7 @@ def test_names_outrank_the_biases(tmp_path):
     layer = convert.from_keras1(path, "tanh", "1.0", layer="gate")
     assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
     path = write_keras(tmp_path / "unnamed.h5", "1.0", "param_{index}", weights=weights)
-    with pytest.raises(ValueError, match="must not have H and gate swapped"):
+    with pytest.raises(ValueError, match="check_biases"):
         convert.from_keras1(path, "tanh", "1.0", layer="gate")
 
 
@@ -477,7 +451,7 @@ def test_noted_activation(tmp_path, wrapper):
     for activation in ("tanh", keras.activations.tanh, lambda z: z):  # its own is never doubted
         convert.from_keras1(path, activation, "1.2", layer="gate")
     for activation in ("relu", keras.activations.relu):
-        with pytest.raises(ValueError, match="`activation` must be 'tanh', which the file notes"):
+        with pytest.raises(ValueError, match=r"activation.*'tanh'"):
             convert.from_keras1(path, activation, "1.2", layer="gate")
 
 
@@ -517,7 +491,7 @@ def test_biases_of_swapped_keras_weights(version, start):
     right = in_order(started(keras_weights(), 0.0, start), version)
     wrong = in_order(started(keras_weights(), start, 0.0), version)
     convert.from_keras1(right, "tanh", version)
-    with pytest.raises(ValueError, match="`weights` must not have H and gate swapped"):
+    with pytest.raises(ValueError, match=r"weights.*check_biases"):
         convert.from_keras1(wrong, "tanh", version)
     convert.from_keras1(wrong, "tanh", version, check_biases=False)
 
