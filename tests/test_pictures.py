@@ -10,8 +10,7 @@ import pytest
 from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data, models
-from highway_keras.data.headers import exif_orientation
-from highway_keras.data.images import picture_shape, read_image
+from highway_keras.data.images import exif_orientation, picture_shape, read_image
 from highway_keras.training.saved_network import classify
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -201,13 +200,11 @@ def test_damaged_exif_data_are_read_without_an_error():
 def test_the_graph_reads_the_same_orientation():
     import tensorflow as tf
 
-    @tf.function(input_signature=[tf.TensorSpec((), tf.string)], autograph=False)
-    def read(picture):
-        values = tf.cast(tf.io.decode_raw(picture, tf.uint8), tf.int32)
-        return tf.autograph.to_graph(exif_orientation)(values)
+    from highway_keras.export import decoding
 
+    read = tf.function(decoding.exif_orientation)
     for file, _ in exif_files():
-        assert int(read(file)) == exif_orientation(file)
+        assert int(read(tf.constant(file))) == exif_orientation(file)
 
 
 # Which pictures a user means

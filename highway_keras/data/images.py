@@ -12,12 +12,13 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
-from highway_keras.data.headers import exif_orientation
 from highway_keras.extras import extra
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
-JPEG = b"\xff\xd8\xff"  # how its files begin
+JPEG, EXIF = b"\xff\xd8\xff", b"Exif\0\0"  # how files and what a camera says in them begin
+# How the entry of the orientation goes on to its value, in the byte order of either kind
+ORIENTATION = {b"II": b"\x12\1\3\0\1\0\0\0", b"MM": b"\1\x12\0\3\0\0\0\1\0"}
 
 
 def find_pictures(names):
@@ -174,6 +175,13 @@ def _opened(path):
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
 
 
+def exif_orientation(data):
+    """Return the orientation of a JPEG file, 1 to 8 as in EXIF; 1, upright, if it has none."""
+    exif = data.partition(EXIF)[2]
+    value = exif.partition(ORIENTATION[b"MM" if exif[:2] == b"MM" else b"II"])[2][:1]
+    return value[0] if b"\1" <= value <= b"\x08" else 1
+
+
 def _rgba(picture, bits):
     """Return a picture of any mode as an array `(height, width, 4)`."""
     transparent = picture.info.get("transparency")
@@ -234,8 +242,3 @@ class PictureArray:
     def size(self):
         """Number of values."""
         return math.prod(self.shape)
-
-    @property
-    def nbytes(self):
-        """Bytes in memory if all were read."""
-        return self.size * self.dtype.itemsize

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from highway_keras.data.headers import exif_orientation, png_is_transparent
-from highway_keras.data.images import JPEG
+from highway_keras.data.images import EXIF, JPEG, ORIENTATION
 
 # Gray level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)
@@ -30,12 +29,25 @@ def decode(picture, shape):
 def _jpeg(picture):
     """Return the pixels of a JPEG file, rotated as its EXIF data say."""
     pixels = tf.io.decode_jpeg(picture, channels=3, dct_method="INTEGER_ACCURATE")
-    turn = tf.autograph.to_graph(exif_orientation)(_bytes(picture))
+    turn = exif_orientation(picture)
     pixels = tf.cond(turn >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
     mirrored = tf.reduce_any(turn == (2, 3, 6, 7))
     pixels = tf.cond(mirrored, lambda: pixels[:, ::-1], lambda: pixels)
     upside_down = tf.reduce_any(turn == (3, 4, 7, 8))
     return tf.cond(upside_down, lambda: pixels[::-1], lambda: pixels)
+
+
+def exif_orientation(picture):
+    """Return what `data.images.exif_orientation` returns, as a tensor."""
+    exif = _after(EXIF, picture)
+    big_endian = tf.strings.substr(exif, 0, 2) == b"MM"
+    value = tf.cond(
+        big_endian,
+        lambda: _after(ORIENTATION[b"MM"], exif),
+        lambda: _after(ORIENTATION[b"II"], exif),
+    )
+    turn = tf.cast(tf.io.decode_raw(value + b"\1", tf.uint8)[0], tf.int32)
+    return tf.where((turn >= 1) & (turn <= 8), turn, 1)
 
 
 def _png(picture):
@@ -47,9 +59,16 @@ def _png(picture):
         return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
 
     # Asked for an alpha channel that is not there, the decoder spoils palettes and 1-bit gray.
-    transparent = tf.autograph.to_graph(png_is_transparent)(_bytes(picture))
-    return tf.cond(transparent, on_white, lambda: tf.io.decode_png(picture, channels=3))
+    header = tf.io.decode_raw(tf.strings.substr(picture, 24, 2), tf.uint8)
+    has_alpha = header[1] // 4 % 2 == 1
+    # A transparent color of 16 bits per channel is left out: Pillow cannot tell it.
+    can_tell = (header[0] != 16) | (header[1] != 2)
+    has_key = _after(b"tRNS", tf.strings.split(picture, b"IDAT", maxsplit=1)[0]) != b""
+    return tf.cond(
+        has_alpha | (has_key & can_tell), on_white, lambda: tf.io.decode_png(picture, channels=3)
+    )
 
 
-def _bytes(picture):
-    return tf.cast(tf.io.decode_raw(picture, tf.uint8), tf.int32)
+def _after(mark, text):
+    """Return what follows a mark in bytes, nothing if it is not there, as `bytes.partition`."""
+    return tf.strings.reduce_join(tf.strings.split(text, mark, maxsplit=1)[1:])
