@@ -21,7 +21,7 @@ import highway_keras
 from highway_keras import data, io, models, results, training
 from highway_keras.cli import backend, predict, zoo
 from highway_keras.cli import command as cli
-from highway_keras.cli.backend import import_backend
+from highway_keras.cli.backend import library
 from highway_keras.messages import notice
 from highway_keras.training import saved_network
 

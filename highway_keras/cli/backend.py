@@ -1,6 +1,7 @@
 """Import Keras and its backend without their chatter."""
 
 import contextlib
+import importlib
 import logging
 import os
 import sys
@@ -10,8 +11,12 @@ from highway_keras.extras import BACKENDS, missing
 from highway_keras.messages import Notice, PictureWarning, printable
 
 
-def import_backend():
-    """Import Keras without the lines that TensorFlow's libraries print while they load."""
+def library(module):
+    """Return a module of the library, and import Keras for it without the backend's chatter.
+
+    Args:
+        module: Its name within `highway_keras`.
+    """
     warnings.simplefilter("ignore")  # meant for those who write Python
     for shown in (Notice, PictureWarning):
         warnings.filterwarnings("always", category=shown)
@@ -21,20 +26,17 @@ def import_backend():
     with silent_libraries():
         import highway_keras
 
-        if not hasattr(highway_keras, "Highway"):  # found, not executed: `highway_keras_command`
-            _execute(highway_keras)
-
-
-def _execute(package):
-    try:
-        package.__spec__.loader.exec_module(package)
-    except ModuleNotFoundError as error:
-        if error.name not in BACKENDS:
-            raise
-        raise ImportError(
-            f"Keras runs on {error.name}. {missing(error.name, BACKENDS[error.name])} Another "
-            "backend is chosen by KERAS_BACKEND: tensorflow, jax or torch."
-        ) from error
+        try:
+            if not hasattr(highway_keras, "Highway"):  # not executed: `highway_keras_command`
+                highway_keras.__spec__.loader.exec_module(highway_keras)
+        except ModuleNotFoundError as error:
+            if error.name not in BACKENDS:
+                raise
+            raise ImportError(
+                f"Keras runs on {error.name}. {missing(error.name, BACKENDS[error.name])} Another "
+                "backend is chosen by KERAS_BACKEND: tensorflow, jax or torch."
+            ) from error
+    return importlib.import_module(f"highway_keras.{module}")
 
 
 def _show_warning(message, *where, **others):

@@ -9,14 +9,16 @@ import os
 import re
 import shlex
 import sys
+import traceback
 
-from highway_keras.cli import experiments, predict, saved, search, training, zoo
-from highway_keras.cli.shared import FAILED
+from highway_keras.cli import reproduce, saved, search, training, zoo  # noqa: F401 (they declare)
+from highway_keras.cli.shared import COMMANDS
 from highway_keras.messages import printable
 from highway_keras.version import __version__
 
+ORDER = ("list", "fit", "predict", "evaluate", "analyze", "export", "search", "reproduce")
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
-MISUSED, INTERRUPTED = 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -25,21 +27,52 @@ def main(arguments=None):
     arguments = sys.argv[1:] if arguments is None else arguments
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack "±"
-    options = parser().parse_args(arguments)
+    options = vars(parser().parse_args(arguments))
+    function, flags, continues, debug = (
+        options.pop(key) for key in ("function", "flags", "continues", "debug")
+    )
     try:
-        code = options.handler(options) or 0
+        code = function(**options) or 0
         print(end="", flush=True)  # here, since a failure at Python's exit cannot be caught
         return code
     except KeyboardInterrupt:
-        return _end(INTERRUPTED, _how_to_resume(options, arguments))
+        message = "Interrupted."
+        if continues or "resume" in options:
+            again = [] if continues or options["resume"] else ["--resume"]
+            again = shlex.join(["highway-keras", *arguments, *again])
+            message = f"Interrupted. Nothing finished is lost; continue with: {again}"
+        return _end(INTERRUPTED, message)
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         _drop_unwritable()
         return 0
-    except USER_ERRORS as error:
-        code = FAILED if _is_of_full_disk(error) else MISUSED
-        return _end(code, _with_flags(_text(error), options) or type(error).__name__)
-    except RuntimeError as error:
-        return _end(FAILED, _with_flags(str(error), options))
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:  # a mistake of ours
+            raise
+        if debug:
+            traceback.print_exc()
+        message = str(error)
+        if isinstance(error, OSError) and error.strerror:  # without the number
+            where = "" if error.filename is None else f"{error.filename}: "
+            message = f"{where}{error.strerror}."
+        return _end(code, _with_flags(message, flags) or type(error).__name__)
+
+
+def _exit_code(error):
+    """Return how the command ends after an error, `None` if it is not a user's."""
+    # The library's own errors name the system's.
+    if any(getattr(e, "errno", None) in FULL for e in (error, error.__cause__)):
+        return FAILED
+    if isinstance(error, USER_ERRORS):
+        return MISUSED
+    out_of_memory = type(error).__name__ == "ResourceExhaustedError"  # TensorFlow's
+    return FAILED if isinstance(error, RuntimeError | MemoryError) or out_of_memory else None
+
+
+def _end(code, message):
+    print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
+    _drop_unwritable()
+    return code
 
 
 def _drop_unwritable():
@@ -50,6 +83,15 @@ def _drop_unwritable():
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _with_flags(message, flags):
+    """Return a message of the library with flags in place of arguments: --out for `out`."""
+    for name, flag in flags.items():
+        message = message.replace(f"`{name}`", flag)
+        message = re.sub(rf"\b{name}=True\b", flag, message)
+        message = re.sub(rf"(?<!-set )(?<![\w/.-]){name}=(?=\S)", f"{flag} ", message)
+    return message
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong with the arguments in one line, without the usage."""
 
@@ -58,65 +100,48 @@ class _Parser(argparse.ArgumentParser):
         for name, value in vars(options).items():
             if "" in (value if isinstance(value, list) else [value]):
                 # For example an unset shell variable, which must not stand for the default.
-                flag = options.parser.flags.get(name, name)
-                self.error(f"argument {flag}: expected text, received ''")
+                self.error(f"argument {options.flags.get(name, name)}: expected text, received ''")
         return options
 
     def error(self, message):
         self.exit(MISUSED, f"{self.prog}: {printable(message)}. See {self.prog} --help.\n")
 
-    @property
-    def flags(self):
-        """The flag of each argument, by its name in the library."""
-        return {a.dest: a.option_strings[-1] for a in self._actions if a.option_strings}
-
-
-def _end(code, message):
-    print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
-    _drop_unwritable()
-    return code
-
-
-def _is_of_full_disk(error):
-    """Return whether a disk or a quota is full: the library's own errors name the system's."""
-    return any(getattr(e, "errno", None) in FULL for e in (error, error.__cause__))
-
-
-def _text(error):
-    """Return an error's message, without the numbers of system errors."""
-    if isinstance(error, OSError) and error.strerror:
-        where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror}."
-    return str(error)
-
-
-def _with_flags(message, options):
-    """Return a message of the library with flags in place of arguments: --out for `out`."""
-    for name, flag in options.parser.flags.items():
-        message = message.replace(f"`{name}`", flag)
-        message = re.sub(rf"\b{name}=True\b", flag, message)
-        message = re.sub(rf"(?<!-set )(?<![\w/.-]){name}=(?=\S)", f"{flag} ", message)
-    return message
-
-
-def _how_to_resume(options, arguments):
-    if not hasattr(options, "resume"):
-        return "Interrupted."
-    again = shlex.join(["highway-keras", *arguments, *([] if options.resume else ["--resume"])])
-    return f"Interrupted. Nothing finished is lost; continue with: {again}"
-
 
 def parser():
     """Return the parser of the command; `shtab` reads it to complete commands in a shell."""
-    command = _Parser(
+    whole = _Parser(
         prog="highway-keras",
         description="Highway networks in Keras: train, evaluate and use the networks of "
         '"Training Very Deep Networks" (Srivastava et al., 2015).',
         epilog="First steps without a network: highway-keras fit thin-highway-10 --dataset digits",
     )
-    version = f"%(prog)s {__version__}"
-    command.add_argument("--version", action="version", version=version)
-    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for family in (zoo, training, predict, saved, search, experiments):
-        family.add_commands(commands)
-    return command
+    whole.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    families = {"": whole.add_subparsers(title="commands", metavar="COMMAND", required=True)}
+    summary = "Repeat an experiment of the paper, and draw its figure."
+    for name in sorted(COMMANDS, key=lambda name: ORDER.index(name.split()[0])):
+        function, said, arguments, continues = COMMANDS[name]
+        family, _, leaf = name.rpartition(" ")
+        if family not in families:
+            experiments = families[""].add_parser(family, help=summary, description=summary)
+            families[family] = experiments.add_subparsers(
+                title="experiments", metavar="EXPERIMENT", required=True
+            )
+        one = families[family].add_parser(leaf, help=said, description=said)
+        for argument in arguments:
+            if isinstance(argument, list):
+                group = one.add_mutually_exclusive_group()
+                for exclusive in argument:
+                    _add(group, exclusive)
+            else:
+                _add(one, argument)
+        one.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        flags = {a.dest: a.option_strings[-1] for a in one._actions if a.option_strings}
+        one.set_defaults(function=function, flags=flags, continues=continues)
+    return whole
+
+
+def _add(group, argument):
+    flags, settings, complete = argument
+    action = group.add_argument(*flags, **settings)
+    if complete:
+        action.complete = complete

@@ -1,95 +1,121 @@
-"""`evaluate`, `analyze` and `export`: what to do with a trained network."""
+"""`predict`, `evaluate`, `analyze` and `export`: what to do with a trained network."""
 
+import csv as csv_files
 import pathlib
 import sys
 
-from highway_keras.cli.backend import import_backend, silent_libraries
-from highway_keras.cli.shared import (
-    add_command,
-    add_dataset,
-    add_json,
-    add_limit,
-    add_network,
-    network_file,
-    print_json,
-    print_saved,
+from highway_keras.cli import shared as cli
+from highway_keras.cli.backend import library, silent_libraries
+from highway_keras.extras import extra
+from highway_keras.messages import cell, printable
+
+COLUMNS = ("image", "class", "probability")
+SECONDS = 1.0  # before progress is shown
+ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
+
+
+@cli.command(
+    "predict",
+    "Classify pictures with a network.",
+    *cli.NETWORK,
+    cli.option(
+        "images",
+        metavar="IMAGE",
+        nargs="+",
+        help="PNG or JPEG files, folders of them, or patterns such as 'scans/*.png'; what is "
+        "transparent is white",
+        complete=cli.FILES,
+    ),
+    cli.option("--top", metavar="K", type=int, default=1, help="classes to name for each"),
+    [cli.JSON, cli.flag("--csv", "print CSV, a row for each class")],
 )
-from highway_keras.messages import printable
+def predict(network, weights, images, top, json, csv):
+    """Print the most probable classes of each picture; return 1 if one cannot be read."""
+    file = cli.network_file(network, weights)
+    data, training = library("data"), library("training")
+    with extra("train"):
+        from tqdm import tqdm
+
+    paths = data.find_pictures(images)
+    found = training.SavedNetwork(file).classify(paths, top)
+    # On stderr, if that is a terminal.
+    bar = {"unit": " pictures", "disable": None, "delay": SECONDS, "leave": False}
+    found = list(tqdm(found, total=len(paths), **bar))
+    rows = [(one.path, name, p) for one in found for name, p in one.classes]
+    if json:
+        cli.print_json([_as_json(one) for one in found])
+    elif csv:
+        writer = csv_files.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([cell(path), cell(name), p] for path, name, p in rows)
+    elif rows:
+        lines = [(path, name, f"{p:.4f}") for path, name, p in rows]
+        cli.print_table([COLUMNS, *lines], right=(2,))
+    failed = [one for one in found if one.error]
+    for one in failed:
+        print(f"highway-keras: {printable(one.error)}", file=sys.stderr)
+    if failed and len(found) > 1:
+        counted = f"{len(failed)} of {len(found)} pictures could not be read."
+        print(f"highway-keras: {counted}", file=sys.stderr)
+    return 1 if failed else 0
 
 
-def add_commands(commands):
-    command = add_command(commands, "evaluate", _evaluate, "Measure a network on test images.")
-    add_network(command)
-    add_dataset(command, "that of its training")
-    add_json(command)
-
-    command = add_command(commands, "analyze", _analyze, "Show what the layers of a network do.")
-    add_network(command)
-    add_dataset(command, "that of its training")
-    add_limit(command)
-    command.add_argument(
-        "--out",
-        help="folder of the page (default: analysis next to the file, or here with --weights)",
-    )
-
-    summary = "Write a network for another runtime, and verify it."
-    command = add_command(commands, "export", _export, summary)
-    add_network(command)
-    command.add_argument(
-        "--format",
-        help="saved_model, keras, onnx, litert or openvino (default: by the suffix of --out)",
-    )
-    command.add_argument("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)")
-    command.add_argument(
-        "--out", dest="path", required=True, help="folder of a SavedModel, else a file"
-    )
-    command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
-    command.add_argument(
-        "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
-    )
-    command.add_argument(
-        "--no-verify", dest="verify", action="store_false", help="write it without test images"
-    )
-    add_dataset(command, "that of its training")
+def _as_json(one):
+    if one.error:
+        return {"image": one.path, "error": one.error}
+    return {
+        "image": one.path,
+        "classes": [{"class": name, "probability": p} for name, p in one.classes],
+    }
 
 
-def _evaluate(options):
-    file = network_file(options)
-    import_backend()
-    from highway_keras import training
-
+@cli.command("evaluate", "Measure a network on test images.", *cli.NETWORK, *ITS_DATA, cli.JSON)
+def evaluate(network, weights, dataset, data_dir, json):
+    """Print accuracy and loss."""
+    file = cli.network_file(network, weights)
+    cli.check_paths(dataset)
+    training = library("training")
     saved = training.SavedNetwork(file)
-    images = saved.load(options.dataset, options.data_dir, validation=0)
+    images = saved.load(dataset, data_dir, validation=0)
     found = saved.evaluate(images)
-    loss, accuracy = found
+    (loss, accuracy), count = found, len(images.x_test)
     by_class = dict(zip(images.class_names, found.class_accuracy, strict=True))
-    if options.json:
-        measured = {"accuracy": accuracy, "loss": loss, "images": len(images.x_test)}
+    if json:
+        measured = {"accuracy": accuracy, "loss": loss, "images": count}
         measured |= {"class_accuracy": by_class, "confusion": found.confusion.tolist()}
-        print_json({"network": str(file), "dataset": images.name, **measured})
+        cli.print_json({"network": str(file), "dataset": images.name, **measured})
         return
-    print(
-        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({len(images.x_test)} images)"
-    )
+    print(f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({count} images)")
     lowest = min((share, name) for name, share in by_class.items() if share is not None)
     print(f"lowest of a class {100 * lowest[0]:.2f} %  ({printable(lowest[1])})")
-    if options.weights == images.name:
+    if weights == images.name:
         print(f"its model card says {100 * saved.settings['accuracy']:.2f} %")
 
 
-def _analyze(options):
-    file = network_file(options)
-    import_backend()
-    from highway_keras import analysis, training
-
+@cli.command(
+    "analyze",
+    "Show what the layers of a network do.",
+    *cli.NETWORK,
+    *ITS_DATA,
+    cli.limit(),
+    cli.option(
+        "--out",
+        help="folder of the page (default: analysis next to the file, or here with --weights)",
+    ),
+)
+def analyze(network, weights, dataset, data_dir, limit, out):
+    """Write a page of gates, routing and lesions."""
+    file = cli.network_file(network, weights)
+    cli.check_paths(dataset, out)
+    analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
-    images = saved.load(options.dataset, options.data_dir, validation=0, limit=options.limit)
-    beside = pathlib.Path() if options.weights else file.parent
+    images = saved.load(dataset, data_dir, validation=0, limit=limit)
+    beside = pathlib.Path() if weights else file.parent
     found = analysis.analyze(
         saved.model,
         images.x_train,
         images.y_train,
-        out=options.out or beside / "analysis",
+        out=out or beside / "analysis",
         class_names=images.class_names,
         title=f"{saved.model.name} on {images.name}",
         examples=(images.x_test, images.y_test),
@@ -98,28 +124,35 @@ def _analyze(options):
     if found.live is None:
         print(f"highway-keras: no live page. {printable(found.no_live)}", file=sys.stderr)
     else:
-        print_saved(found.live)
-    print_saved(found.page)
+        cli.print_saved(found.live)
+    cli.print_saved(found.page)
 
 
-def _export(options):
-    file = network_file(options)
-    import_backend()
-    from highway_keras.export import export
-
+@cli.command(
+    "export",
+    "Write a network for another runtime, and verify it.",
+    *cli.NETWORK,
+    cli.option(
+        "--format",
+        help="saved_model, keras, onnx, litert or openvino (default: by the suffix of --out)",
+    ),
+    cli.option("--quantize", help="float16 (litert, openvino) or int8 (keras, litert)"),
+    cli.option("--out", dest="path", required=True, help="folder of a SavedModel, else a file"),
+    cli.flag("--overwrite", "replace an earlier export"),
+    cli.several("--class-names", metavar="NAME", help="names of the classes, in their order"),
+    cli.option(
+        "--no-verify", dest="verify", action="store_false", help="write it without test images"
+    ),
+    *ITS_DATA,
+)
+def export(network, weights, path, verify, **arguments):
+    """Write an export, and print what was verified."""
+    file = cli.network_file(network, weights)
+    cli.check_paths(arguments["dataset"])
+    exporting = library("export")
     with silent_libraries():  # the converters' progress
-        done = export(
-            file,
-            options.path,
-            options.format,
-            quantize=options.quantize,
-            dataset=options.dataset,
-            data_dir=options.data_dir,
-            class_names=options.class_names,
-            verify=options.verify,
-            overwrite=options.overwrite,
-        )
-    if options.verify:
+        done = exporting.export(file, path, verify=verify, **arguments)
+    if verify:
         print(
             f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "
             f"largest difference {done.difference:.1e}, {done.images} images)"

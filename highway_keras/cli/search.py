@@ -1,104 +1,91 @@
 """`search`: the random searches of section 3.1."""
 
+import argparse
 import contextlib
 import dataclasses
 import sys
 
-from highway_keras.cli.backend import import_backend
-from highway_keras.cli.shared import (
-    add_command,
-    add_dataset,
-    add_json,
-    add_limit,
-    add_seed,
-    print_json,
-    print_saved,
-)
+from highway_keras.cli import shared as cli
+from highway_keras.cli.backend import library
+from highway_keras.messages import printable
+
+OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
+DEPTHS = {"dest": "depths", "metavar": "DEPTH", "type": int}
+KINDS = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
+RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
 
 
-def add_commands(commands):
-    summary = "Search for hyperparameters of thin networks, as the paper did."
-    command = add_command(commands, "search", _search, summary)
-    add_searches(command)
-    command.add_argument("--trials", type=int, default=100, help="for each (default: 100)")
-    command.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
-    command.add_argument(
+def _rung(text):
+    epoch, colon, count = text.partition(":")
+    if not (epoch.isdecimal() and colon and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected EPOCH:TRIALS, received {text!r}")
+    return int(epoch), int(count)
+
+
+@cli.command(
+    "search",
+    "Search for hyperparameters of thin networks, as the paper did.",
+    cli.several("--depth", default=[10, 20, 50, 100], **DEPTHS, help="numbers of hidden layers"),
+    cli.several("--kind", default=["highway", "plain"], **KINDS),
+    cli.POPULATION,
+    cli.option("--trials", type=int, default=100, help="for each"),
+    cli.option("--epochs", type=int, default=10, help="of a trial"),
+    cli.several(
+        "--rungs",
+        type=_rung,
+        metavar="EPOCH:TRIALS",
+        help="how many trials go on from which epoch, such as 40:30 133:10 (default: all)",
+    ),
+    cli.option(
+        "--objective",
+        default="loss",
+        choices=OBJECTIVES,
+        help="what trials are ranked by; val_ holds out a tenth of the images (default: loss)",
+    ),
+    cli.several(
         "--activation",
         dest="activations",
-        nargs="+",
         default=["relu", "tanh"],
         choices=["relu", "tanh"],
         help="to draw from (default: both)",
-    )
-    add_dataset(command, "mnist")
-    add_limit(command)
-    add_seed(command)
-    command.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
-    command.add_argument("--resume", action="store_true", help="continue searches in that folder")
-    add_json(command)
-
-
-def add_searches(command):
-    command.add_argument(
-        "--depth",
-        dest="depths",
-        metavar="DEPTH",
-        type=int,
-        nargs="+",
-        default=[10, 20, 50, 100],
-        help="numbers of hidden layers (default: 10 20 50 100)",
-    )
-    command.add_argument(
-        "--kind",
-        dest="kinds",
-        nargs="+",
-        default=["highway", "plain"],
-        choices=["highway", "plain", "residual"],
-        help="(default: highway plain)",
-    )
-    add_population(command)
-
-
-def add_population(command):
-    command.add_argument(
-        "--population", type=int, help="trials to train at once (default: what memory allows)"
-    )
-
-
-def _search(options):
-    import_backend()
-    from highway_keras import tuning
-
-    # JSON has stdout to itself; progress goes to stderr.
-    aside = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
-    with aside:
-        folders = tuning.run_searches(
-            options.depths,
-            options.kinds,
-            trials=options.trials,
-            epochs=options.epochs,
-            dataset=options.dataset or "mnist",
-            out=options.out,
-            population=options.population,
-            resume=options.resume,
-            limit=options.limit,
-            seed=options.seed,
-            data_dir=options.data_dir,
-            activations=options.activations,
-        )
-    if options.json:
-        print_json([_as_json(folder) for folder in folders])
-        return
+    ),
+    cli.option("--learning-rate", default=[1e-3, 10**-0.5], **RANGE, help="to draw from"),
+    cli.option("--one-minus-momentum", default=[1e-2, 10**-0.3], **RANGE, help="to draw from"),
+    cli.option("--decay", default=[0.9, 1.0], **RANGE, help="of the rate by epoch, to draw from"),
+    cli.option("--transform-bias", default=[-10.0, -1.0], **RANGE, help="to draw from"),
+    cli.dataset("mnist"),
+    cli.DATA_DIR,
+    cli.limit(),
+    cli.SEED,
+    cli.out("runs/search"),
+    cli.flag("--resume", "continue searches in that folder"),
+    cli.JSON,
+)
+def search(dataset, json, **arguments):
+    """Search, and print the best trial of each search."""
+    cli.check_paths(dataset, arguments["out"], arguments["resume"], holds="*/run.json")
+    tuning, searches = library("tuning"), library("paper.searches")
+    # cli.JSON has stdout to itself; progress goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
+        folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
+    found = []
     for folder in folders:
-        print_saved(folder)
-
-
-def _as_json(folder):
-    """Return a search with its best trial, or with `None` if all have failed."""
-    from highway_keras.paper.searches import read_search
-
-    search = read_search(folder)
-    best = dataclasses.asdict(search.completed[0]) if search.completed else None
-    counts = {"trials": len(search.trials), "failed": len(search.trials) - len(search.completed)}
-    about = {"folder": str(folder), "kind": search.kind, "depth": search.depth}
-    return {**about, **counts, "best": best}
+        trials = searches.read_search(folder)
+        ended = trials.completed
+        failed = len(trials.trials) - len(ended)
+        pick = max if "accuracy" in arguments["objective"] else min
+        best = pick(ended, key=lambda trial: trial.score) if ended else None
+        about = {"folder": str(folder), "kind": trials.kind, "depth": trials.depth}
+        about |= {"trials": len(trials.trials), "failed": failed}
+        found.append({**about, "best": best and dataclasses.asdict(best)})
+        if best and not json:
+            settings = ", ".join(
+                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in best.values.items()
+            )
+            score = f"{arguments['objective']} {best.score:.4g}"
+            print(f"best: trial {best.number}, {score}, {printable(settings)}")
+        if not json:
+            cli.print_saved(folder)
+    if json:
+        cli.print_json(found)

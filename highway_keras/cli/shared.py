@@ -1,85 +1,148 @@
-"""What several commands share: their arguments, and how they print."""
+"""How a command is declared, each argument once and as the library calls it, and how it prints.
+
+```python
+@cli.command("evaluate", "Measure a network.", *cli.NETWORK, cli.dataset("digits"), cli.JSON)
+def evaluate(network, weights, json, **arguments): ...
+```
+
+An option's name is that of the library's argument (`dest` where they differ), so that a command
+passes on `**arguments` without naming them again, and a message about an argument can name its
+flag.
+"""
 
 import json
+import pathlib
 
 from highway_keras import checks
 from highway_keras.messages import printable
 
-FAILED = 1  # an exit code
+COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-DATASETS = "mnist, fashion_mnist, cifar10, cifar100, digits (embedded), an .npz file, or a folder "
-DATASETS += "with train/ and test/ or directly a folder of pictures for each class"
+NAMED_DATA = ("mnist", "fashion_mnist", "cifar10", "cifar100", "digits")
 
 
-def add_command(commands, name, handler, summary):
-    """Add a command that calls `handler` with its options; return its parser."""
-    command = commands.add_parser(name, help=summary, description=summary)
-    command.set_defaults(handler=handler, parser=command)
-    return command
+def command(name, summary, *arguments, continues=False):
+    """Register a function as a command: `@command("fit", "Train a network.", SEED, ...)`.
+
+    Args:
+        name: Of the command; two words for one of a family.
+        summary: What it does, a sentence for the help.
+        *arguments: What `option` returns, or lists of them that exclude one another.
+        continues: Whether an interrupted one continues when it is called again.
+    """
+
+    def register(function):
+        COMMANDS[name] = (function, summary, arguments, continues)
+        return function
+
+    return register
 
 
-def add_dataset(command, default):
-    summary = f"{DATASETS} (default: {default})"
-    command.add_argument("--dataset", help=summary).complete = FILES
-    add_data_dir(command)
+def option(*flags, help="", complete=None, **settings):
+    """Declare an argument: what `argparse` takes, a default to be named, files to be completed."""
+    default = settings.get("default")
+    if default not in (None, {}) and "default:" not in help:
+        values = default if isinstance(default, list) else [default]
+        named = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+        help = f"{help} (default: {' '.join(named)})".lstrip()
+    return flags, {"help": help, **settings}, complete
 
 
-def add_network(command):
-    command.add_argument(
+def several(*flags, **settings):
+    """Declare an option that takes one or more values."""
+    return option(*flags, nargs="+", **settings)
+
+
+def flag(name, help, **settings):
+    """Declare an option without a value."""
+    return option(name, action="store_true", help=help, **settings)
+
+
+def dataset(default):
+    """Declare `--dataset`, which is `default` by default."""
+    kinds = f"{', '.join(NAMED_DATA[:-1])}, digits (embedded), an .npz file, or a folder with "
+    kinds += "train/ and test/ or directly a folder of pictures for each class"
+    return option("--dataset", help=f"{kinds} (default: {default})", complete=FILES)
+
+
+def limit(default=None):
+    """Declare `--limit`, without a default that is all images."""
+    named = "all" if default is None else default
+    help = f"number of training images (default: {named})"
+    return option("--limit", type=int, default=default, help=help)
+
+
+def out(default):
+    """Declare `--out`, a folder."""
+    return option("--out", default=default, help="folder")
+
+
+DATA_DIR = option("--data-dir", help="where tensorflow-datasets keeps its data")
+SEED = option("--seed", type=int, default=0, help="of the first run")
+JSON = flag("--json", "print JSON")
+DISTRIBUTE = flag("--distribute", "train data-parallel on all devices")
+POPULATION = option(
+    "--population", type=int, help="trials to train at once (default: 10 for each CPU core)"
+)
+DTYPE_POLICY = option(
+    "--dtype-policy",
+    help="float32, or mixed_bfloat16 to train in bfloat16 (default: the recipe's)",
+)
+NETWORK = (
+    option(
         "network",
         metavar="MODEL_OR_FILE",
         help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
-    ).complete = FILES
-    command.add_argument(
+        complete=FILES,
+    ),
+    option(
         "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
-    )
+    ),
+)
 
 
-def network_file(options):
-    """Return the path of the network that the options name."""
+# What commands check before they import a backend, which takes seconds
+
+
+def network_file(network, weights):
+    """Return the path of the network that `NETWORK` names."""
     from highway_keras import models
 
-    name, path = options.network, checks.path("network", options.network)
-    if options.weights and path.is_file():
-        raise ValueError(f"--weights is for a name that `list` shows. Received: {name}, a file.")
-    if options.weights:
-        return models.get(name).weights_file(options.weights)
+    path = checks.path("network", network)
+    if weights and path.is_file():
+        raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
+    if weights:
+        return models.get(network).weights_file(weights)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return checks.existing_file("network", path)
-    trained = ", ".join(models.get(name).weights)  # nothing there is called so: a name, if known
+    trained = ", ".join(models.get(network).weights)  # nothing there is called so: a name, if known
     remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
-    raise ValueError(f"{name} is a network without weights. {remedy}, or give a .keras file.")
+    raise ValueError(f"{network} is a network without weights. {remedy}, or give a .keras file.")
 
 
-def add_json(command):
-    command.add_argument("--json", action="store_true", help="print JSON")
+def check_paths(dataset=None, out=None, resume=True, holds="run.json"):
+    """Raise if there is no such data set, or if a folder to write to holds a run already.
 
-
-def add_data_dir(command):
-    command.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
-
-
-def add_limit(command, default=None):
-    summary = f"number of training images (default: {'all' if default is None else default})"
-    command.add_argument("--limit", type=int, default=default, help=summary)
-
-
-def add_seed(command):
-    command.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
-
-
-def add_dtype_policy(command):
-    command.add_argument(
-        "--dtype-policy",
-        help="float32, or mixed_bfloat16 to train in bfloat16 (default: the recipe's)",
-    )
-
-
-def add_distribute(command):
-    command.add_argument(
-        "--distribute", action="store_true", help="train data-parallel on all devices"
-    )
+    Args:
+        dataset: A name or a path; `None` for the default.
+        out: The folder; `None` for one that is not known yet.
+        resume: Whether a run there is to be continued.
+        holds: The file that tells a run, a pattern.
+    """
+    if dataset and dataset not in NAMED_DATA and not checks.path("dataset", dataset).exists():
+        raise FileNotFoundError(
+            f"`dataset` must be one of {', '.join(NAMED_DATA)}, or an existing file or folder. "
+            f"{checks.received('dataset', dataset)}"
+        )
+    folder = pathlib.Path() if out is None else checks.path("out", out)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
+    if out is not None and not resume and any(folder.glob(holds)):
+        raise ValueError(
+            f"`out` already holds a run. Received: out={folder}. Pass resume=True to continue it, "
+            "or name another folder."
+        )
 
 
 def print_table(rows, right=()):

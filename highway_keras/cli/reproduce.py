@@ -1,0 +1,242 @@
+"""`reproduce`: the experiments of the paper."""
+
+import functools
+import shlex
+
+from highway_keras import models, results
+from highway_keras.cli import shared as cli
+from highway_keras.cli.backend import library
+from highway_keras.cli.search import DEPTHS, KINDS
+
+SECTION_4 = {
+    "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",
+    "figure3": "How gates differ by class, in the network of figure2.",
+    "figure4": "The error with one layer's gates closed, in the network of figure2.",
+}
+
+
+@cli.command(
+    "reproduce figure1",
+    "MNIST: plain and highway networks of 10 to 100 layers, a search for each.",
+    cli.option(
+        "--preset",
+        default="laptop",
+        choices=["laptop", "paper", "finals"],
+        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
+        "for 400 epochs (default: laptop)",
+    ),
+    cli.option(
+        "--search",
+        dest="searches",
+        metavar="FOLDER",
+        help="take the searches that `highway-keras search` or an earlier call left there",
+    ),
+    cli.several("--depth", **DEPTHS, help="numbers of hidden layers (default: 10 20 50 100)"),
+    cli.several("--kind", **KINDS, help="(default: highway plain)"),
+    cli.POPULATION,
+    cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
+    cli.option("--epochs", type=int, help="of a trial or final (default: the preset's)"),
+    cli.option("--limit", type=int, help="training images (default: the preset's)"),
+    cli.option("--seed", type=int, help="of the searches (default: 0)"),
+    cli.DATA_DIR,
+    cli.out("runs/figure1"),
+    continues=True,
+)
+def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
+    """Search, or train the best of searches to the end, and draw."""
+    if preset == "finals" and searches is None:
+        raise ValueError(
+            "--preset finals needs --search FOLDER, the searches whose best it trains."
+        )
+    which = _named({"depths": depths, "kinds": kinds})
+    sizes, of_finals = _named(sizes), ("epochs", "limit") if preset == "finals" else ()
+    unused = [f"--{name}" for name in sizes if name not in of_finals]
+    if searches is not None and unused:
+        raise ValueError(
+            f"{', '.join(unused)} is for searches that are still to run. Received: --search "
+            f"{searches}. Leave one of them out."
+        )
+    paper = library("paper")
+    if preset == "finals":
+        rows = paper.run_finals(searches, out, data_dir=data_dir, **which, **sizes)
+        ends = {(row["kind"], row["depth"], row["trial"]): row for row in rows}  # the last of each
+        lines = [("kind", "depth", "trial", "epochs", "training loss")]
+        for (kind, depth, trial), row in ends.items():
+            diverged = row["loss"] == results.DIVERGED
+            loss = row["loss"] if diverged else f"{float(row['loss']):.3g}"
+            lines.append((kind, str(depth), trial, str(row["epoch"]), loss))
+        cli.print_table(lines, right=(1, 3, 4))
+    else:
+        words = ["highway-keras", "reproduce", "figure1", "--preset", preset]  # draws it again
+        words += ["--search", searches] if searches else []
+        for name, value in {**which, **sizes}.items():
+            if name in which:
+                words += [f"--{name.removesuffix('s')}", *map(str, value)]
+            elif name != "population":  # which does not change the results
+                words += [f"--{name}", str(value)]
+        sizes |= {"out": out, "data_dir": data_dir}
+        searches = searches or paper.run_preset(preset, **which, **sizes)
+        lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
+        for row in paper.draw_figure1(searches, out, shlex.join(words), **which):
+            counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
+            mean = row["top10_mean"]
+            lines.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
+        cli.print_table(lines, right=range(1, 6))
+    cli.print_saved(out)
+
+
+def _named(options):
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def section4(figure, dataset, **arguments):
+    """Search, train the best, and look into it."""
+    paper = library("paper")
+    found = paper.reproduce_section4(dataset, **arguments)
+    cli.print_saved(found.page.with_name(f"{figure}.png"))
+    cli.print_saved(found.page)
+
+
+for figure, summary in SECTION_4.items():
+    cli.command(
+        f"reproduce {figure}",
+        summary,
+        cli.option("--dataset", default="mnist", choices=["mnist", "cifar100"]),
+        cli.option("--trials", type=int, default=100, help="of the search"),
+        cli.option("--search-epochs", type=int, default=10, help="of a trial"),
+        cli.option("--limit", type=int, default=10_000, help="training images of the search"),
+        cli.option("--epochs", type=int, default=100, help="of its best"),
+        cli.POPULATION,
+        cli.DATA_DIR,
+        cli.option("--out", help="folder (default: runs/section4-DATASET)"),
+        continues=True,
+    )(functools.partial(section4, figure))
+
+
+def table(name, out, **arguments):
+    """Train the networks of a table, and print it."""
+    paper = library("paper")
+    try:
+        paper.reproduce_table(name, out=out, **arguments)
+    finally:  # if runs diverge, of the others, ahead of the error
+        done = paper.read_table(name, out)
+        lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
+        for row in results.summarize(done):
+            setting = [str(row[key]) for key in ("epochs", "images", "n", "dtype_policy")]
+            claimed = models.get(row["model"]).paper
+            lines.append((row["model"], row["recipe"], *setting, results.text(row), claimed))
+        if done:
+            cli.print_table(lines, right=(2, 3, 4))
+            cli.print_saved(out)
+
+
+for name, title in results.TABLES.items():
+    cards = map(models.get, models.list_models())
+    names = [card.name for card in cards if card.table == title]
+    cli.command(
+        f"reproduce {name}",
+        f"{title}: {', '.join(names)}.",
+        cli.option(
+            "--recipe",
+            default="authors",
+            choices=["authors", "modern"],
+            help="the authors' solver, or a fraction of its epochs (default: authors)",
+        ),
+        cli.option("--runs", type=int, default=5, help="of each network"),
+        cli.several(
+            "--model",
+            dest="models",
+            metavar="NAME",
+            choices=names,
+            help="only these networks",
+        ),
+        cli.option("--epochs", type=int, help="of a run (default: the recipe's)"),
+        cli.DTYPE_POLICY,
+        cli.limit(),
+        cli.SEED,
+        cli.DATA_DIR,
+        cli.DISTRIBUTE,
+        cli.out(f"runs/{name}"),
+        continues=True,
+    )(functools.partial(table, name))
+
+
+def _print_columns(rows, keys, out):
+    cli.print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
+    cli.print_saved(out)
+
+
+@cli.command(
+    "reproduce gradients",
+    "MNIST: the gradient by layer before the first step, for networks of any depth.",
+    cli.limit(500),
+    cli.DATA_DIR,
+    cli.out("runs/gradients"),
+)
+def gradients(out, **arguments):
+    """Measure, and print the first and the last layer's."""
+    paper = library("paper")
+    rows = paper.reproduce_gradients(out=out, **arguments)
+    _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"), out)
+
+
+@cli.command(
+    "reproduce starts",
+    "MNIST: deep networks from several zero-mean starts (section 2.2).",
+    cli.option("--depth", type=int, default=50, help="hidden layers"),
+    cli.option("--epochs", type=int, default=5, help="of a training"),
+    cli.SEED,
+    cli.limit(5000),
+    cli.DATA_DIR,
+    cli.out("runs/starts"),
+)
+def starts(out, **arguments):
+    """Train from each start, and print the losses."""
+    paper = library("paper")
+    rows = paper.reproduce_starts(out=out, **arguments)
+    keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
+    _print_columns(rows, keys, out)
+
+
+@cli.command(
+    "reproduce first-losses",
+    "The loss before the first step, next to those of the authors' logs.",
+    cli.option("--seeds", type=int, default=10, help="of each, from 0 on"),
+    cli.option("--limit", type=int, default=1000, help="held-out images"),
+    cli.DATA_DIR,
+    cli.out("runs/first-losses"),
+)
+def first_losses(out, **arguments):
+    """Measure, and print both."""
+    paper = library("paper")
+    rows = paper.reproduce_first_losses(out=out, **arguments)
+    keys = ("model", "kernel_initializer", "input_scale", "mean", "std", "authors")
+    _print_columns(rows, keys, out)
+
+
+@cli.command(
+    "reproduce authors-log",
+    "The authors' logs: our training next to theirs, epoch by epoch.",
+    cli.option(
+        "--model",
+        default="mnist-highway-32",
+        choices=results.authors_logs(),
+        help="a network that they published a log of (default: mnist-highway-32)",
+    ),
+    cli.option("--epochs", type=int, default=5, help="of a run"),
+    cli.several("--seed", dest="seeds", metavar="SEED", type=int, default=[0], help="of each run"),
+    cli.DATA_DIR,
+    cli.option("--out", help="folder (default: runs/authors-log/MODEL)"),
+    continues=True,
+)
+def authors_log(model, out, **arguments):
+    """Train, and print both logs side by side."""
+    paper = library("paper")
+    out = out or f"runs/authors-log/{model}"
+    lines = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]
+    for row in paper.compare_with_authors(model, out=out, **arguments):
+        percent = [f"{100 * row[f'{who}_accuracy']:.2f}" for who in ("authors", "ours")]
+        losses = [f"{row[f'{who}_loss']:.4f}" for who in ("authors", "ours")]
+        lines.append((str(row["seed"]), str(row["epoch"]), *percent, *losses))
+    cli.print_table(lines, right=range(6))
+    cli.print_saved(out)
