@@ -238,7 +238,7 @@ READERS = {  # of each file, the commands that read it
     "good.npz": ["evaluate run/best.keras --dataset good.npz"],
     "run/best.keras": ["predict run/best.keras picture.png", FIT],
     "run/run.json": ["predict run/best.keras picture.png", "evaluate run/best.keras", FIT],
-    "run/state.weights.h5": [FIT],
+    "run/state.npz": [FIT],
     "run/history.csv": [FIT],
     "run/machine.json": [FIT],
     f"{OF_SEARCH}/run.json": [SEARCH],

@@ -7,7 +7,9 @@ import itertools
 import json
 import os
 import pathlib
+import tempfile
 import time
+import zipfile
 
 import keras
 import numpy as np
@@ -16,7 +18,6 @@ from highway_keras import checks
 from highway_keras.backends.current import shim
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, make_folder, replacing, write_bytes, write_json
-from highway_keras.runs.folder import weights_file
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import (
@@ -450,3 +451,16 @@ def _read_state(path):
             part: {key.split("/")[1]: arrays[key] for key in arrays if key.startswith(f"{part}/")}
             for part in ("weights", "velocity", "best")
         }
+
+
+def weights_file(model):
+    """Return the bytes that `model.save_weights` writes.
+
+    If the disk is full, HDF5 ends the whole process with a segmentation fault. For a `.keras`
+    archive, Keras writes it in memory, so it is taken from there.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        archive = pathlib.Path(folder) / "model.keras"
+        model.save(archive)
+        with zipfile.ZipFile(archive) as members:
+            return members.read("model.weights.h5")

@@ -5,12 +5,10 @@ import csv
 import hashlib
 import io
 import json
-import pathlib
 import re
-import tempfile
-import zipfile
 
-import h5py
+import keras
+import numpy as np
 
 from highway_keras import checks
 from highway_keras.io import LEFTOVERS, folder_lock, read_text, write_bytes, write_rows, write_text
@@ -19,7 +17,6 @@ from highway_keras.io import LEFTOVERS, folder_lock, read_text, write_bytes, wri
 DESCRIPTIVE = ("class_names", "diverged", "results", "test_images")
 PROSE = ("name", "source", "reasons")  # of its recipe
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
-BELONGS_TO = "run"  # the data set of the state's HDF5 file with settings and history, as JSON
 ANEW = "Delete the folder to start anew."
 
 
@@ -34,7 +31,7 @@ class RunFolder:
     history.csv         a row per epoch
     machine.json        what it was trained on, and for how long
     run.json            settings, and results once it has ended, or the epoch in which it diverged
-    state.weights.h5    weights, optimizer, settings and history, to resume from
+    state.npz           weights, optimizer, settings and history, to resume from
     tensorboard/        for `tensorboard --logdir`, with the TensorFlow backend
     ```
 
@@ -55,7 +52,7 @@ class RunFolder:
         self.history = self.path / "history.csv"
         self.machine = self.path / "machine.json"
         self.settings = self.path / "run.json"
-        self.state = self.path / "state.weights.h5"
+        self.state = self.path / "state.npz"
         self.tensorboard = self.path / "tensorboard"
 
     def __repr__(self):
@@ -142,9 +139,10 @@ class RunFolder:
         settings.pop("results", None)
         settings.pop("diverged", None)
         if self.state.exists():
-            state = io.BytesIO(self.state.read_bytes())
-            _record(state, settings, self.read_state()["history"])
-            write_bytes(self.state, state.getvalue())
+            with np.load(self.state) as state:
+                arrays = dict(state)
+            history = self.read_state()["history"]
+            self._write_state(settings, history, arrays)
         self.write_json(settings)
 
     @property
@@ -207,20 +205,27 @@ class RunFolder:
             model: The compiled model that is trained.
             epochs: How many rows of the history the state has seen.
         """
-        state = io.BytesIO(weights_file(model))
-        _record(state, self.read_json(), self.read_rows()[:epochs])
-        write_bytes(self.state, state.getvalue())
+        arrays = {}
+        for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
+            array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16
+            arrays[f"{number}"] = array.astype("float32") if array.dtype.kind == "V" else array
+        self._write_state(self.read_json(), self.read_rows()[:epochs], arrays)
+
+    def _write_state(self, settings, history, arrays):
+        run, content = json.dumps({"settings": settings, "history": history}), io.BytesIO()
+        np.savez(content, **{**arrays, "run": run})
+        write_bytes(self.state, content.getvalue())
 
     def read_state(self):
         """Return the settings and the history that the saved state was made with.
 
         Raises:
-            ValueError: If it is damaged, or of a version that kept them elsewhere.
+            ValueError: If it is damaged.
         """
         try:
-            with h5py.File(checks.existing_file("state", self.state)) as file:
-                return json.loads(file[BELONGS_TO][()])
-        except (KeyError, OSError, RuntimeError, ValueError) as error:
+            with np.load(checks.existing_file("state", self.state)) as state:
+                return json.loads(str(state["run"]))
+        except Exception as error:  # damaged archives raise errors of many kinds
             raise self._unreadable_state() from error
 
     def restore_state(self, model):
@@ -239,34 +244,18 @@ class RunFolder:
 
     def load_weights(self, model):
         """Load weights and optimizer of the saved state into the compiled model of the run."""
+        variables = [*model.weights, *model.optimizer.variables]
         try:
-            model.load_weights(self.state)
-        except Exception as error:  # damaged files raise errors of many kinds
+            with np.load(self.state) as state:
+                if len(state.files) != 1 + len(variables):
+                    raise ValueError("of another model")
+                for number, variable in enumerate(variables):
+                    variable.assign(state[f"{number}"])
+        except Exception as error:  # damaged archives raise errors of many kinds
             raise self._unreadable_state() from error
 
     def _unreadable_state(self):
         return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
-
-
-def _record(state, settings, history):
-    """Write settings and history into the HDF5 file of a saved state, an `io.BytesIO`."""
-    with h5py.File(state, "r+") as file:
-        if BELONGS_TO in file:
-            del file[BELONGS_TO]
-        file[BELONGS_TO] = json.dumps({"settings": settings, "history": history})
-
-
-def weights_file(model):
-    """Return the bytes that `model.save_weights` writes.
-
-    If the disk is full, HDF5 ends the whole process with a segmentation fault. For a `.keras`
-    archive, Keras writes it in memory, so it is taken from there.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        archive = pathlib.Path(folder) / "model.keras"
-        model.save(archive)
-        with zipfile.ZipFile(archive) as members:
-            return members.read("model.weights.h5")
 
 
 def check_same_settings(before, now, what, defaults=None):

@@ -103,6 +103,7 @@ class RegisteredModel:
             keras.config.set_dtype_policy(dtype_policy)
             try:
                 network = self.card.build(**options)
+                check_name(network.name)
             finally:
                 keras.config.set_dtype_policy(before)
             if self.freeze:
