@@ -318,6 +318,12 @@ def times(one, other, column):
     return f"{ratio:.0f} times, {math.log10(ratio):.1f} orders of magnitude"
 
 
+def rates_of_best(kind, depth):
+    """Return the range of the learning rates of the ten best trials of a search."""
+    rates = rows("figure1-trials", kind=kind, depth=depth).nsmallest(10, "score")["learning_rate"]
+    return f"{rates.min():.4f} to {rates.max():.4f}"
+
+
 def failed(kind):
     """Return the numbers of trials that diverged, by depth."""
     *counts, last = rows("figure1-top10", kind=kind).sort_values("depth")["failed"].astype(str)
@@ -751,6 +757,7 @@ NUMBERS = {
     "gap": call(times, ("plain", 100), ("highway", 100), "top10_mean"),
     "gap.best": call(times, ("plain", 100), ("highway", 100), "best"),
     **{f"failed.{kind}": call(failed, kind) for kind in KINDS},
+    **{f"rates.{kind}.100": call(rates_of_best, kind, 100) for kind in KINDS},
     "diverged.open": call(diverged_above, -3),
     "winner": winner,
     "finals": table(

@@ -186,7 +186,12 @@ def final_rows(out, searches):
         network |= {key: recipe[key] for key in ("learning_rate", "momentum", "decay")}
         # plain networks have no gates
         network |= {key: options.get(key, "") for key in ("activation", "transform_bias")}
+        network |= {"images": settings["limit"] or "all", "batch_size": recipe["batch_size"]}
         command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
+        if recipe["epochs"] != EPOCHS:
+            command += f" --epochs {recipe['epochs']}"
+        if settings["limit"]:
+            command += f" --limit {settings['limit']}"
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         losses = [f"{row['loss']:.6g}" for row in run.read_history()]
         if run.has_diverged:

@@ -16,15 +16,25 @@ from highway_keras.io import read_text, write_json
 
 
 def hardware(distribute=False):
-    """Return what networks are trained on here, such as `"NVIDIA H200"` or `"2 CPU cores"`.
+    """Return what networks are trained on here: `"NVIDIA H200"`, `"2 CPU cores (AMD EPYC)"`.
 
     Args:
         distribute: Whether they are trained on all devices, not only on the first.
     """
     names = shim.accelerators() if distribute else shim.accelerators()[:1]
     if not names:
-        return f"{os.cpu_count()} CPU cores"
+        return f"{os.cpu_count()} CPU cores ({processor()})"
     return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
+
+
+def processor():
+    """Return the name of the processor, on Linux what /proc/cpuinfo says."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def versions():
