@@ -16,6 +16,7 @@ from highway_keras.layers import (
     Highway,
     HighwayStack,
     HighwayWrapper,
+    MatchSize,
 )
 from highway_keras.lazy_imports import lazy
 from highway_keras.version import __version__
@@ -43,6 +44,7 @@ __all__ = [
     "Highway",
     "HighwayStack",
     "HighwayWrapper",
+    "MatchSize",
     "TransformBias",
     "__version__",
     "analysis",

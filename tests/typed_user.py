@@ -11,6 +11,7 @@ from highway_keras import (
     Highway,
     HighwayStack,
     HighwayWrapper,
+    MatchSize,
     TransformBias,
     analysis,
     data,
@@ -20,7 +21,7 @@ from highway_keras import (
     training,
     tuning,
 )
-from highway_keras.layers import MatchSize, Maxout
+from highway_keras.layers import Maxout
 
 # Layers
 network = keras.Sequential(
@@ -41,6 +42,8 @@ network = keras.Sequential(
     ]
 )
 wrapper = HighwayWrapper(keras.layers.LSTM(8, return_sequences=True), transform_activation="tanh")
+gates = {"transform": keras.layers.Dense(8, "sigmoid"), "carry": keras.layers.Dense(8, "sigmoid")}
+free = HighwayWrapper(keras.layers.Dense(8), carry=gates["carry"], transform=gates["transform"])
 causal = ConvHighway1D(8, 3, padding="causal", dilation_rate=2, transform_kernel_size=1)
 volume = ConvHighway3D(4, 3, groups=2, data_format="channels_first")
 stack = HighwayStack(2, 8)

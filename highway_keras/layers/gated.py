@@ -136,7 +136,7 @@ class GatedLayer(keras.Layer):
                 f"A `{type(self).__name__}` adds its input to its block state, so both must have "
                 f"one shape. Received: {received}, input_shape={tuple(input_shape)}, which "
                 f"`{name}` turns into {shape}. Change the size before this layer, by a plain layer "
-                "(the paper's way) or `highway_keras.layers.MatchSize`."
+                "(the paper's way) or `highway_keras.MatchSize`."
             )
 
     def block_state(self, inputs):

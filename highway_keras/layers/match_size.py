@@ -36,7 +36,7 @@ class MatchSize(keras.Layer):
     Example:
 
     >>> import keras
-    >>> from highway_keras.layers import MatchSize
+    >>> from highway_keras import MatchSize
     >>> MatchSize(32, strides=2)(keras.Input((28, 28, 16))).shape
     (None, 14, 14, 32)
 
