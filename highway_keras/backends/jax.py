@@ -8,13 +8,13 @@ compiled = jax.jit
 scan = jax.lax.scan
 
 
-def unwatched(x):
-    """Return `x`: JAX differentiates through compiled loops, as often as one likes."""
+def stop_gradient(x):
+    """Return `x`: JAX needs no barrier, it differentiates through compiled loops."""
     return x
 
 
-def final(gradient):
-    """Return the function unchanged: it has gradients itself."""
+def differentiable_once(gradient):
+    """Return the function unchanged: JAX differentiates it as often as one likes."""
     return gradient
 
 
@@ -47,9 +47,3 @@ def summed(gradients):
 def accelerators():
     """Return the names of the GPUs or TPUs, such as `["NVIDIA H200"]`."""
     return [device.device_kind for device in jax.devices() if device.platform != "cpu"]
-
-
-def accelerator_memory():
-    """Return the free bytes of the first accelerator, or `None` without one."""
-    memory = jax.devices()[0].memory_stats()
-    return memory and memory["bytes_limit"] - memory["bytes_in_use"]

@@ -14,7 +14,6 @@ ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
     "are differentiable again."
 )
-UNKNOWN_MEMORY = 4 * 2**30  # of a GPU, in bytes: TensorFlow has no public way to ask
 
 
 def compiled(f):
@@ -48,23 +47,23 @@ def scan(step, carry, xs, reverse=False):
     return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
 
 
-def unwatched(x):
-    """Return `x` for a compiled loop with its own gradient.
+def stop_gradient(x):
+    """Return `x` for a compiled loop that has a gradient by hand.
 
-    A tape that watched the loop would want its stacks, which XLA does not hand out.
+    A tape that saw the loop would want its stacks, which XLA does not hand out.
     """
     return tf.stop_gradient(x)
 
 
-def final(gradient):
-    """Return a function that computes gradients with a compiled loop, which has none itself."""
+def differentiable_once(gradient):
+    """Return a function that computes gradients by a compiled loop and has none itself."""
 
     def refuse(*upstream):
         raise NotImplementedError(ONCE)
 
     @tf.custom_gradient
     def compute(*inputs):
-        return gradient(*tf.nest.map_structure(unwatched, inputs)), refuse
+        return gradient(*tf.nest.map_structure(stop_gradient, inputs)), refuse
 
     return compute
 
@@ -75,12 +74,10 @@ def side_by_side():
     if tf.executing_eagerly() or within_xla or tf.config.list_logical_devices("GPU"):
         return 1
     threads = tf.config.threading.get_inter_op_parallelism_threads()
-    return threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)) or _cores()
-
-
-def _cores():
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+    threads = threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
+    if hasattr(os, "sched_getaffinity"):
+        return threads or len(os.sched_getaffinity(0))
+    return threads or os.cpu_count()
 
 
 def fold(step, state, xs):
@@ -122,8 +119,3 @@ def accelerators():
     found = tf.config.list_physical_devices("GPU")
     details = [tf.config.experimental.get_device_details(device) for device in found]
     return [detail.get("device_name", "GPU") for detail in details]
-
-
-def accelerator_memory():
-    """Return the free bytes of the first accelerator, or `None` without one."""
-    return UNKNOWN_MEMORY if tf.config.list_physical_devices("GPU") else None

@@ -23,8 +23,3 @@ def summed(gradients):
 def accelerators():
     """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-
-
-def accelerator_memory():
-    """Return the free bytes of the first accelerator, or `None` without one."""
-    return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else None

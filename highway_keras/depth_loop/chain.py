@@ -17,10 +17,10 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
         return _plain_loop(block, x, kernel, bias, relu_share, return_sequence, return_gate)
     forward, backward = _loops(block, return_sequence, return_gate)
 
-    # Given as arguments, not captured: on JAX a captured tensor could not be a traced one.
+    # As arguments, not captured: on JAX a captured tensor could not be a traced one.
     @ops.custom_gradient
     def run(x, kernel, bias, relu_share):
-        inputs = [shim.unwatched(v) for v in (x, kernel, bias, relu_share)]
+        inputs = [shim.stop_gradient(v) for v in (x, kernel, bias, relu_share)]
         outputs, residuals = forward(*inputs)
 
         def gradient(*upstream):  # TensorFlow gives it as arguments, JAX as one tuple
@@ -63,7 +63,7 @@ def _loops(block, return_sequence, return_gate):
         dx, d_weights = shim.scan(step, last, layers, reverse=True)
         return _columns(dx), *d_weights
 
-    return shim.compiled(forward), shim.final(shim.compiled(backward))
+    return shim.compiled(forward), shim.differentiable_once(shim.compiled(backward))
 
 
 def _columns(x):

@@ -1,7 +1,5 @@
 """`scan`: check arguments and shapes, bring them into the form that the chain takes."""
 
-from collections.abc import Hashable
-
 import keras
 from keras import ops
 
@@ -64,7 +62,8 @@ def scan(
 
     Raises:
         ValueError: If an option is unknown, the depth is 0, or the shapes do not fit.
-        TypeError: If `x` is not floating point, or an activation has no hash.
+        TypeError: If `x` is not floating point, or an activation has no hash: the loop is compiled
+            once for each.
 
     Example:
 
@@ -78,18 +77,32 @@ def scan(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.
     """
-    _check_options(kind, carry, return_gate)
+    checks.one_of("kind", kind, ("highway", "plain", "residual"))
+    checks.one_of("carry", carry, ("coupled", "learned"))
+    if return_gate and kind != "highway":
+        raise ValueError(
+            f"`return_gate=True` needs gates, kind='highway'. Received: kind={kind!r}."
+        )
     x = ops.convert_to_tensor(x)
     checks.floating("x", keras.backend.standardize_dtype(x.dtype))
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
     branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
     _check_shapes(x, kernel, bias, branches)
-    activation, relu_share = _read_activation(activation, x, kernel)
-    gates = (transform_activation, carry_activation)
-    activations = (activation, *map(keras.activations.get, gates))[:branches]
-    _check_hashes(activations)
-    block = Block(kind, activations, bool(rematerialize))
+
+    relu_share = ops.zeros((), x.dtype)  # the tensor that `mixture` reads
+    if activation is None or isinstance(activation, str | dict) or callable(activation):
+        activation = keras.activations.get(activation)
+    else:
+        relu_share, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
+        if len(kernel.shape) != 4 or tuple(relu_share.shape) != (kernel.shape[1], 1, 1):
+            raise ValueError(
+                "`activation` as a tensor must have the shape (K, 1, 1), K being the trial axis of "
+                f"`kernel` (L, K, d, m * d). Received: activation.shape={tuple(relu_share.shape)}, "
+                f"kernel.shape={tuple(kernel.shape)}."
+            )
+    gates = map(keras.activations.get, (transform_activation, carry_activation))
+    block = Block(kind, (activation, *gates)[:branches], bool(rematerialize))
 
     trials = len(kernel.shape) - 3
     results = bool(return_sequence), bool(return_gate)
@@ -98,62 +111,20 @@ def scan(
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
         kernel,
     )
-    depth = kernel.shape[:1]
-    shapes = [(*depth, *ops.shape(x)) if return_sequence else ops.shape(x), (*depth, *ops.shape(x))]
+    by_block = (*kernel.shape[:1], *ops.shape(x))
+    shapes = [by_block if return_sequence else ops.shape(x), by_block]
     outputs = [ops.reshape(y, shape) for y, shape in zip(outputs, shapes, strict=False)]
     return tuple(outputs) if return_gate else outputs[0]
-
-
-def _read_activation(activation, x, kernel):
-    """The activation of H as a function, and the tensor that `mixture` reads."""
-    if activation is None or isinstance(activation, (str, dict)) or callable(activation):
-        return keras.activations.get(activation), ops.zeros((), x.dtype)
-    relu_share = ops.cast(ops.convert_to_tensor(activation), x.dtype)
-    if len(kernel.shape) != 4 or tuple(relu_share.shape) != (kernel.shape[1], 1, 1):
-        raise ValueError(
-            "`activation` as a tensor must have the shape (K, 1, 1), K being the trial axis of "
-            f"`kernel` (L, K, d, m * d). Received: activation.shape={tuple(relu_share.shape)}, "
-            f"kernel.shape={tuple(kernel.shape)}."
-        )
-    return mixture, relu_share
-
-
-def _check_options(kind, carry, return_gate):
-    if kind not in ("highway", "plain", "residual"):
-        raise ValueError(
-            f"`kind` must be 'highway', 'plain' or 'residual'. Received: kind={kind!r}."
-        )
-    if carry not in ("coupled", "learned"):
-        raise ValueError(
-            "`carry` must be 'coupled' (C = 1 - T) or 'learned' (C has its own gate). "
-            f"Received: carry={carry!r}."
-        )
-    if return_gate and kind != "highway":
-        raise ValueError(
-            f"`return_gate=True` needs gates, kind='highway'. Received: kind={kind!r}."
-        )
-
-
-def _check_hashes(activations):
-    for activation in activations:
-        if not isinstance(activation, Hashable):
-            raise TypeError(
-                "Activations must have a hash, as functions do: the loop is compiled once for "
-                f"each. Received: {checks.short_repr(activation)}. A dataclass has one with "
-                "`frozen=True`."
-            )
 
 
 def _check_shapes(x, kernel, bias, branches):
     width, shape = x.shape[-1], tuple(kernel.shape)
     received = f"x.shape={tuple(x.shape)}, kernel.shape={shape}, bias.shape={tuple(bias.shape)}."
-    if len(shape) not in (3, 4) or shape[-2:] != (width, branches * width):
+    if len(shape) not in (3, 4) or shape[-2:] != (width, branches * width) or not shape[0]:
         raise ValueError(
             f"`kernel` must have the shape (L, d, {branches} * d) or, with trials, "
-            f"(L, K, d, {branches} * d), d being the width of `x`. Received: {received}"
+            f"(L, K, d, {branches} * d), L > 0, d being the width of `x`. Received: {received}"
         )
-    if shape[0] == 0:
-        raise ValueError(f"`kernel` must hold at least one block (L > 0). Received: {received}")
     if tuple(bias.shape) != shape[:-2] + shape[-1:]:
         raise ValueError(
             f"`bias` must have the shape of `kernel` without its axis -2. Received: {received}"

@@ -32,7 +32,11 @@ def in_shares(run, x, kernel):
     Returns:
         What `run(x)` returns.
     """
-    count = _count(x, kernel)
+    if len(x.shape) > 2:
+        return run(x)
+    size = USUAL_BATCH if x.shape[0] is None else x.shape[0]
+    enough = min(size // ROWS, size * math.prod(kernel.shape) // MULTIPLICATIONS)
+    count = min(shim.side_by_side(), enough)
     if count < 2:
         return run(x)
     rows, width = ops.shape(x)
@@ -42,11 +46,3 @@ def in_shares(run, x, kernel):
     shares = ops.split(ops.concatenate([x, missing]), count)
     outputs = zip(*map(run, shares), strict=True)
     return tuple(ops.concatenate(y, axis=-2)[..., :rows, :] for y in outputs)
-
-
-def _count(x, kernel):
-    if len(x.shape) > 2:
-        return 1
-    rows = USUAL_BATCH if x.shape[0] is None else x.shape[0]
-    enough = min(rows // ROWS, rows * math.prod(kernel.shape) // MULTIPLICATIONS)
-    return min(shim.side_by_side(), enough)
