@@ -68,12 +68,20 @@ class Card:
         known = inspect.signature(self.factory).parameters.values()
         return any(p.name == argument or p.kind is p.VAR_KEYWORD for p in known)
 
-    def build(self, weights=None, **overrides):
+    def build(self, weights=None, features_at=None, **overrides):
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
         path = shipped.resolve(self.name, weights)
         model = self._make(overrides)
-        if path is None:
+        if path is not None:
+            self._load(model, path, overrides)
+        if features_at is None:
             return model
+        import keras
+
+        outputs = [model.get_layer(layer).output for layer in features_at]
+        return keras.Model(model.input, outputs, name=model.name)
+
+    def _load(self, model, path, overrides):
         from highway_keras.models.weight_files import load_features, load_weights, part_after
 
         network = part_after(overrides.get("input_tensor"), model)
@@ -83,7 +91,6 @@ class Card:
             top = ("include_top", "pooling", "classifier_activation", "input_tensor")
             below = {key: value for key, value in overrides.items() if key not in top}
             load_features(network, path, lambda size: self._make({**below, **size}))
-        return model
 
     def _make(self, overrides):
         model = self.factory(**{"name": self.name, **self.arguments, **overrides})

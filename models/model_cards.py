@@ -30,8 +30,35 @@ STEPS = {
 }
 
 
+# What the Hugging Face Hub calls the data sets.
+HUB_DATA = {"mnist": "ylecun/mnist", "cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100"}
+HUB_HEAD = """---
+library_name: keras
+license: {licence}
+pipeline_tag: image-classification
+tags:
+- highway-network
+datasets:
+- {dataset}
+model-index:
+- name: {name}
+  results:
+  - task:
+      type: image-classification
+    dataset:
+      type: {dataset}
+      name: {dataset}
+    metrics:
+    - type: accuracy
+      value: {accuracy:.4f}
+---
+"""
+
+
 def card_text(name, dataset):
     """Return the model card of weights that come with the package, as Markdown.
+
+    It begins with the YAML that the Hugging Face Hub reads from a `README.md`.
 
     Args:
         name: Registered name.
@@ -43,8 +70,8 @@ def card_text(name, dataset):
     Example:
 
     >>> from highway_keras import models
-    >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[0])
-    # thin-highway-10, trained on mnist
+    >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[1])
+    library_name: keras
     """
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     source, limits = DATA.get(dataset, (dataset, ""))
@@ -83,8 +110,14 @@ def card_text(name, dataset):
         "Limits": limits,
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
+    head = HUB_HEAD.format(
+        licence=entry["licence"].lower(),
+        dataset=HUB_DATA.get(dataset, dataset),
+        name=name,
+        accuracy=entry["accuracy"],
+    )
     return (
-        f"# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
+        f"{head}# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
         f"highway-keras evaluate {name} --weights {dataset}\n"
         f"highway-keras predict {name} picture.png --weights {dataset}\n```\n"
     )

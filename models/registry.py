@@ -42,17 +42,19 @@ def get(name):
     return _CARDS[name]
 
 
-def create(name, weights=None, **overrides):
+def create(name, weights=None, features_at=None, **overrides):
     """Build a registered network.
 
     Args:
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
-            with the package; or the path of a weights file, or of a `.keras` file that `fit`
-            saved. The package's and `fit`'s weights expect preprocessed images, such as `x / 256`:
-            their files include the preprocessing, the network alone does not. With
-            `include_top=False`, or another number of `classes`, only the layers below the
-            classifier take the weights, as in `keras.applications`.
+            with the package; the path of a weights file, or of a `.keras` file that `fit` saved;
+            or `"hf://owner/name"`, what a `keras.Model` saved to the Hugging Face Hub under that
+            name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
+            expect preprocessed images, such as `x / 256`: their files include the preprocessing,
+            the network alone does not. With `include_top=False`, or another number of `classes`,
+            only the layers below the classifier take the weights, as in `keras.applications`.
+        features_at: Names of layers, whose outputs the model returns instead of its own, as a list.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
             `highway_keras.models.types` describes those that all networks of the paper take.
 
@@ -68,8 +70,12 @@ def create(name, weights=None, **overrides):
     >>> from highway_keras import models
     >>> models.create("thin-highway-10", input_shape=(8, 8, 1)).count_params()
     49660
+    >>> stages = ["stage1_pool", "stage2_pool", "stage3_pool"]
+    >>> features = models.create("mnist-highway-16", weights="mnist", features_at=stages)
+    >>> features.output_shape
+    [(None, 12, 12, 16), (None, 6, 6, 16), (None, 3, 3, 16)]
     """
-    return get(name).build(weights=weights, **overrides)
+    return get(name).build(weights, features_at, **overrides)
 
 
 def register(name, factory, dataset, input_shape, classes, recipe="quick", **arguments):

@@ -66,15 +66,22 @@ def find_file(name, dataset):
     return path
 
 
+def is_on_hub(weights):
+    """Return whether `weights` is an address on the Hugging Face Hub, which Keras reads itself."""
+    return isinstance(weights, str) and weights.startswith("hf://")
+
+
 def resolve(name, weights):
     """Return the path of what a user passes as `weights`: `None`, a data set's name or a file.
+
+    An address on the Hugging Face Hub is returned as it is.
 
     Raises:
         FileNotFoundError: If it is none of these; the message lists the existing data sets.
     """
     there = datasets(name)
-    if weights is None:
-        return None
+    if weights is None or is_on_hub(weights):
+        return weights
     if isinstance(weights, str) and weights in there:
         return find_file(name, weights)
     path = checks.path("weights", weights)

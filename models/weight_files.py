@@ -7,6 +7,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.messages import notice
+from highway_keras.models import shipped
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 # What a layer's configuration says that does not change what it computes once it has its weights.
@@ -25,7 +26,7 @@ def load_weights(model, weights, new_classifier=False):
 
     Args:
         model: A built `keras.Model`.
-        weights: Path of the file.
+        weights: Path of the file, or `"hf://owner/name"` for a network on the Hugging Face Hub.
         new_classifier: Whether a classifier of another size keeps its start; a notice says so.
 
     Raises:
@@ -34,13 +35,16 @@ def load_weights(model, weights, new_classifier=False):
     """
     if weights is None:
         return model
-    path = checks.existing_file("weights", weights)
+    on_hub = shipped.is_on_hub(weights)
+    path = weights if on_hub else checks.existing_file("weights", weights)
     try:
-        if path.suffix == ".keras":
+        if on_hub or path.suffix == ".keras":
             _copy(_read_network(path), model, new_classifier)
         else:
             model.load_weights(path)
             _check_nothing_left(model, path)
+    except ImportError:  # of what reads the hub
+        raise
     except Exception as error:  # damaged files raise errors of many kinds
         raise _misfit(model, path, error) from error
     return model
@@ -66,6 +70,8 @@ def load_features(model, path, whole):
             if new.weights:
                 _check_shapes(old, new)
                 new.set_weights(old.get_weights())
+    except ImportError:
+        raise
     except Exception as error:
         raise _misfit(model, path, error) from error
 

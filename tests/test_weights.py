@@ -8,6 +8,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
+import warnings
 import zipfile
 
 import keras
@@ -30,7 +32,7 @@ IN_THE_WHEEL = ("highway_keras", "models", "tuning", "results")
 BUILT_FROM = (*IN_THE_WHEEL, "benchmarks", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 
 
-def noise(name="mnist", data_dir=None, validation=0.1, limit=None, input_shape=None):
+def noise(*arguments, **options):
     """Ten kinds of noise, in the shape of MNIST."""
     y = np.arange(80) % 10
     x = np.random.default_rng(0).integers(0, 100, (80, 28, 28, 1)) + 15 * y[:, None, None, None]
@@ -127,6 +129,8 @@ def test_the_index_and_the_card_say_what_was_trained(packed, runs, zoo):
     assert text == models.card_text(NAME, "mnist")
     facts = ("85,660 parameters", "| `thin`, 1 epoch |", "2 (seeds 3, 4)", entry["sha256"])
     facts += ("| 50 training images, preprocessed by `scale` (gray levels / 256); 10 others held",)
+    head = text.split("---\n", 2)[1]  # what the hub reads
+    assert "library_name: keras\n" in head and "- ylecun/mnist\n" in head
     facts += (f"Test accuracy | {100 * entry['accuracy']:.2f} %", "Apache-2.0")
     assert [fact for fact in facts if fact not in text] == []
     io.write_json(zoo / shipped.INDEX, [{**entry, "dtype_policy": "mixed_bfloat16"}])
@@ -332,13 +336,47 @@ def test_a_wheel_holds_the_package_and_the_weights(tmp_path):
                 assert f"{kept}/{file.relative_to(ROOT / folder)}" in inside
 
 
+def test_weights_on_the_hub(tmp_path, monkeypatch):
+    """Keras saves and loads there; a folder stands in for the hub."""
+    from keras.src.saving import saving_lib
+
+    hub = types.SimpleNamespace(snapshot_download=lambda repo_id, **_: str(tmp_path / repo_id))
+    monkeypatch.setattr(saving_lib, "huggingface_hub", hub)
+    saved = keras.models.load_model(models.get(NAME).weights_file("mnist"))
+    saved.save(tmp_path / "owner" / NAME, zipped=False)
+    ours = models.create(NAME, weights="mnist").get_weights()
+    assert_equal(models.create(NAME, weights=f"hf://owner/{NAME}").get_weights(), ours)
+    features = models.create(NAME, weights=f"hf://owner/{NAME}", include_top=False)
+    assert_equal(features.get_weights(), ours[:-2])
+    with pytest.raises(ValueError, match="weights"):
+        models.create("thin-plain-10", weights=f"hf://owner/{NAME}")
+    monkeypatch.setattr(saving_lib, "huggingface_hub", None)
+    with pytest.raises(ImportError, match="huggingface_hub"):
+        models.create(NAME, weights=f"hf://owner/{NAME}")
+
+
+def test_features_at_several_depths():
+    name, layers = "mnist-highway-16", ["stage1_highway2", "stage3_pool"]
+    whole = models.create(name, weights="mnist")
+    x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
+    expected = [keras.Model(whole.input, whole.get_layer(layer).output)(x) for layer in layers]
+    for options in ({}, {"include_top": False}):
+        found = models.create(name, weights="mnist", features_at=layers, **options)(x)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="stage9"):
+        models.create(name, features_at=["stage9"])
+
+
 # Another top
 
 
 @pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
 def test_with_another_top_the_layers_below_have_the_weights(name):
     whole = models.create(name, weights="mnist")
-    features = models.create(name, weights="mnist", include_top=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # such as Keras's of layers that it skips
+        features = models.create(name, weights="mnist", include_top=False)
     layer = whole.get_layer(features.layers[-1].name)
     x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
     expected = keras.Model(whole.input, layer.output)(x)

@@ -71,7 +71,8 @@ class RegisteredModel:
         self.settings = {"model": self.name, "model_options": options}
         if weights is not None:
             self.settings["weights"] = str(weights)
-            self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
+            if not shipped.is_on_hub(self.weights):
+                self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
         if freeze:
             self.settings["freeze"] = True
 
@@ -95,7 +96,7 @@ class RegisteredModel:
         elif recipe.kernel_initializer:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
-        if self.weights is not None:
+        if self.weights is not None and not shipped.is_on_hub(self.weights):
             self._compare_preprocessing(list(recipe.preprocessing))
 
         def build(dtype_policy):

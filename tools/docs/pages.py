@@ -94,7 +94,8 @@ training.fit("{name}", out="runs/{name}")
 ```
 """)
     for dataset in card.weights:
-        title, text = models.card_text(name, dataset).split("\n", 1)
+        _, _, text = models.card_text(name, dataset).split("---\n", 2)  # without the hub's head
+        title, text = text.split("\n", 1)
         page.append(f"## Weights: {title.rpartition(', ')[2]}\n{text}")
     add(f"zoo/{name}.md", "\n".join(page))
     nav[name] = f"{name}.md"
