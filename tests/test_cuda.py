@@ -17,7 +17,7 @@ from keras import ops, tree
 from selection import all_but
 
 from highway_keras import data, models, training
-from highway_keras.analysis.lesion_layers import LesionedChain
+from highway_keras.analysis.lesion_model import LesionedChain
 from highway_keras.depth_loop import scan
 from highway_keras.layers import HighwayStack
 from highway_keras.training.batches import array_batches as batches
@@ -99,7 +99,7 @@ def test_depth_loop_backward(loop):
 def test_lesioned_chain():
     stack = HighwayStack(DEPTH)
     stack.build((None, WIDTH))
-    lesions = LesionedChain([stack], copies=1)
+    lesions = LesionedChain([stack])
     assert lower(lesions, np.ones((ROWS, WIDTH), "float32")).count("stablehlo.while") == 2
 
 

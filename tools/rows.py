@@ -22,7 +22,7 @@ import numpy as np
 
 from highway_keras import analysis, convert, data, models, results, training
 from highway_keras.analysis import report
-from highway_keras.analysis.blocks import block_starts
+from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.export import FORMATS, export
 from highway_keras.models import shipped

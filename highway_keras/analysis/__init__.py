@@ -17,13 +17,11 @@ if TYPE_CHECKING:
         mean_gates,
         transform_biases,
     )
-    from highway_keras.analysis.lesioning import Lesions, lesions
-    from highway_keras.analysis.live import live_page
+    from highway_keras.analysis.lesioning import Lesions, NeededLayers, lesions, needed_layers
     from highway_keras.analysis.monitor import GateMonitor
     from highway_keras.analysis.named_array import NamedArray
-    from highway_keras.analysis.needed import NeededLayers, needed_layers
     from highway_keras.analysis.plots import plot_gates, plot_lesions, plot_routing
-    from highway_keras.analysis.report import analyze
+    from highway_keras.analysis.report import analyze, live_page
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -15,28 +15,27 @@ def as_arrays(x, model_inputs):
             "`x` must be a list of arrays, in the order of `model.inputs`, for a model of several "
             f"inputs. Received: a dictionary of {', '.join(map(repr, x))}."
         )
-    arrays = [np.asarray(a) for a in keras.tree.flatten(x)] if _is_structure(x) else [np.asarray(x)]
-    if len(arrays) != len(model_inputs):
+    arrays = [
+        np.asarray(a) for a in (keras.tree.flatten(x) if isinstance(x, list | tuple) else [x])
+    ]
+    wanted = [tuple(tensor.shape) for tensor in model_inputs]
+    fit = len(arrays) == len(wanted) and all(
+        array.ndim == len(shape)
+        and all(m in (None, n) for n, m in zip(array.shape[1:], shape[1:], strict=True))
+        for array, shape in zip(arrays, wanted, strict=True)
+    )
+    if not fit or len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
         raise ValueError(
-            f"`x` must hold an array for each of the model's {len(model_inputs)} inputs. "
-            f"Received: {len(arrays)}."
-        )
-    for array, expected in zip(arrays, model_inputs, strict=True):
-        if not _fits(array.shape, expected.shape):
-            raise ValueError(
-                f"`x` must be an array of samples, {expected.shape}. Received: "
-                f"x.shape={array.shape}. One sample still needs its batch axis: `x[:1]`."
-            )
-    if len({len(a) for a in arrays}) != 1 or not len(arrays[0]):
-        raise ValueError(
-            "`x` must hold one or more samples, the same number in all arrays. "
-            f"Received: shapes {[a.shape for a in arrays]}."
+            "`x` must hold an array of samples for each of the model's inputs, of shape "
+            f"{', '.join(map(str, wanted))}, all of the same length. Received: arrays of shape "
+            f"{', '.join(str(array.shape) for array in arrays)}. One sample still needs its batch "
+            "axis: `x[:1]`."
         )
     return arrays
 
 
-def as_labels(y, count):
-    """Return the labels as integers `(count, ...)`."""
+def as_labels(y, count, classes=None):
+    """Return the labels as integers `(count, ...)`, from 0 to `classes - 1`."""
     labels = np.asarray(y)
     if labels.ndim > 1 and labels.shape[-1] == 1:
         labels = labels[..., 0]
@@ -45,7 +44,12 @@ def as_labels(y, count):
             f"`y` must be {count} class numbers, integers from 0. Received: an array of "
             f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
         )
-    return labels
+    if classes is not None and (labels.min() < 0 or labels.max() >= classes):
+        raise ValueError(
+            f"`y` must be class numbers from 0 to {classes - 1}. "
+            f"Received: {labels.min()} to {labels.max()}."
+        )
+    return labels.astype("int32")
 
 
 def run(model, arrays, batch_size, verbose, parts=1):
@@ -61,23 +65,13 @@ def run(model, arrays, batch_size, verbose, parts=1):
     progress = keras.utils.Progbar(count, verbose=int(shown), unit_name="sample")
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
-        batch = [_filled(array[part], batch_size) for array in arrays]
+        missing = batch_size - (part.stop - start)
+        batch = [
+            np.concatenate([array[part], np.repeat(array[-1:], missing, axis=0)])
+            if missing
+            else array[part]
+            for array in arrays
+        ]
         outputs = model.predict_on_batch(batch if len(batch) > 1 else batch[0])
-        outputs = keras.tree.flatten(outputs)
-        yield part, [output[: part.stop - part.start] for output in outputs]
+        yield part, [output[: part.stop - start] for output in keras.tree.flatten(outputs)]
         progress.update(part.stop)
-
-
-def _filled(array, length):
-    missing = length - len(array)
-    return np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]) if missing else array
-
-
-def _is_structure(x):
-    return isinstance(x, list | tuple)
-
-
-def _fits(shape, expected):
-    return len(shape) == len(expected) and all(
-        n in (None, m) for m, n in zip(shape[1:], expected[1:], strict=True)
-    )

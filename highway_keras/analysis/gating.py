@@ -7,11 +7,11 @@ import numpy as np
 from keras import ops
 
 from highway_keras.analysis.batches import as_arrays, as_labels, run
-from highway_keras.analysis.blocks import block_biases, channel_axis, stacked_weights
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.named_array import NamedArray, by_layer
 from highway_keras.depth_loop import scan
-from highway_keras.layers import HighwayStack
+from highway_keras.layers import HighwayStack, stacked
+from highway_keras.layers.highway_stack import joint_weights
 
 BATCH_SIZE = 500
 
@@ -59,6 +59,32 @@ def transform_biases(model):
     """
     graph = Graph(model)
     return by_layer(block_biases(graph), graph.blocks)
+
+
+def block_biases(graph):
+    """Return the biases of the transform gates, an array `(units,)` for each block of a `Graph`."""
+    biases = []
+    for call in graph.gated:
+        bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
+        biases.extend(bias.reshape(len(call.blocks), -1))
+    return biases
+
+
+def block_starts(graph):
+    """Return where the biases of each block started, an array `(blocks,)`; NaN where they varied.
+
+    The layer's initializer shows it: a constant one returns the same number for a whole block.
+    """
+    starts = np.full(len(graph.blocks), np.nan)
+    for call in graph.gated:
+        if isinstance(call.layer, HighwayStack):
+            initializer = stacked.initializer(call.layer.transform_bias_initializer)
+        else:
+            initializer = call.layer.transform.bias_initializer
+        start = initializer(call.layer.transform_bias.shape, dtype="float32")
+        start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
+        starts[call.blocks] = np.where((start == start[:, :1]).all(axis=1), start[:, 0], np.nan)
+    return starts
 
 
 def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
@@ -145,35 +171,23 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
     count = len(arrays[0])
-    labels = np.zeros(count, int) if y is None else _one_each(as_labels(y, count))
+    labels = np.zeros(count, int) if y is None else as_labels(y, count)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
+        )
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    batches = run(observer(graph, "gates"), arrays, batch_size, verbose)
-    sums = _sums_by_class(batches, numbers, len(classes))
+    sums = []  # over the samples of a class, `(classes, units)` for each block
+    for part, gates in run(observer(graph, "gates"), arrays, batch_size, verbose):
+        members = (numbers[part] == np.arange(len(classes))[:, None]).astype("float64")
+        batch = [members @ gate for gate in gates]
+        sums = [s + b for s, b in zip(sums, batch, strict=True)] if sums else batch
     overall = by_layer([s.sum(0) / count for s in sums], graph.blocks)
     if y is None:
         return MeanGates(overall, None, count)
     means = [s / sizes[:, None] - s.sum(0) / count for s in sums]
     by_class = by_layer(means, graph.blocks, **{"class": tuple(classes.tolist())})
     return MeanGates(overall, by_class, count)
-
-
-def _one_each(labels):
-    if labels.ndim != 1:
-        raise ValueError(
-            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
-        )
-    return labels
-
-
-def _sums_by_class(batches, numbers, classes):
-    """Return the gates summed over the samples of each class, `(classes, units)` for each block."""
-    sums = None
-    for part, gates in batches:
-        # One product for each block, `(classes, batch) @ (batch, units)`.
-        members = (numbers[part] == np.arange(classes)[:, None]).astype("float64")
-        products = [members @ gate for gate in gates]
-        sums = products if sums is None else list(map(np.add, sums, products))
-    return sums
 
 
 def observer(graph, what, per_position=False):
@@ -188,7 +202,7 @@ def observer(graph, what, per_position=False):
 
     def visit(call, *args, **kwargs):
         if not call.blocks:
-            return call.layer(*args, **kwargs)
+            return call.run(*args, **kwargs)
         outputs, gates, *blocks = Observed(call.layer, what, per_position)(args[0])
         seen.extend(blocks)
         return (outputs, gates) if kwargs.get("return_gate") else outputs
@@ -204,39 +218,42 @@ class Observed(keras.Layer):
         super().__init__(dtype=layer.compute_dtype)  # not its policy, which may quantize
         self.layer, self.what, self.per_position = layer, what, per_position
         self.supports_masking = True
+        first = getattr(layer.transform, "data_format", None) == "channels_first"
+        self.channel_axis = 1 if first else -1
 
     def call(self, inputs):
-        outputs, gate = self.layer(inputs, return_gate=True)
-        blocks = [gate if self.what == "gates" else outputs]
-        if isinstance(self.layer, HighwayStack):
-            blocks = ops.unstack(gate if self.what == "gates" else self._sequence(inputs))
-        return outputs, gate, *map(self._shown, blocks)
-
-    def _sequence(self, inputs):
         layer = self.layer
-        return scan(
-            inputs,
-            *stacked_weights([layer]),
-            activation=layer.activation,
-            transform_activation=layer.transform_activation,
-            carry_activation=layer.transform_activation,
-            carry="learned" if layer.learned_carry else "coupled",
-            return_sequence=True,
-        )
-
-    def _shown(self, values):
-        values = ops.cast(ops.moveaxis(values, channel_axis(self.layer), -1), "float32")
-        positions = tuple(range(1, len(values.shape) - 1))
-        return ops.mean(values, axis=positions) if positions and not self.per_position else values
+        outputs, gate = layer(inputs, return_gate=True)
+        blocks = [gate if self.what == "gates" else outputs]
+        if isinstance(layer, HighwayStack):
+            sequence = gate
+            if self.what == "outputs":
+                sequence = scan(
+                    inputs,
+                    *joint_weights(layer),
+                    activation=layer.activation,
+                    transform_activation=layer.transform_activation,
+                    carry_activation=layer.transform_activation,
+                    carry="learned" if layer.learned_carry else "coupled",
+                    return_sequence=True,
+                )
+            blocks = ops.unstack(sequence)
+        seen = []
+        for values in blocks:
+            values = ops.cast(ops.moveaxis(values, self.channel_axis, -1), "float32")
+            positions = tuple(range(1, len(values.shape) - 1))
+            if positions and not self.per_position:
+                values = ops.mean(values, axis=positions)
+            seen.append(values)
+        return outputs, gate, *seen
 
     def compute_output_spec(self, inputs):
-        depth = getattr(self.layer, "depth", None)
         y, gate = self.layer.compute_output_spec(inputs, return_gate=True)
         shape = list(y.shape)
-        shape.append(shape.pop(channel_axis(self.layer)))
+        shape.append(shape.pop(self.channel_axis))
         shape = shape if self.per_position else (shape[0], shape[-1])
-        blocks = [keras.KerasTensor(tuple(shape), "float32") for _ in range(depth or 1)]
-        return y, gate, *blocks
+        depth = getattr(self.layer, "depth", 1)
+        return y, gate, *[keras.KerasTensor(tuple(shape), "float32") for _ in range(depth)]
 
 
 def _of_samples(model, what, x, per_position, batch_size, verbose):

@@ -17,15 +17,22 @@ from highway_keras.layers.gated import GatedLayer
 class Call:
     """One call of a layer in a graph, with the symbolic tensors that went in and came out.
 
-    `blocks` are the numbers of its gated blocks: several for a `HighwayStack`, none for a layer
-    that is not gated.
+    `run` is what repeats it: the layer, or a `Renamed` one. `blocks` are the numbers of its gated
+    blocks: several for a `HighwayStack`, none for a layer that is not gated.
     """
 
     layer: keras.Operation
+    run: keras.Operation
     args: tuple
     kwargs: dict
     outputs: object
-    blocks: range = range(0)
+    blocks: range
+
+    @property
+    def inputs(self):
+        """The symbolic tensors that went in."""
+        values = keras.tree.flatten((self.args, self.kwargs))
+        return [x for x in values if isinstance(x, keras.KerasTensor)]
 
 
 class Graph:
@@ -38,6 +45,7 @@ class Graph:
     Attributes:
         inputs: New symbolic inputs, one for each of the model's.
         calls: A list of `Call`.
+        gated: Those of gated layers.
         outputs: The symbolic outputs.
         blocks: The names of the gated blocks in order: the layer's, with the number of the block
             in place of the depth of a `HighwayStack`, and a count in brackets if a name is
@@ -49,23 +57,34 @@ class Graph:
     """
 
     def __init__(self, model, shapes=None):
-        _check_model(model)
+        if not isinstance(model, keras.Model):
+            raise TypeError(
+                f"`model` must be a Keras model. Received: model={model!r} "
+                f"(of type {type(model).__name__})."
+            )
+        if not _has_graph(model) and isinstance(model, keras.Sequential):
+            raise ValueError(
+                f"`model` must be built. Received: the Sequential model {model.name!r}, which does "
+                "not know its input yet. Start it with a `keras.Input`, or call it once."
+            )
+        if not _has_graph(model):
+            raise TypeError(
+                "`model` must be a functional or Sequential model, whose layer calls can be "
+                f"repeated. Received: {model.name!r}, a subclassed model ({type(model).__name__}). "
+                "Analyse the functional models it is made of, or write it as one: "
+                "`keras.Model(inputs, outputs)`."
+            )
         inputs = zip(model.inputs, shapes or [x.shape[1:] for x in model.inputs], strict=True)
         self.inputs = [keras.Input(shape, x.shape[0], x.dtype) for x, shape in inputs]
-        self.calls = []
+        self.calls, self.blocks = [], ()
         self.outputs = self._inline(model, self.inputs)
-        self.blocks = _block_names(self.gated)
+        self.gated = [call for call in self.calls if call.blocks]
         if not self.blocks:
             raise ValueError(
                 "`model` must contain gated layers: `Highway`, `ConvHighway1D` to `3D`, "
                 "`HighwayStack` or `HighwayWrapper`, itself or in the functional and Sequential "
                 f"models inside it. Received: model={model.name!r} without any."
             )
-
-    @property
-    def gated(self):
-        """Calls of gated layers."""
-        return [call for call in self.calls if call.blocks]
 
     def repeat(self, visit):
         """Run the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
@@ -74,58 +93,74 @@ class Graph:
         """
         tensors = {}
         for call in self.calls:
-            args, kwargs = _replace((call.args, call.kwargs), tensors)
-            _note(call.outputs, visit(call, *args, **kwargs), tensors)
-        return _replace(self.outputs, tensors)
+            args, kwargs = replaced((call.args, call.kwargs), tensors)
+            note(call.outputs, visit(call, *args, **kwargs), tensors)
+        return replaced(self.outputs, tensors)
 
     def model(self, outputs):
         """Return a model over the inputs of the graph; it takes what the analyzed one takes."""
         return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
 
     def _inline(self, model, inputs):
-        recorded_inputs, calls, outputs = _record(model)
+        """Append the calls of a model, repeated on `inputs`; return its outputs."""
+        recorded = []
+
+        def record(layer, *args, **kwargs):
+            outputs = layer(*args, **kwargs)
+            recorded.append((layer, args, kwargs, outputs))
+            return outputs
+
+        # A model over the same graph: functional even if `model` is Sequential, and not compiled.
+        functional = keras.Model(model.inputs, model.outputs)
+        # "Cloning" with the very same layers is Keras's public way to visit the calls of a graph.
+        clone = keras.models.clone_model(
+            functional, clone_function=lambda layer: layer, call_function=record
+        )
         tensors = {}
-        _note(recorded_inputs, inputs, tensors)
-        for call in calls:
-            args, kwargs = _replace((call.args, call.kwargs), tensors)
-            if _has_graph(call.layer):
-                results = self._inline(call.layer, keras.tree.flatten(args))
+        note(clone.inputs, inputs, tensors)
+        for layer, args, kwargs, outputs in recorded:
+            args, kwargs = replaced((args, kwargs), tensors)
+            if _has_graph(layer):
+                results = self._inline(layer, keras.tree.flatten(args))
             else:
-                results = call.layer(*args, **kwargs)
-                self._append(call.layer, args, kwargs, results)
-            _note(call.outputs, results, tensors)
-        return _replace(outputs, tensors)
-
-    def _append(self, layer, args, kwargs, outputs):
-        first = self.calls[-1].blocks.stop if self.calls else 0
-        depth = getattr(layer, "depth", 1) if isinstance(layer, GatedLayer) else 0
-        self.calls.append(Call(layer, args, kwargs, outputs, range(first, first + depth)))
-
-
-def _record(model):
-    """Return the inputs, calls and outputs of a model; each model inside it is one call."""
-    calls = []
-
-    def record(layer, *args, **kwargs):
-        outputs = layer(*args, **kwargs)
-        calls.append(Call(layer, args, kwargs, outputs))
-        return outputs
-
-    # A model over the same graph: functional even if `model` is Sequential, and not compiled.
-    functional = keras.Model(model.inputs, model.outputs)
-    # "Cloning" with the very same layers is Keras's public way to visit the calls of a graph.
-    clone = keras.models.clone_model(
-        functional, clone_function=lambda layer: layer, call_function=record
-    )
-    return clone.inputs, calls, clone.outputs
+                homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
+                clash = any(other is not layer for other in homonyms)
+                run = Renamed(layer) if clash and isinstance(layer, keras.Layer) else layer
+                results, names = run(*args, **kwargs), _block_names(layer)
+                blocks = range(len(self.blocks), len(self.blocks) + len(names))
+                self.calls.append(Call(layer, run, args, kwargs, results, blocks))
+                for name in names:
+                    count = 1 + sum(n.split(" (")[0] == name for n in self.blocks)
+                    self.blocks += (name if count == 1 else f"{name} ({count})",)
+            note(outputs, results, tensors)
+        return replaced(clone.outputs, tensors)
 
 
-def _note(symbolic, actual, tensors):
+class Renamed(keras.Layer):
+    """A layer under another name: of one name, Keras takes only one layer into a model."""
+
+    def __init__(self, layer):
+        super().__init__(dtype=layer.compute_dtype)
+        self.layer, self.supports_masking = layer, True
+
+    def call(self, *args, **kwargs):
+        return self.layer(*args, **kwargs)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return self.layer.compute_mask(inputs, previous_mask)
+
+    def compute_output_spec(self, *args, **kwargs):
+        return self.layer.compute_output_spec(*args, **kwargs)
+
+
+def note(symbolic, actual, tensors):
+    """Note in the dictionary `tensors` what stands for each symbolic tensor."""
     pairs = zip(keras.tree.flatten(symbolic), keras.tree.flatten(actual), strict=True)
     tensors.update((id(key), value) for key, value in pairs)
 
 
-def _replace(structure, tensors):
+def replaced(structure, tensors):
+    """Return a structure with its symbolic tensors replaced as `note` has noted."""
     return keras.tree.map_structure(lambda x: tensors.get(id(x), x), structure)
 
 
@@ -139,36 +174,8 @@ def _has_graph(layer):
         return False
 
 
-def _check_model(model):
-    if not isinstance(model, keras.Model):
-        raise TypeError(
-            f"`model` must be a Keras model. Received: model={model!r} "
-            f"(of type {type(model).__name__})."
-        )
-    if _has_graph(model):
-        return
-    if isinstance(model, keras.Sequential):
-        raise ValueError(
-            f"`model` must be built. Received: the Sequential model {model.name!r}, which does not "
-            "know its input yet. Start it with a `keras.Input`, or call it once."
-        )
-    raise TypeError(
-        "`model` must be a functional or Sequential model, whose layer calls can be repeated. "
-        f"Received: {model.name!r}, a subclassed model ({type(model).__name__}). Analyse the "
-        "functional models it is made of, or write it as one: "
-        "`keras.Model(inputs, outputs)`."
-    )
-
-
-def _block_names(calls):
-    names, seen = [], {}
-    for call in calls:
-        of_call = [call.layer.name]
-        if isinstance(call.layer, HighwayStack):
-            depth = call.layer.depth
-            stack = call.layer.name.removesuffix(f"_x{depth}")
-            of_call = [f"{stack}_{i}" for i in range(depth)]
-        for name in of_call:
-            seen[name] = seen.get(name, 0) + 1
-            names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return tuple(names)
+def _block_names(layer):
+    if isinstance(layer, HighwayStack):
+        name = layer.name.removesuffix(f"_x{layer.depth}")
+        return [f"{name}_{i}" for i in range(layer.depth)]
+    return [layer.name] if isinstance(layer, GatedLayer) else []

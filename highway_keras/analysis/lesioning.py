@@ -1,13 +1,17 @@
 """What each layer is worth: the network's loss and error with that layer's gates forced to 0."""
 
 import dataclasses
+import math
 
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_layers import PARTS
-from highway_keras.analysis.lesion_model import largest_batch, lesion_model
+from highway_keras.analysis.lesion_model import PARTS, largest_batch, lesion_model
+
+THRESHOLD = 0.001  # a tenth of a percentage point
+FEW = 10  # samples: a count scatters by about its square root, of these a third
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,45 +78,90 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     """
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
-    labels = _check_classifier(model, graph, as_labels(y, len(arrays[0])))
-    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
-        graph = Graph(model, [a.shape[1:] for a in arrays])
-    scored = lesion_model(graph, labels.shape[1:], from_logits)
-    batch_size = largest_batch(graph) if batch_size is None else batch_size
-    batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
-    totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
-    loss, wrong, probability = totals.T
-    if not from_logits:
-        _check_probabilities(probability / labels.size)
-    loss, wrong = loss / labels.size, wrong.astype(int)
-    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), labels.size)
-
-
-def _check_classifier(model, graph, labels):
     shapes = [tuple(y.shape) for y in graph.outputs]
+    labels = as_labels(y, len(arrays[0]), shapes[0][-1] if len(shapes) == 1 else None)
     if len(shapes) != 1 or len(shapes[0]) != labels.ndim + 1:
         raise ValueError(
             f"`model` must return one prediction, (batch_size, ..., classes), and `y` a class for "
             f"each. Received: outputs of shape {', '.join(map(str, shapes))}, labels of shape "
             f"{labels.shape}."
         )
-    if any(call.blocks and call.kwargs.get("return_gate") for call in graph.calls):
+    if any(call.kwargs.get("return_gate") for call in graph.gated):
         raise ValueError(
             "`model` must not use the gates of its layers itself (`return_gate=True`). "
             f"Received: model={model.name!r}. Lesion the model without that use."
         )
-    classes = shapes[0][-1]
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(
-            f"`y` must be class numbers from 0 to {classes - 1}. "
-            f"Received: {labels.min()} to {labels.max()}."
-        )
-    return labels.astype("int32")
-
-
-def _check_probabilities(sums):
-    if not np.allclose(sums, 1, atol=0.01):
+    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
+        graph = Graph(model, [a.shape[1:] for a in arrays])
+    scored = lesion_model(graph, labels.shape[1:], from_logits)
+    batch_size = largest_batch(graph) if batch_size is None else batch_size
+    batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
+    totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
+    loss, wrong, probability = totals.T / np.array([[labels.size], [1], [labels.size]])
+    if not from_logits and not np.allclose(probability, 1, atol=0.01):
         raise ValueError(
             "`model` must return class probabilities, which sum to 1. Received: sums of "
-            f"{sums[0]:.3g} on average. If it returns logits, pass from_logits=True."
+            f"{probability[0]:.3g} on average. If it returns logits, pass from_logits=True."
         )
+    wrong = wrong.astype(int)
+    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), labels.size)
+
+
+@dataclasses.dataclass(frozen=True)
+class NeededLayers:
+    """The layers whose lesion raises a network's error; as a string, a sentence about them.
+
+    Attributes:
+        layers: Their names, in order.
+        of: Number of gated layers.
+        threshold: The share of the samples that the error must rise by for a layer to count.
+        limit: The same as a number of samples: a layer counts if more than these are lost.
+        samples: Number of samples.
+    """
+
+    layers: tuple
+    of: int
+    threshold: float
+    limit: int
+    samples: int
+
+    def __str__(self):
+        few = "A threshold of so few samples leaves much to chance: measure on more."
+        return (
+            f"{len(self.layers)} of {self.of} gated layers matter: closing one of them raises the "
+            f"error by more than {100 * self.threshold:g} points ({self.limit:,} of "
+            f"{self.samples:,} samples). Idle: {self.of - len(self.layers)}."
+            f"{f' {few}' if self.limit < FEW else ''}"
+        )
+
+
+def needed_layers(lesions, threshold=THRESHOLD):
+    """Return the layers whose lesion raises the error: how deep the problem needs the network.
+
+    Each layer is judged alone, with all others intact; several idle ones may still matter together.
+
+    Args:
+        lesions: What `lesions` returned.
+        threshold: Rise of the error, as a share of the samples, above which a layer counts.
+
+    Returns:
+        A `NeededLayers`, which prints as a sentence.
+
+    Raises:
+        ValueError: If `threshold` is not in [0, 1).
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras.analysis import Lesions, needed_layers
+    >>> found = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
+    >>> needed_layers(found, threshold=0.01).layers
+    ('a', 'b')
+    """
+    checks.number("threshold", threshold, least=0, below=1)
+    # Count samples: with shares, 0.019 - 0.018 > 0.001. 0.0029 * 10000 falls short of 29 by less
+    # than a millionth of a sample.
+    limit = math.floor(threshold * lesions.samples + 1e-6)
+    matters = lesions.wrong - lesions.intact_wrong > limit
+    names = tuple(name for name, needed in zip(lesions.layers, matters, strict=True) if needed)
+    return NeededLayers(names, len(lesions.layers), float(threshold), limit, lesions.samples)

@@ -7,8 +7,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, run
-from highway_keras.analysis.blocks import block_biases
-from highway_keras.analysis.gating import BATCH_SIZE, observer
+from highway_keras.analysis.gating import BATCH_SIZE, block_biases, observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.extras import extra
 from highway_keras.messages import cell
@@ -57,10 +56,20 @@ class GateMonitor(keras.callbacks.Callback):
         self.folder = checks.path("folder", folder)
 
     def on_train_begin(self, logs=None):
+        with extra("train"):
+            from tensorboard.summary import Writer
+
         self._graph = Graph(self.model)
         self._arrays = as_arrays(self.sample, self._graph.inputs)
         self._gates = observer(self._graph, "gates", per_position=True)
-        self._open()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "gates.csv"
+        continues = self.append and path.exists()
+        self._file = path.open("a" if continues else "w", newline="", encoding="utf-8")
+        self._rows = csv.DictWriter(self._file, COLUMNS)
+        if not continues:
+            self._rows.writeheader()
+        self._events = Writer(str(self.folder))
         if not self.append:
             self._write(0)
 
@@ -71,34 +80,17 @@ class GateMonitor(keras.callbacks.Callback):
         self._file.close()
         self._events.close()
 
-    def _open(self):
-        with extra("train"):
-            from tensorboard.summary import Writer
-
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / "gates.csv"
-        continues = self.append and path.exists()
-        self._file = path.open("a" if continues else "w", newline="", encoding="utf-8")
-        self._rows = csv.DictWriter(self._file, COLUMNS)
-        if not continues:
-            self._rows.writeheader()
-        self._events = Writer(str(self.folder))
-
     def _write(self, epoch):
-        biases = [float(bias.mean()) for bias in block_biases(self._graph)]
-        columns = zip(self._graph.blocks, *self._measure(), biases, strict=True)
-        for layer, *values in columns:
-            row = dict(zip(COLUMNS, (epoch, layer, *values), strict=True))
+        sums = 0.0  # of the mean gate and the share of open gates of each layer
+        for part, gates in run(self._gates, self._arrays, BATCH_SIZE, verbose=0):
+            means = [[gate.mean(), (gate > 0.5).mean()] for gate in gates]
+            sums = sums + (part.stop - part.start) * np.array(means)
+        measured = (sums / len(self._arrays[0])).tolist()
+        biases = block_biases(self._graph)
+        for layer, values, bias in zip(self._graph.blocks, measured, biases, strict=True):
+            row = dict(zip(COLUMNS, (epoch, layer, *values, float(bias.mean())), strict=True))
             self._rows.writerow({key: cell(value) for key, value in row.items()})
             for name in COLUMNS[2:]:
                 self._events.add_scalar(f"{name}/{layer}", row[name], epoch)
         self._file.flush()
         self._events.flush()
-
-    def _measure(self):
-        """Return the mean gate and the share of open gates of each layer, two lists."""
-        sums = 0.0
-        for _, gates in run(self._gates, self._arrays, BATCH_SIZE, verbose=0):
-            means = [[g.mean(), (g > 0.5).mean()] for g in gates]
-            sums = sums + len(gates[0]) * np.array(means)
-        return (sums / len(self._arrays[0])).T.tolist()

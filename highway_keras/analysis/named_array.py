@@ -34,24 +34,28 @@ class NamedArray:
         return self.values.shape
 
     def at(self, **labels):
-        """Return the part at one label of each named axis, such as `at(layer="highway_1")`."""
-        index = [slice(None)] * len(self.axes)
+        """Return the part at one label of each named axis, such as `at(layer="highway_1")`.
+
+        Raises:
+            ValueError: If there is no such axis, or no such label on it.
+        """
+        values, axes = self.values, dict(self.axes)
         for name, label in labels.items():
-            if name not in self.axes or label not in self.axes[name]:
-                known = {key: list(value) for key, value in self.axes.items()}
+            if label not in axes.get(name, ()):
+                known = {name: list(axis) for name, axis in self.axes.items()}
                 raise ValueError(
-                    f"An axis and one of its labels are needed. Received: {name}={label!r}. "
-                    f"Known: {known}."
+                    f"`{name}` must name an axis, and {label!r} must be on it. Received: "
+                    f"{name}={label!r}. Known: {known}."
                 )
-            index[list(self.axes).index(name)] = list(self.axes[name]).index(label)
-        left = {name: axis for name, axis in self.axes.items() if name not in labels}
-        return NamedArray(self.values[tuple(index)], left)
+            axis = list(axes).index(name)
+            values = np.take(values, list(axes.pop(name)).index(label), axis)
+        return NamedArray(values, axes)
 
     def to_csv(self, path):
         """Write a row for each number, with its labels; leave out NaN."""
         columns = [*self.axes, "value"]
         cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
-        rows = ([*labels, float(v)] for labels, v in cells if not np.isnan(v))
+        rows = ([*labels, float(value)] for labels, value in cells if not np.isnan(value))
         io.write_rows(path, (dict(zip(columns, row, strict=True)) for row in rows), columns)
 
     def __array__(self, dtype=None, copy=None):

@@ -1,22 +1,25 @@
-"""`analyze`: all figures, a table, and self-contained pages."""
+"""`analyze`: all figures, a table, and self-contained pages; `live_page`: one to draw on."""
 
+import base64
 import dataclasses
+import html
+import importlib.resources
 import io
 import pathlib
+import string
 
+import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.analysis import gating, lesioning, plots
-from highway_keras.analysis.batches import as_arrays
-from highway_keras.analysis.blocks import block_starts
+from highway_keras.analysis import gating, lesioning
+from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.live import live_page
-from highway_keras.analysis.needed import THRESHOLD, NeededLayers, needed_layers
-from highway_keras.analysis.page import page
-from highway_keras.io import folder_lock, optional_picture, write_rows, write_text
+from highway_keras.io import folder_lock, optional_picture, write_bytes, write_rows, write_text
+from highway_keras.live.page import render
 
 DOTS_PER_INCH = 110
+LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Analysis:
     gates: object
     outputs: object
     lesions: lesioning.Lesions
-    needed: NeededLayers
+    needed: lesioning.NeededLayers
     page: pathlib.Path
     live: pathlib.Path | None = None
     no_live: str = ""
@@ -54,7 +57,7 @@ def analyze(
     out,
     class_names=None,
     title=None,
-    threshold=THRESHOLD,
+    threshold=lesioning.THRESHOLD,
     verbose="auto",
     examples=None,
 ):
@@ -88,54 +91,48 @@ def analyze(
     out, graph = checks.path("out", out), Graph(model)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
-    x = as_arrays(x, graph.inputs)
+    x, title = as_arrays(x, graph.inputs), title or model.name
     with folder_lock(out):
-        found = _measure(model, x, y, threshold, out / "index.html", verbose)
+        lesions = lesioning.lesions(model, x, y, verbose=verbose)
+        first = [array[:1] for array in x]
+        found = Analysis(
+            biases=gating.transform_biases(model),
+            mean=gating.mean_gates(model, x, y, verbose=verbose),
+            gates=gating.gates(model, first),
+            outputs=gating.block_outputs(model, first),
+            lesions=lesions,
+            needed=lesioning.needed_layers(lesions, threshold),
+            page=out / "index.html",
+        )
         write_rows(out / "layers.csv", layer_rows(found))
-        images = _draw(found, out, sample=x[0][0], class_names=class_names)
-        live = _write_live(out / "live.html", model, *(examples or (x, y)), class_names, title)
-        found = dataclasses.replace(found, **live)
-        write_text(found.page, page(found, images, title or model.name, block_starts(graph)))
+        pictures = {}
+        for name in ("figure2", "figure3", "figure4"):
+            path = out / f"{name}.png"
+            with optional_picture(path):
+                path.unlink(missing_ok=True)  # it may show another network
+                from highway_keras.analysis import plots  # needs Matplotlib
+
+                if name == "figure2":
+                    shown = found.biases, found.mean.overall, found.gates, found.outputs
+                    figure = plots.plot_gates(*shown, sample=x[0][0])
+                elif name == "figure3":
+                    figure = plots.plot_routing(found.mean.by_class, names=class_names)
+                else:
+                    figure = plots.plot_lesions(found.lesions, found.needed)
+                file = io.BytesIO()
+                options = {"dpi": DOTS_PER_INCH, "pil_kwargs": {"optimize": True}}
+                figure.savefig(file, format="png", **options)
+                write_bytes(path, file.getvalue())
+                pictures[name] = file.getvalue()
+        live, no_live = out / "live.html", ""
+        try:
+            live.unlink(missing_ok=True)  # it may show another network
+            live_page(model, *(examples or (x, y)), live, class_names, title)
+        except Exception as error:  # the rest must not be lost
+            live, no_live = None, (str(error) or type(error).__name__).splitlines()[0]
+        found = dataclasses.replace(found, live=live, no_live=no_live)
+        write_text(found.page, _page(found, pictures, title, gating.block_starts(graph)))
         return found
-
-
-def _measure(model, x, y, threshold, page, verbose):
-    lesions = lesioning.lesions(model, x, y, verbose=verbose)
-    first = [array[:1] for array in x]
-    return Analysis(
-        biases=gating.transform_biases(model),
-        mean=gating.mean_gates(model, x, y, verbose=verbose),
-        gates=gating.gates(model, first),
-        outputs=gating.block_outputs(model, first),
-        lesions=lesions,
-        needed=needed_layers(lesions, threshold),
-        page=page,
-    )
-
-
-def _draw(found, out, sample, class_names):
-    """Write the figures that can be drawn; return them as the bytes of PNG files, by name."""
-    shown = found.biases, found.mean.overall, found.gates, found.outputs
-    figures = {
-        "figure2": lambda: plots.plot_gates(*shown, sample=sample),
-        "figure3": lambda: plots.plot_routing(found.mean.by_class, names=class_names),
-        "figure4": lambda: plots.plot_lesions(found.lesions, found.needed),
-    }
-    images = {}
-    for name, plot in figures.items():
-        path = out / f"{name}.png"
-        with optional_picture(path):
-            path.unlink(missing_ok=True)  # it may show another network
-            image = _png(plot())
-            path.write_bytes(image)
-            images[name] = image
-    return images
-
-
-def _png(figure):
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})
-    return file.getvalue()
 
 
 def layer_rows(found):
@@ -153,12 +150,106 @@ def layer_rows(found):
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _write_live(path, model, x, y, class_names, title):
-    """Write the live page; return what to note about it. If it fails, the rest must not be lost."""
-    try:
-        path.unlink(missing_ok=True)  # it may show another network
-        live_page(model, x, y, path, class_names, title)
-    except Exception as error:
-        reason = str(error) or type(error).__name__
-        return {"no_live": reason.splitlines()[0]}
-    return {"live": path}
+def live_page(model, x, y, path, class_names=None, title=None):
+    """Write a page to draw on, which shows gates, block outputs and probabilities live.
+
+    The network runs in the page itself, in single precision whatever the model's dtype policy. A
+    click closes a layer (T = 0). The file works offline.
+
+    Args:
+        model: A built functional or Sequential Keras model, a chain of layers from images to a
+            softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
+            pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
+            `highway_keras.data`. It takes images of gray levels 0 to 255: a scaling of them is
+            part of it.
+        x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
+            holds the first few of each class, 20 in all.
+        y: Their class numbers, integers `(n,)`.
+        path: The HTML file to write.
+        class_names: Names of the classes, in the order of their numbers. Default: the numbers.
+        title: A line that says which network it is. Default: the model's name.
+
+    Raises:
+        TypeError: If `model` is not a functional or Sequential model.
+        ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
+            `x` or `y` does not fit it, or `x` is not of gray levels.
+        OSError: If the file cannot be written.
+
+    Example:
+
+    >>> from highway_keras import analysis, data, training
+    >>> digits = data.load("digits")  # doctest: +SKIP
+    >>> network = training.SavedNetwork("runs/thin/best.keras").model  # doctest: +SKIP
+    >>> analysis.live_page(network, digits.x_test, digits.y_test, "live.html")  # doctest: +SKIP
+    """
+    graph = Graph(model)
+    (images,) = as_arrays(x, graph.inputs[:1])
+    classes = model.output_shape[-1]
+    labels = as_labels(y, len(images), classes)
+    names = list(map(str, range(classes))) if class_names is None else list(class_names)
+    checks.class_names("class_names", names, classes)
+
+    def observe(what, images):
+        # Called, not predicted: a compiled function for a single batch costs more than it saves.
+        inputs = keras.ops.convert_to_tensor(images, graph.inputs[0].dtype)
+        blocks = keras.tree.flatten(gating.observer(graph, what, per_position=True)(inputs))
+        return [keras.ops.convert_to_numpy(block) for block in blocks]
+
+    write_text(path, render(graph, images, labels, names, title or model.name, observe))
+
+
+def _page(found, pictures, title, starts):
+    """Return the page as HTML.
+
+    Args:
+        found: An `Analysis`.
+        pictures: The bytes of the PNG files by name; those that could not be drawn are missing.
+        title: Heading of the page.
+        starts: Where the biases of each block started, as `block_starts` returns it.
+    """
+    lesions, biases, last = found.lesions, found.biases.values, found.outputs.values[0]
+    summary = (
+        f"{len(lesions.layers)} gated layers, measured on {lesions.samples:,} samples: error "
+        f"{100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats. {found.needed}"
+    )
+    moved = ""
+    if not np.isnan(starts).any():
+        share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
+        start = (
+            f"their start {starts[0]:g}" if len(set(starts)) == 1 else "the start of their layer"
+        )
+        moved = f", {share:.0%} of them below {start}"
+    is_open = np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)
+    gates = (
+        f"The biases of the transform gates average {np.nanmean(biases):.2f}{moved}. Over all "
+        f"samples the mean gate is {np.nanmean(found.mean.overall.values):.2f}; of the gates of "
+        f"the one sample shown {np.nanmean(is_open):.0%} are open (above 0.5). Stripes in the "
+        "block outputs are values that layers pass on unchanged."
+    )
+    differences = np.abs(found.mean.by_class.values)
+    by_layer = np.nanmean(differences, axis=(0, 2))
+    most = int(np.argmax(by_layer))
+    routing = (
+        "Each map is the mean gate of one class minus that of all samples: where it is not white, "
+        "the way through the network depends on the class. The difference is "
+        f"{np.nanmean(differences):.3f} on average and largest in layer {most + 1} "
+        f"({by_layer[most]:.3f})."
+    )
+    worst = int(np.argmax(lesions.error))
+    worth = (
+        "The error with the gates of one layer forced to 0, so that the layer copies its input, "
+        "for each layer in turn; the dashed line is the intact network. Layer "
+        f"{worst + 1} ({lesions.layers[worst]}) is worth most: without it the error is "
+        f"{100 * lesions.error[worst]:.2f} %."
+    )
+    shown = dict.fromkeys(
+        ("figure2", "figure3", "figure4"), "<p>This picture could not be drawn.</p>"
+    )
+    for name, picture in pictures.items():
+        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        shown[name] = f'<div class="picture"><img alt="{name}" src="{source}"></div>'
+    texts = {"title": title, "summary": summary, "gates": gates, "routing": routing}
+    texts = {name: html.escape(text) for name, text in {**texts, "lesions": worth}.items()}
+    live = LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
+    frame = importlib.resources.files(__package__).joinpath("page.html").read_text("utf-8")
+    return string.Template(frame).substitute(**texts, **shown, live=live)

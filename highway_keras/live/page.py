@@ -1,0 +1,145 @@
+"""Put the page together: the network, example images, and what follows from them."""
+
+import base64
+import html
+import importlib.resources
+import json
+import string
+
+import keras
+import numpy as np
+
+from highway_keras.live.steps import Weights, network_steps
+
+MOST_BYTES = 4 * 2**20
+MOST_EXAMPLES = 20
+_SCRIPTS = "elements weights operations network colours pad maps chart sentences page controls"
+SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
+
+
+def render(graph, images, labels, class_names, title, observe):
+    """Return the page as HTML.
+
+    Args:
+        graph: The `highway_keras.analysis.graph.Graph` of the network.
+        images: Images to choose examples from, gray levels 0 to 255, `(n, height, width, 1 or 3)`.
+        labels: Their class numbers.
+        class_names: Names of the classes.
+        title: A line that says which network it is.
+        observe: A function from `"gates"` or `"outputs"` and images to a list of arrays, what each
+            block does with them.
+
+    Raises:
+        ValueError: If the page cannot show the network or the images.
+    """
+    shapes = [tuple(x.shape) for x in graph.inputs]
+    shape = shapes[0][1:]
+    if len(shapes) != 1 or len(shape) != 3 or None in shape or shape[2] not in (1, 3):
+        raise ValueError(
+            "The live page supports networks of one image, (height, width, 1 or 3 channels). "
+            f"Received: inputs of shape {', '.join(map(str, shapes))}."
+        )
+    weights = Weights()
+    steps = network_steps(graph, weights)
+    number_format, numbers = weights.encode()
+    size = weights.count * np.dtype(number_format).itemsize
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
+            f"once and follows the pen. Received: {size / 2**20:.1f} MiB."
+        )
+    chosen = choose(labels)
+    images, labels = images[chosen], labels[chosen]
+    least, most = images.min(), images.max()
+    whole = images.dtype.kind != "f" or (most > 1 and np.array_equal(images, np.rint(images)))
+    if not (0 <= least and most <= 255 and whole):
+        raise ValueError(
+            "`x` of a live page must hold gray levels, whole numbers from 0 to 255. Received: "
+            f"{least:.3g} to {most:.3g}, {images.dtype}. For a network that takes scaled images, "
+            "put the scaling into the model, as a `Rescaling` layer, and pass gray levels."
+        )
+    description = {
+        "inputShape": shape,
+        "classes": class_names,
+        "layers": graph.blocks,
+        "steps": steps,
+        "format": number_format,
+        "guide": drawn_box(images),
+        "scales": {
+            "gates": scale(observe("gates", images), reach=1),
+            "outputs": scale(observe("outputs", images)),
+        },
+        "examples": {
+            "labels": labels.tolist(),
+            "images": base64.b64encode(images.astype("uint8").tobytes()).decode(),
+        },
+    }
+    description = json.dumps(description, ensure_ascii=False, separators=(",", ":"))
+    act = "Draw a digit" if all(map(str.isdigit, class_names)) else "Draw a picture"
+    act = "Paint over a picture" if shape[2] == 3 else act
+    learned = any(call.layer.learned_carry for call in graph.gated)
+    carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
+    maps = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
+    stripes = "Stripes from top to bottom are values that layers carry unchanged."
+    folder = importlib.resources.files(__package__)
+    scripts = ((folder / name).read_text("utf-8") for name in SCRIPTS)
+    return string.Template((folder / "page.html").read_text("utf-8")).substitute(
+        title=html.escape(title),
+        heading=f"{act}, watch the gates",
+        depth=len(graph.blocks),
+        cells="feature maps, shown as a small image" if maps else "units",
+        formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
+        outputs_note="" if maps else stripes,
+        footer=f"{weights.count:,} weights in this file, computed in this page.",
+        style=(folder / "style.css").read_text("utf-8"),
+        description=description.replace("<", "\\u003c"),  # or `</script>` would end it
+        weights=numbers,
+        scripts="\n".join(f"<script>\n{script}</script>" for script in scripts),
+    )
+
+
+def choose(labels, most=MOST_EXAMPLES):
+    """Return indices of the first image of each class, then of the second of each, and so on."""
+    labels = np.asarray(labels)
+    order = np.argsort(labels, kind="stable")
+    _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
+    turn = np.arange(len(labels)) - np.repeat(starts, counts)  # how many of its class lie before
+    return order[np.lexsort((labels[order], turn))][:most]
+
+
+def drawn_box(images):
+    """Return the box `[top, left, bottom, right]`, in pixels, that gray images are drawn in.
+
+    Return `None` if it is most of the image, or if the images have color.
+    """
+    if images.shape[-1] != 1:
+        return None
+    ink = np.mean(images, axis=(0, 3))
+    box = []
+    for axis in (1, 0):
+        sums = ink.sum(axis)
+        (used,) = np.nonzero(sums > 0.1 * sums.max())
+        box.append((int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(sums)))
+    (top, bottom), (left, right) = box
+    share = (bottom - top) * (right - left) / ink.size
+    return [top, left, bottom, right] if share < 0.8 else None
+
+
+def scale(blocks, reach=None):
+    """Return the color scale for numbers such as these: its end, and a power.
+
+    The end is the next of ..., 0.5, 1, 2, 5, 10, ... that few of them exceed. The power puts their
+    median, without zeros, at a quarter of the scale: without it, most gates of a deep network would
+    be too close to 0 to tell apart.
+    """
+    sizes = np.abs(np.concatenate([block.ravel() for block in blocks]))
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return {"reach": 1, "power": 1}
+    if reach is None:
+        end = float(np.quantile(sizes, 0.998))
+        power = 10.0 ** np.floor(np.log10(end))
+        reach = float(f"{next(n for n in (1, 2, 5, 10) if n * power >= end) * power:g}")
+    middle = np.clip(np.median(sizes) / reach, 1e-6, 1 - 1e-6)
+    power = np.clip(np.log(0.25) / np.log(middle), 0.2, 1)
+    return {"reach": reach, "power": round(float(power), 2)}
