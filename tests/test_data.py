@@ -5,6 +5,7 @@ import os
 import pickle
 import socket
 import sys
+import types
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ from picture_folders import CLASSES, images, write_classes, write_parts
 
 from highway_keras.data import NAMES, DataError, Dataset, PictureArray, dataset, load
 from highway_keras.data.dataset import hold_out
+from highway_keras.data.public import read_records
 from highway_keras.messages import Notice
 
 X, Y = images(60)
@@ -310,7 +312,7 @@ def offline(monkeypatch):
         monkeypatch.setenv(name, address)
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
-    pytest.importorskip("tensorflow", reason="TFDS reads through TensorFlow")
+    pytest.importorskip("tensorflow", reason="TFDS prepares with TensorFlow")
     pytest.importorskip("tensorflow_datasets")
 
 
@@ -325,7 +327,7 @@ def test_without_a_network(name, offline, tmp_path, monkeypatch):
 
 def test_a_damaged_prepared_copy(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
-    pytest.importorskip("tensorflow", reason="TFDS reads through TensorFlow")
+    pytest.importorskip("tensorflow", reason="TFDS prepares with TensorFlow")
     folder = tfds.builder("mnist", data_dir=str(tmp_path)).data_path
     folder.mkdir(parents=True)
     (folder / "dataset_info.json").write_text('{"name": "mn')
@@ -334,11 +336,35 @@ def test_a_damaged_prepared_copy(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("module", ["tensorflow", "tensorflow_datasets"])
-def test_without_tensorflow(monkeypatch, module):
+@pytest.mark.parametrize(
+    ("module", "error", "name"),
+    [
+        ("tensorflow", DataError, "TensorFlow.*cpu.*data_dir"),
+        ("tensorflow_datasets", ModuleNotFoundError, "train"),
+    ],
+)
+def test_without_what_reads_public_data(module, error, name, tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow_datasets")
     monkeypatch.setitem(sys.modules, module, None)  # its import now fails
-    with pytest.raises(DataError, match=r"'mnist' needs TensorFlow.*\.npz"):
-        load("mnist")
+    with pytest.raises(error, match=name):
+        load("mnist", data_dir=tmp_path)
+
+
+def test_prepared_records_are_read_without_tensorflow(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    parts = {"image": tfds.features.Image(shape=(4, 3, 1)), "label": tfds.features.ClassLabel()}
+    features = tfds.features.FeaturesDict(parts)
+    features._set_top_level()
+    images = np.random.default_rng(0).integers(0, 256, (5, 4, 3, 1), "uint8")
+    with (tmp_path / "records").open("wb") as file:
+        for label, image in enumerate(images):
+            record = features.serialize_example({"image": image, "label": label})
+            file.write(len(record).to_bytes(8, "little") + bytes(4) + record + bytes(4))
+    split = types.SimpleNamespace(filepaths=[tmp_path / "records"])
+    info = types.SimpleNamespace(features=features, splits={"test": split})
+    found, labels = read_records(types.SimpleNamespace(info=info), "test")
+    np.testing.assert_array_equal(found, images)
+    assert found.dtype == "uint8" and labels.tolist() == [0, 1, 2, 3, 4]
 
 
 PREPARED = {

@@ -5,6 +5,7 @@ and the names of the classes.
 """
 
 import contextlib
+import importlib.util
 import os
 
 import numpy as np
@@ -37,41 +38,61 @@ def read_digits():
 def read_public(name, data_dir=None):
     """Read a public data set: the prepared copy, else a download.
 
-    Without a prepared copy and without a network, it fails within seconds; TFDS itself retries for
-    minutes.
+    TensorFlow prepares a download; a prepared copy is read without it, too. Without a prepared copy
+    and without a network, it fails within seconds; TFDS itself retries for minutes.
     """
-    try:
-        import tensorflow  # noqa: F401  # TFDS imports without it, and fails only when it reads
-
-        with extra("train"):
-            import requests
-            import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise DataError(
-            f"'{name}' needs TensorFlow and tensorflow-datasets: {reason(error)}. "
-            f"Install the extra `cpu` ({command('cpu')}), give the path of a .npz with x_train, "
-            "y_train, x_test, y_test, or use 'digits'."
-        ) from error
+    with extra("train"):
+        import requests
+        import tensorflow_datasets as tfds
+    instead = "the path of a .npz with x_train, y_train, x_test, y_test, or 'digits'"
+    tensorflow = importlib.util.find_spec("tensorflow")
     data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
     failure = f"Cannot read '{name}' from {data_dir or 'the default TFDS directory'}"
     with _explained(failure):
         builder = tfds.builder(name, data_dir=data_dir)
     if not os.path.exists(os.path.join(builder.data_dir, "dataset_info.json")):
-        url = PUBLIC_URLS[name]
+        missing, url = f"No prepared copy of '{name}' in {builder.data_dir}", PUBLIC_URLS[name]
+        if not tensorflow:
+            raise DataError(
+                f"{missing}, and TensorFlow, which prepares one, is missing: {command('cpu')}. Or "
+                f"give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), {instead}."
+            )
         try:
             requests.head(url, timeout=4)
         except OSError as error:  # the base of every error of `requests`
             raise DataError(
-                f"No prepared copy of '{name}' in {builder.data_dir}, and {url} does not answer. "
-                "Give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), or go on "
-                "without a network: 'digits', or the path of a .npz with your own images."
+                f"{missing}, and {url} does not answer. Give a directory that has one as "
+                f"`data_dir` (or in TFDS_DATA_DIR), {instead}."
             ) from error
         with _explained(f"Downloading '{name}' to {builder.data_dir} failed"):
             builder.download_and_prepare()
     with _explained(failure):
-        parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
-        arrays = [(images.numpy(), labels.numpy()) for images, labels in parts]
+        if tensorflow:
+            parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
+            arrays = [(images.numpy(), labels.numpy()) for images, labels in parts]
+        else:
+            arrays = [read_records(builder, split) for split in ("train", "test")]
     return arrays, tuple(builder.info.features["label"].names)
+
+
+def read_records(builder, split):
+    """Read images and labels of a prepared data set in its order, without TensorFlow.
+
+    A TFRecord file is a sequence of records: length (8 bytes, the lowest first), checksum of the
+    length (4), a `tf.train.Example`, its checksum (4).
+
+    Args:
+        builder: A builder of TFDS.
+        split: `"train"` or `"test"`.
+    """
+    examples = []
+    for path in builder.info.splits[split].filepaths:
+        with open(path, "rb") as file:
+            while head := file.read(12):
+                record = file.read(int.from_bytes(head[:8], "little"))
+                examples.append(builder.info.features.deserialize_example_np(record))
+                file.read(4)
+    return tuple(np.stack([example[key] for example in examples]) for key in ("image", "label"))
 
 
 @contextlib.contextmanager
