@@ -10,17 +10,14 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
-import subprocess
 
 import keras
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from processes import COMMAND
 from test_bad_inputs import write_files
 
 from highway_keras import data, training
@@ -190,18 +187,6 @@ def check_ended_well(code, out, err):
 def test_command_lines(folder, arguments):
     folder()
     check_ended_well(*run(arguments))
-
-
-@settings(drawn, max_examples=max(EXAMPLES // 20, 1))
-@given(arguments=command_lines().filter(lambda a: not any("\0" in one for one in a)))
-def test_processes_end_as_the_command_here(folder, arguments):
-    folder()
-    code, _, _ = run(arguments)
-    folder()
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=2 * SECONDS)
-    out, err = (stream.decode(errors="backslashreplace") for stream in (done.stdout, done.stderr))
-    assert done.returncode == code, shlex.join(arguments)
-    check_ended_well(done.returncode, out, err)
 
 
 # Damaged files

@@ -13,7 +13,7 @@ from PIL import Image
 
 from highway_keras import data, training, tuning
 from highway_keras.cli import command as cli
-from highway_keras.data import DataError, PictureArray, dataset, load
+from highway_keras.data import DataError, dataset, load
 from highway_keras.messages import Notice
 
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2}
@@ -48,29 +48,6 @@ def pictures_of(found):
 
 
 # Which files
-
-
-def test_a_folder_with_parts(folder):
-    found = load(folder)
-    assert repr(found) == (
-        "Dataset(name='insects', train=54, validation=6, test=15, input_shape=(8, 8, 1), classes=3)"
-    )
-    assert found.class_names == CLASSES
-    x, y = images(60)
-    expected = {(image.tobytes(), label) for image, label in zip(x, y, strict=True)}
-    read = (
-        np.concatenate([found.x_train, found.x_val]),
-        np.concatenate([found.y_train, found.y_val]),
-    )
-    assert {(image.tobytes(), label) for image, label in zip(*read, strict=True)} == expected
-
-
-def test_a_fifth_of_each_class_is_for_testing_where_there_are_no_parts(tmp_path):
-    write_classes(tmp_path, 60)
-    first, other = load(tmp_path), load(str(tmp_path), validation=0.5)
-    assert [len(y) for y in (first.y_train, first.y_val, first.y_test)] == [43, 5, 12]
-    assert np.bincount(first.y_test).tolist() == [4, 4, 4]
-    np.testing.assert_array_equal(first.x_test, other.x_test)
 
 
 def test_what_is_no_picture_is_left_out_and_said(tmp_path):
@@ -123,13 +100,6 @@ def test_pictures_are_read_as_predict_reads_them(tmp_path):
     assert load(tmp_path).input_shape == (9, 7, 1)  # the photo, too, as it is seen
     with pytest.warns(Notice, match="31 are read as colours"):
         assert load(tmp_path, input_shape=(9, 7, 3)).input_shape == (9, 7, 3)
-
-
-def test_a_picture_array_takes_paths_of_any_kind(tmp_path):
-    path = tmp_path / "a.png"
-    Image.fromarray(np.full((8, 8), 7, "uint8")).save(path)
-    pictures = PictureArray([path, str(path)], (8, 8, 1))
-    np.testing.assert_array_equal(pictures[:], np.full((2, 8, 8, 1), 7))
 
 
 def rename_parts(folder, train, test):
@@ -337,11 +307,6 @@ def test_a_search_takes_a_folder(folder, tmp_path):
         (found,) = tuning.run_searches([2], ["plain"], dataset=folder, out=tmp_path, **size)
     settings = json.loads((found / "run.json").read_text())
     assert settings["class_names"] == list(CLASSES) and len(settings["images"]) == 16
-
-
-def test_only_pictures_have_a_size_to_choose(tmp_path):
-    with pytest.raises(ValueError, match="input_shape"):
-        training.fit("thin-highway-10", "digits", input_shape=(8, 8, 1), out=tmp_path / "run")
 
 
 # Larger than memory

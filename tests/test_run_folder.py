@@ -1,6 +1,5 @@
 """Settings, history and state of a run agree, or it is not continued; so do those of a search."""
 
-import csv
 import json
 import os
 import shutil
@@ -129,13 +128,6 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(file, run):
         return
     with pytest.raises((ValueError, OSError), match=file):
         read.get(file, run.read_history)()
-
-
-def test_history_is_what_keras_writes(whole):
-    """The state's copy of the history is that of the file, to the last digit."""
-    kept = whole.folder.read_state()["history"]
-    with whole.folder.history.open(newline="") as file:
-        assert kept == list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("change", [None, lambda b: b[:-3000], lambda b: b.replace(b"HDF", b"hdf")])
