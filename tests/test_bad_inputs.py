@@ -104,7 +104,7 @@ COMMANDS = {
     },
     "names": {
         "fit thin-higway-10": "Did you mean thin-highway-10",
-        "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
+        "fit thin-plain-10 --dataset minst": "'minst'",
         "FIT --recipe slow": "--recipe 'slow'",
         "FIT --weights none.h5": "--weights",
         "FIT --weights mnist": "--weights does not fit",
