@@ -347,9 +347,11 @@ def test_without_what_reads_public_data(module, error, name, tmp_path, monkeypat
 
 def test_prepared_records_are_read_without_tensorflow(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
-    parts = {"image": tfds.features.Image(shape=(4, 3, 1)), "label": tfds.features.ClassLabel()}
+    parts = {
+        "image": tfds.features.Image(shape=(4, 3, 1)),
+        "label": tfds.features.ClassLabel(num_classes=5),
+    }
     features = tfds.features.FeaturesDict(parts)
-    features._set_top_level()
     images = np.random.default_rng(0).integers(0, 256, (5, 4, 3, 1), "uint8")
     with (tmp_path / "records").open("wb") as file:
         for label, image in enumerate(images):

@@ -207,9 +207,7 @@ MISTAKES = {
         {"weights": "mnist"},  # which has another size
         {"weights": "mnist", "model_options": {"weights": "mnist"}},
     ],
-    "name": [
-        {"model_options": {"name": name}} for name in ("cost$", "é", "_private", "a/b", 5)
-    ],
+    "name": [{"model_options": {"name": name}} for name in ("cost$", "é", "_private", "a/b", 5)],
 }
 
 

@@ -44,7 +44,10 @@ def read_public(name, data_dir=None):
     with extra("train"):
         import requests
         import tensorflow_datasets as tfds
-    instead = "the path of a .npz with x_train, y_train, x_test, y_test, or 'digits'"
+    instead = (
+        "Give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), or go on without: "
+        "'digits', or the path of a .npz with your own images."
+    )
     tensorflow = importlib.util.find_spec("tensorflow")
     data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
     failure = f"Cannot read '{name}' from {data_dir or 'the default TFDS directory'}"
@@ -54,16 +57,13 @@ def read_public(name, data_dir=None):
         missing, url = f"No prepared copy of '{name}' in {builder.data_dir}", PUBLIC_URLS[name]
         if not tensorflow:
             raise DataError(
-                f"{missing}, and TensorFlow, which prepares one, is missing: {command('cpu')}. Or "
-                f"give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), {instead}."
+                f"{missing}, and TensorFlow, which prepares one, is missing: {command('cpu')}. "
+                f"{instead}"
             )
         try:
             requests.head(url, timeout=4)
         except OSError as error:  # the base of every error of `requests`
-            raise DataError(
-                f"{missing}, and {url} does not answer. Give a directory that has one as "
-                f"`data_dir` (or in TFDS_DATA_DIR), {instead}."
-            ) from error
+            raise DataError(f"{missing}, and {url} does not answer. {instead}") from error
         with _explained(f"Downloading '{name}' to {builder.data_dir} failed"):
             builder.download_and_prepare()
     with _explained(failure):
