@@ -101,240 +101,186 @@ GATES = {
 TANH = {"activation": "tanh", **GATES}
 
 
-def wrapped(make_layer, **arguments):
-    return {"layer": make_layer, **arguments}
+def row(name, layer, input_shape, parameters, output_shape=None, **arguments):
+    return Case(name, layer, arguments, input_shape, parameters, output_shape)
 
 
-def recurrent(cls, units):
-    return lambda: cls(units, return_sequences=True)
+def conv(name, layer, input_shape, parameters, filters=4, kernel_size=3, **arguments):
+    sizes = {"filters": filters, "kernel_size": kernel_size}
+    return row(name, layer, input_shape, parameters, **sizes, **arguments)
+
+
+def wrap(name, layer, input_shape, parameters, **arguments):
+    return Case(name, HighwayWrapper, {"layer": layer, **arguments}, input_shape, parameters)
 
 
 # A width w gives H and T w * w + w parameters each; a kernel of k positions k * w * w + w.
 CASES = [
-    Case("dense", Highway, {}, (4, 6), 2 * (36 + 6)),
-    Case("dense-units", Highway, {"units": 6, "activation": "tanh"}, (4, 6), 84),
-    Case("dense-rank3", Highway, {}, (4, 5, 6), 84),
-    Case("dense-rank4", Highway, {"activation": "elu"}, (4, 3, 2, 6), 84),
-    Case("dense-learned", Highway, LEARNED, (4, 6), 3 * (36 + 6)),
-    Case("dense-gate-options", Highway, TANH, (4, 5, 6), 126),
-    Case("dense-no-bias", Highway, {"use_bias": False}, (4, 6), 84 - 6),
-    Case("dense-penalized", Highway, PENALIZED, (4, 6), 84),
-    Case("dense-bias-number", Highway, {"transform_bias_initializer": -4}, (4, 6), 84),
-    Case("stack", HighwayStack, {"depth": 5}, (4, 6), 5 * 84),
-    Case("stack-one", HighwayStack, {"depth": 1, "units": 6}, (4, 6), 84),
-    Case("stack-rank3", HighwayStack, {"depth": 3, "activation": "elu"}, (4, 5, 6), 3 * 84),
-    Case("stack-learned", HighwayStack, {"depth": 3, **LEARNED}, (4, 6), 3 * 126),
-    Case("stack-gate-options", HighwayStack, {"depth": 3, **TANH}, (4, 5, 6), 3 * 126),
-    Case("stack-no-bias", HighwayStack, {"depth": 3, "use_bias": False}, (4, 6), 3 * 78),
-    Case("stack-penalized", HighwayStack, {"depth": 3, **PENALIZED}, (4, 6), 3 * 84),
-    Case("stack-rematerialize", HighwayStack, {"depth": 3, "rematerialize": True}, (4, 6), 252),
-    Case("1d", ConvHighway1D, {"filters": 4, "kernel_size": 3}, (4, 7, 4), 2 * (3 * 16 + 4)),
-    Case(
-        "1d-causal",
-        ConvHighway1D,
-        {"filters": 4, "kernel_size": 3, "padding": "causal", "dilation_rate": 2},
-        (4, 7, 4),
-        104,
-    ),
-    Case(
+    row("dense", Highway, (4, 6), 2 * (36 + 6)),
+    row("dense-units", Highway, (4, 6), 84, units=6, activation="tanh"),
+    row("dense-rank4", Highway, (4, 3, 2, 6), 84, activation="elu"),
+    row("dense-learned", Highway, (4, 6), 3 * (36 + 6), **LEARNED),
+    row("dense-gate-options", Highway, (4, 5, 6), 126, **TANH),
+    row("dense-no-bias", Highway, (4, 6), 84 - 6, use_bias=False),
+    row("dense-penalized", Highway, (4, 6), 84, **PENALIZED),
+    row("stack", HighwayStack, (4, 6), 5 * 84, depth=5),
+    row("stack-one", HighwayStack, (4, 6), 84, depth=1, units=6),
+    row("stack-rank3", HighwayStack, (4, 5, 6), 3 * 84, depth=3, activation="elu"),
+    row("stack-learned", HighwayStack, (4, 6), 3 * 126, depth=3, **LEARNED),
+    row("stack-gate-options", HighwayStack, (4, 5, 6), 3 * 126, depth=3, **TANH),
+    row("stack-no-bias", HighwayStack, (4, 6), 3 * 78, depth=3, use_bias=False),
+    row("stack-penalized", HighwayStack, (4, 6), 3 * 84, depth=3, **PENALIZED),
+    row("stack-rematerialize", HighwayStack, (4, 6), 3 * 84, depth=3, rematerialize=True),
+    conv("1d", ConvHighway1D, (4, 7, 4), 2 * (3 * 16 + 4)),
+    conv("1d-causal", ConvHighway1D, (4, 7, 4), 104, padding="causal", dilation_rate=2),
+    conv(
         "1d-causal-first-groups",
         ConvHighway1D,
-        {"filters": 4, "kernel_size": 2, "padding": "causal", "groups": 2, **FIRST},
         (4, 4, 7),
         2 * (2 * 2 * 4 + 4),
+        4,
+        2,
+        **FIRST,
+        padding="causal",
+        groups=2,
     ),
-    Case(
+    conv(
         "1d-gate-size-learned",
         ConvHighway1D,
-        {"filters": None, "kernel_size": 4, "transform_kernel_size": 1, **LEARNED},
         (4, 7, 4),
         (4 * 16 + 4) + 2 * (16 + 4),
+        None,
+        4,
+        transform_kernel_size=1,
+        **LEARNED,
     ),
-    Case("2d", ConvHighway2D, {"filters": 4, "kernel_size": 3}, (4, 5, 6, 4), 2 * (9 * 16 + 4)),
-    Case(
-        "2d-even-kernel",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": (2, 3), "activation": "tanh"},
-        (4, 5, 6, 4),
-        2 * (6 * 16 + 4),
-    ),
-    Case(
-        "2d-first",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, **FIRST},
-        (4, 4, 5, 6),
-        296,
-    ),
-    Case(
-        "2d-dilation",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "dilation_rate": (2, 1)},
-        (4, 5, 6, 4),
-        296,
-    ),
-    Case(
-        "2d-groups",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "groups": 2},
-        (4, 5, 6, 4),
-        2 * (9 * 2 * 4 + 4),
-    ),
-    Case(
+    conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4)),
+    conv("2d-even", ConvHighway2D, (4, 5, 6, 4), 2 * (6 * 16 + 4), 4, (2, 3), activation="tanh"),
+    conv("2d-first", ConvHighway2D, (4, 4, 5, 6), 296, **FIRST),
+    conv("2d-dilation", ConvHighway2D, (4, 5, 6, 4), 296, dilation_rate=(2, 1)),
+    conv("2d-groups", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 2 * 4 + 4), groups=2),
+    conv(
         "2d-groups-first-dilation-learned",
         ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "groups": 2, "dilation_rate": 2, **FIRST, **LEARNED},
         (4, 4, 5, 6),
         3 * (9 * 2 * 4 + 4),
+        groups=2,
+        dilation_rate=2,
+        **FIRST,
+        **LEARNED,
     ),
-    Case(
+    conv(
         "2d-gate-size",
         ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "transform_kernel_size": (1, 2), **FIRST},
         (4, 4, 5, 6),
         (9 * 16 + 4) + (2 * 16 + 4),
+        transform_kernel_size=(1, 2),
+        **FIRST,
     ),
-    Case(
-        "2d-learned",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, **LEARNED},
-        (4, 5, 6, 4),
-        3 * (9 * 16 + 4),
-    ),
-    Case(
-        "2d-no-bias-penalized",
-        ConvHighway2D,
-        {"filters": 4, "kernel_size": 3, "use_bias": False, **PENALIZED},
-        (4, 5, 6, 4),
-        296 - 4,
-    ),
-    Case(
-        "3d",
-        ConvHighway3D,
-        {"filters": 2, "kernel_size": 3},
-        (4, 4, 3, 5, 2),
-        2 * (27 * 4 + 2),
-    ),
-    Case(
+    conv("2d-learned", ConvHighway2D, (4, 5, 6, 4), 3 * (9 * 16 + 4), **LEARNED),
+    conv("2d-penalized", ConvHighway2D, (4, 5, 6, 4), 296 - 4, use_bias=False, **PENALIZED),
+    conv("3d", ConvHighway3D, (4, 4, 3, 5, 2), 2 * (27 * 4 + 2), 2),
+    conv(
         "3d-gate-options-first",
         ConvHighway3D,
-        {"filters": 2, "kernel_size": (1, 2, 3), **FIRST, **TANH},
         (4, 2, 4, 3, 5),
         3 * (6 * 4 + 2),
+        2,
+        (1, 2, 3),
+        **FIRST,
+        **TANH,
     ),
-    Case(
+    conv(
         "3d-groups-dilation",
         ConvHighway3D,
-        {"filters": 2, "kernel_size": 2, "groups": 2, "dilation_rate": (1, 2, 1)},
         (4, 4, 3, 5, 2),
         2 * (8 * 1 * 2 + 2),
+        2,
+        2,
+        groups=2,
+        dilation_rate=(1, 2, 1),
     ),
-    Case("wrapped-dense", HighwayWrapper, wrapped(lambda: kl.Dense(6, "relu")), (4, 6), 84),
-    Case(
-        "wrapped-dense-learned",
-        HighwayWrapper,
-        wrapped(lambda: kl.Dense(6, "tanh"), **LEARNED),
-        (4, 5, 6),
-        126,
-    ),
-    Case(
-        "wrapped-dense-gate-options",
-        HighwayWrapper,
-        wrapped(
-            lambda: kl.Dense(6, "relu", kernel_regularizer="l2"),
-            **GATES,
-        ),
+    wrap("wrapped-dense", lambda: kl.Dense(6, "relu"), (4, 6), 84),
+    wrap("wrapped-dense-learned", lambda: kl.Dense(6, "tanh"), (4, 5, 6), 126, **LEARNED),
+    wrap("wrapped-dense-gate-options", lambda: kl.Dense(6, "relu"), (4, 6), 126, **GATES),
+    wrap(
+        "wrapped-dense-own-gates",
+        lambda: kl.Dense(6, "relu"),
         (4, 6),
         126,
+        transform=lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
+        carry=lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
     ),
-    Case(
-        "wrapped-own-gates",
-        HighwayWrapper,
-        wrapped(
-            lambda: kl.Dense(6, "relu"),
-            transform=lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
-            carry=lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
-        ),
-        (4, 6),
-        126,
-    ),
-    Case(
+    wrap(
         "wrapped-causal-conv1d",
-        HighwayWrapper,
-        wrapped(lambda: kl.Conv1D(4, 3, padding="causal", dilation_rate=2)),
+        lambda: kl.Conv1D(4, 3, padding="causal", dilation_rate=2),
         (4, 7, 4),
         104,
     ),
-    Case(
+    wrap(
         "wrapped-conv2d",
-        HighwayWrapper,
-        wrapped(lambda: kl.Conv2D(4, 3, padding="same", activation="relu"), **LEARNED),
+        lambda: kl.Conv2D(4, 3, padding="same", activation="relu"),
         (4, 5, 6, 4),
         3 * (9 * 16 + 4),
+        **LEARNED,
     ),
-    Case(
-        "wrapped-conv2d-first",
-        HighwayWrapper,
-        wrapped(lambda: kl.Conv2D(4, 3, padding="same", data_format="channels_first")),
-        (4, 4, 5, 6),
-        296,
+    wrap(
+        "wrapped-conv2d-first", lambda: kl.Conv2D(4, 3, padding="same", **FIRST), (4, 4, 5, 6), 296
     ),
-    Case(
+    wrap(
         "wrapped-depthwise",
-        HighwayWrapper,
-        wrapped(lambda: kl.DepthwiseConv2D(3, padding="same")),
+        lambda: kl.DepthwiseConv2D(3, padding="same"),
         (4, 5, 6, 4),
         (9 * 4 + 4) + (9 * 16 + 4),
     ),
-    Case(
+    wrap(
         "wrapped-lstm",
-        HighwayWrapper,
-        wrapped(recurrent(kl.LSTM, 5)),
+        lambda: kl.LSTM(5, return_sequences=True),
         (4, 3, 5),
         4 * (25 + 25 + 5) + (25 + 5),
     ),
-    Case(
+    wrap(
         "wrapped-gru-learned",
-        HighwayWrapper,
-        wrapped(recurrent(kl.GRU, 5), **LEARNED),
+        lambda: kl.GRU(5, return_sequences=True),
         (4, 3, 5),
         3 * (25 + 25 + 2 * 5) + 2 * (25 + 5),
+        **LEARNED,
     ),
-    Case(
+    wrap(
         "wrapped-bidirectional",
-        HighwayWrapper,
-        wrapped(lambda: kl.Bidirectional(kl.GRU(3, return_sequences=True))),
+        lambda: kl.Bidirectional(kl.GRU(3, return_sequences=True)),
         (4, 3, 6),
         2 * 3 * (18 + 9 + 2 * 3) + (36 + 6),
     ),
-    Case(
+    # Without biases: the gradient of a key's bias is zero, as softmax ignores a shift.
+    wrap(
         "wrapped-attention",
-        HighwayWrapper,
-        # Without biases: the gradient of a key's bias is zero, as softmax ignores a shift.
-        wrapped(lambda: kl.MultiHeadAttention(2, key_dim=3, use_bias=False)),
+        lambda: kl.MultiHeadAttention(2, key_dim=3, use_bias=False),
         (4, 3, 6),
         4 * 36 + (36 + 6),
     ),
-    Case(
+    wrap(
         "wrapped-sequential",
-        HighwayWrapper,
-        wrapped(lambda: keras.Sequential([kl.Dense(9, "elu"), kl.Dropout(0.1), kl.Dense(6)])),
+        lambda: keras.Sequential([kl.Dense(9, "elu"), kl.Dropout(0.1), kl.Dense(6)]),
         (4, 6),
         (54 + 9) + (54 + 6) + (36 + 6),
     ),
-    Case("match-size-pad", MatchSize, {"channels": 5}, (4, 3), 0, (4, 5)),
-    Case("match-size-cut", MatchSize, {"channels": 2}, (4, 7, 3), 0, (4, 7, 2)),
-    Case("match-size-stride", MatchSize, {"strides": 2}, (4, 5, 6, 3), 0, (4, 3, 3, 3)),
-    Case(
+    row("match-size-pad", MatchSize, (4, 3), 0, (4, 5), channels=5),
+    row("match-size-cut", MatchSize, (4, 7, 3), 0, (4, 7, 2), channels=2),
+    row("match-size-stride", MatchSize, (4, 5, 6, 3), 0, (4, 3, 3, 3), strides=2),
+    row(
         "match-size-first",
         MatchSize,
-        {"channels": 5, "strides": 2, **FIRST},
         (4, 3, 5, 6, 7),
         0,
         (4, 5, 3, 3, 4),
+        channels=5,
+        strides=2,
+        **FIRST,
     ),
-    Case("maxout", Maxout, {}, (4, 6), 0, (4, 3)),
-    Case("maxout-pieces", Maxout, {"pieces": 3}, (4, 7, 6), 0, (4, 7, 2)),
-    Case("maxout-axis", Maxout, {"pieces": 4, "axis": 1}, (4, 8, 3, 5), 0, (4, 2, 3, 5)),
+    row("maxout", Maxout, (4, 6), 0, (4, 3)),
+    row("maxout-pieces", Maxout, (4, 7, 6), 0, (4, 7, 2), pieces=3),
+    row("maxout-axis", Maxout, (4, 8, 3, 5), 0, (4, 2, 3, 5), pieces=4, axis=1),
 ]
 GATED = [case for case in CASES if case.layer not in (MatchSize, Maxout)]
 

@@ -76,22 +76,14 @@ LOOPS = {
 
 
 @on_jax
-@pytest.mark.parametrize("loop", LOOPS)
-def test_depth_loop_forward(loop):
-    arrays, options = LOOPS[loop]
-    assert lower(functools.partial(scan, **options), *arrays).count("stablehlo.while") == 1
-
-
-@on_jax
-@pytest.mark.parametrize("loop", LOOPS)
-def test_depth_loop_backward(loop):
+@pytest.mark.parametrize("arrays, options", LOOPS.values(), ids=LOOPS)
+def test_depth_loop(arrays, options):
     import jax
-
-    arrays, options = LOOPS[loop]
 
     def total(*arrays):
         return sum(ops.sum(y) for y in tree.flatten(scan(*arrays, **options)))
 
+    assert lower(functools.partial(scan, **options), *arrays).count("stablehlo.while") == 1
     assert lower(jax.grad(total, (0, 1, 2)), *arrays).count("stablehlo.while") == 2
 
 

@@ -199,3 +199,18 @@ def test_match_size_samples_the_mask_with_the_steps():
     np.testing.assert_array_equal(array(mask), 2 * [[True, False, True]])
     of_images = MatchSize(strides=2).compute_mask(None, np.ones((2, 8, 7), bool))
     assert of_images.shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])
+def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp_path):
+    def model(**options):
+        return keras.Sequential([keras.Input((4,)), make(**options)])
+
+    trained = model(activation="tanh")
+    trained.save_weights(tmp_path / "w.weights.h5")
+    same = model(activation="tanh")
+    same.load_weights(tmp_path / "w.weights.h5")
+    np.testing.assert_array_equal(same.get_weights()[0], trained.get_weights()[0])
+    for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
+        with pytest.raises(ValueError, match="activation.*tanh, sigmoid in the file"):
+            model(**options).load_weights(tmp_path / "w.weights.h5")

@@ -21,29 +21,19 @@ def weighted_sum(y, dy):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_equation_2(shape):
+def test_equations_2_and_3(shape):
     x, h, t, c, _ = operands(shape)
     np.testing.assert_allclose(array(ops.highway(x, h, t, c)), h * t + x * c, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_equation_3(shape):
-    x, h, t, _, _ = operands(shape)
     np.testing.assert_allclose(array(ops.highway(x, h, t)), h * t + x * (1 - t), atol=1e-6)
 
 
-def test_gradients_of_equation_2():
+def test_gradients_are_those_of_equation_4():
     x, h, t, c, dy = operands((4, 3))
-    found = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t, c)
-    for gradient, expected in zip(found, (c * dy, t * dy, h * dy, x * dy), strict=True):
-        np.testing.assert_allclose(gradient, expected, atol=1e-6)
-
-
-def test_gradients_of_equation_3_are_those_of_equation_4():
-    x, h, t, _, dy = operands((4, 3))
-    found = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t)
-    for gradient, expected in zip(found, ((1 - t) * dy, t * dy, (h - x) * dy), strict=True):
-        np.testing.assert_allclose(gradient, expected, atol=1e-6)
+    learned = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t, c)
+    coupled = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t)
+    expected = [c * dy, t * dy, h * dy, x * dy, (1 - t) * dy, t * dy, (h - x) * dy]
+    for gradient, by_hand in zip([*learned, *coupled], expected, strict=True):
+        np.testing.assert_allclose(gradient, by_hand, atol=1e-6)
 
 
 def test_a_closed_gate_carries_the_very_input():

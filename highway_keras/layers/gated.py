@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from highway_keras import checks, initializers
 from highway_keras.layers import types
 from highway_keras.ops import highway
+
+_ACTIVATIONS = "activations"  # their names, beside the weights in a file
 
 
 class GatedLayer(keras.Layer):
@@ -222,6 +225,27 @@ class GatedLayer(keras.Layer):
         """
         for layer in self.sublayers:
             layer.quantize(mode, type_check=type_check, config=config)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        store[_ACTIVATIONS] = np.frombuffer(self._activation_names().encode(), "uint8")
+
+    def load_own_variables(self, store):
+        store = {key: store[key] for key in store.keys()}
+        # Weights fit whatever the activations are, and would compute something else.
+        own = self._activation_names()
+        saved = store.pop(_ACTIVATIONS, None)
+        saved = own if saved is None else np.asarray(saved).tobytes().decode()
+        if saved != own:
+            raise ValueError(
+                f"The weights of {self.name!r} need the `activation` and `transform_activation` "
+                f"that they were trained with. Received: {saved} in the file, {own} in the layer."
+            )
+        super().load_own_variables(store)
+
+    def _activation_names(self):
+        functions = (self.activation, self.transform_activation)
+        return ", ".join(getattr(f, "__name__", type(f).__name__) for f in functions)
 
     def get_config(self):
         config = super().get_config()
