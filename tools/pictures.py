@@ -44,7 +44,9 @@ def beside_logs(table, *names):
         runs = rows(table, model=name, recipe="modern", images="all")
         errors, label = 100 * (1 - runs["test_accuracy"]), f"{name}, modern: one point per run"
         lines.append(Line(errors, label, "o", colour, runs["epochs"]))
-    return plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
+    figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
+    figure.axes[0].margins(y=0.3)  # room for the legend, which would cover points
+    return figure
 
 
 def table_2():
