@@ -579,6 +579,13 @@ def link_to_another_file(file):
     file["gate/gate_b"] = h5py.ExternalLink(f"{file.filename}.other", "secret")
 
 
+def layer_of_another_file(file):
+    with h5py.File(f"{file.filename}.other", "w") as other:
+        file.copy("gate", other)
+    del file["gate"]
+    file["gate"] = h5py.ExternalLink(f"{file.filename}.other", "gate")
+
+
 def config_cut_short(file):
     file.attrs["model_config"] = noted("relu")[:-5].encode()
 
@@ -651,6 +658,7 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     ),
     "external array": (instead_of_an_array(array_of_another_file), V, "weights.*HDF5"),
     "external link": (instead_of_an_array(link_to_another_file), V, "weights.*HDF5"),
+    "external layer": (from_file(change=layer_of_another_file), V, "weights.*HDF5"),
     "configuration": (from_file(change=config_cut_short), V, "weights.*HDF5"),
     "no names": (from_file(change=lambda f: f["gate"].attrs.pop("weight_names")), V, "layer"),
     "layer unknown": (from_file("gata"), V, "layer.*'gate'"),

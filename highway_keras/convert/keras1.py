@@ -101,10 +101,11 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
 def _read_layer(path, layer):
     """Return a layer's arrays by name, and the Keras and the activation that the file notes."""
     with opened(path) as file:
-        root = file.get("model_weights")
-        root = root if isinstance(root, h5py.Group) else file
+        whole = isinstance(file.get("model_weights"), h5py.Group)
+        root, place = (file["model_weights"], "model_weights/") if whole else (file, "")
         group = root.get(layer) if isinstance(layer, str) and layer else None
-        arrays = {name: read_array(group, name) for name in _weight_names(group)}
+        names = _weight_names(group)
+        arrays = {name: read_array(file, f"{place}{layer}/{name}") for name in names}
         written = _text(root.attrs.get("keras_version", file.attrs.get("keras_version", "")))
         config = json.loads(_text(file.attrs.get("model_config", "null")))
         noted = [

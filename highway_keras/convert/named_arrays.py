@@ -115,10 +115,10 @@ def opened(path):
         ) from error
 
 
-def read_array(parent, name):
+def read_array(file, name):
     """Return the array of that name in an open file, or raise if it is not in the file itself."""
-    item = parent[name]
-    elsewhere = item.file.filename != parent.file.filename or item.external or item.is_virtual
+    item = file[name]
+    elsewhere = item.file.filename != file.filename or item.external or item.is_virtual
     if elsewhere or (item.size and not item.id.get_storage_size()):
         raise KeyError(name)  # declared but never written, it would read as zeros
     return item[()]
