@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -167,6 +168,28 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
     search(tmp_path, digits)  # nothing is left to train
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
+
+
+DAMAGE = [
+    ("oracle.json", lambda state: None),
+    ("oracle.json", lambda state: {**state, "settings": 5}),
+    ("oracle.json", lambda state: {**state, "start_order": None}),
+    ("trial_0/trial.json", lambda state: []),
+    ("trial_0/trial.json", lambda state: {**state, "status": None, "metrics": {}}),
+    ("trial_0/trial.json", lambda state: {**state, "score": "x"}),
+    ("trial_0/trial.json", lambda state: {**state, "hyperparameters": {"values": {}}}),
+]
+
+
+def test_a_damaged_search_is_refused(tmp_path, digits):
+    search(tmp_path / "sound", digits)
+    for number, (name, damage) in enumerate(DAMAGE):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "sound", folder)
+        file = folder / "untitled_project" / name
+        file.write_text(json.dumps(damage(json.loads(file.read_text()))))
+        with pytest.raises(ValueError, match=f"{folder}.* delete the folder"):
+            search(folder, digits)
 
 
 def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):

@@ -175,9 +175,12 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         self.end_order = [i for i in self.end_order if i in ended]
         self.end_order += [i for i in ended if i not in self.end_order]
         self.ongoing_trials, self._retry_queue = {}, []
-        # A trial that was missing from the list must not be drawn again.
         for trial in self.trials.values():
+            # One that was missing from the list must not be drawn again.
             self._record_values(trial)
+            if trial.status == "COMPLETED" and not math.isfinite(trial.score):
+                raise ValueError(f"trial {trial.trial_id} has no score")
+        self._next()  # fails here, not after hours, if a file is damaged
 
 
 def _trained(trial):
@@ -216,7 +219,9 @@ def check_recorded(folder, settings):
     folder = pathlib.Path(folder)
     before = read_json(folder / "oracle.json")
     if before.get("settings"):
-        check_same_settings(before["settings"], settings, f"the search in {folder}")
+        with readable(folder):
+            recorded = dict(before["settings"])
+        check_same_settings(recorded, settings, f"the search in {folder}")
     elif any(folder.glob("trial_*/trial.json")):
         raise ValueError(
             f"The search in {folder} has lost its oracle.json. Bring that file back, or delete the "

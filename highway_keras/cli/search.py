@@ -82,6 +82,7 @@ def search(dataset, json, **arguments):
             settings = ", ".join(
                 f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in best.values.items()
+                if not name.startswith("tuner/")
             )
             score = f"{arguments['objective']} {best.score:.4g}"
             print(f"best: trial {best.number}, {score}, {printable(settings)}")

@@ -50,7 +50,7 @@ def reproduce_section4(
         candidate_epochs: Epochs of a candidate.
         epochs: Epochs of the best one.
         out: Folder. Default: `runs/section4-DATASET`.
-        population: Trials to train together. Default: what memory allows.
+        population: Trials to train together. Default: 10 for each CPU core.
         data_dir: Where TFDS keeps its data.
         verbose: As in Keras.
 
