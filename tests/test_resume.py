@@ -2,25 +2,21 @@
 
 import functools
 import os
-import pathlib
 import random
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import time
 
-import h5py
 import keras
 import numpy as np
 import pytest
 from processes import COMMAND
 
 from highway_keras import io, training
-from highway_keras.runs import provenance as machine
+from highway_keras.runs import provenance
 
-RECORDED = pathlib.Path(__file__).with_name("recorded")
 THIN = "fit thin-highway-10 --dataset digits --limit 400 --epochs 12"
 # Dropout, crops and mirrors draw random numbers; no images are held out.
 RANDOM = "fit mnist-highway-16 --dataset small.npz --recipe cifar --epochs 12 --batch-size 10"
@@ -72,31 +68,20 @@ def stop(command, folder, rows, number):
     return ends(process)
 
 
-def contents(file):
-    """Every array of a HDF5 file, by path."""
-    arrays = {}
-
-    def visit(name, item):
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = np.asarray(item)
-
-    with h5py.File(file) as content:
-        content.visititems(visit)
-    return arrays
-
-
 def assert_same_end(first, second):
     assert (first / "history.csv").read_bytes() == (second / "history.csv").read_bytes()
-    states = [contents(path / "state.weights.h5") for path in (first, second)]
-    weights = [{}, {}]
-    for found, path in zip(weights, (first, second), strict=True):
+    found = []
+    for path in (first, second):
+        with np.load(path / "state.npz") as state:
+            arrays = {name: state[name] for name in state.files if name != "run"}
         for name in ("best", "final"):
             model = keras.models.load_model(path / f"{name}.keras")
-            found |= {f"{name}/{v.path}": np.asarray(v) for v in model.weights}
-    for one, other in (states, weights):
-        assert one.keys() == other.keys() and len(one) > 10
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+            arrays |= {f"{name}/{v.path}": np.asarray(v) for v in model.weights}
+        found.append(arrays)
+    one, other = found
+    assert one.keys() == other.keys() and len(one) > 10
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 def test_stopped_and_killed(folder):
@@ -110,8 +95,8 @@ def test_stopped_and_killed(folder):
     assert stop(f"{command} --resume", folder, 5, signal.SIGKILL)[0] == -signal.SIGKILL
     assert ends(start(f"{command} --resume", folder)) == ends(whole) == (0, "")
     assert_same_end(folder / "whole", folder / "stopped")
-    sessions = machine.sessions(training.RunFolder(folder / "stopped"))
-    assert len(sessions) == 3 and machine.minutes(sessions) > 0  # what was killed counts, too
+    sessions = provenance.sessions(training.RunFolder(folder / "stopped"))
+    assert len(sessions) == 3 and provenance.minutes(sessions) > 0  # what was killed counts, too
 
 
 @pytest.mark.slow
@@ -152,7 +137,7 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
     """Crash before `os.replace` at the even calls, after it at the odd ones."""
     whole, written = whole
     replace = os.replace
-    moments = [n for n, name in enumerate(written) if name in ("best.keras", "state.weights.h5")]
+    moments = [n for n, name in enumerate(written) if name in ("best.keras", "state.npz")]
     assert len(moments) >= 3
     for moment in moments:
         count = iter(range(len(written)))
@@ -172,26 +157,3 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
         assert again.history == whole.history, written[moment]
         assert (again.test_loss, again.best_epoch) == (whole.test_loss, whole.best_epoch)
         assert_same_end(out, whole.folder.path)
-
-
-def test_half_a_row_of_history_is_dropped(whole, tmp_path):
-    whole, _ = whole
-    shutil.copytree(whole.folder.path, tmp_path / "run")
-    with (tmp_path / "run" / "history.csv").open("a") as file:
-        file.write("2,0.5")
-    assert fit(tmp_path / "run", resume=True).history == whole.history
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow orders its images")
-def test_a_run_of_version_0_1_0_goes_on(tmp_path):
-    """Killed while it saved the third of six epochs; the numbers are those of one that was not."""
-    shutil.copytree(RECORDED / "run-0.1.0", tmp_path / "run")
-    options = {"limit": 128, "epochs": 6, "model_options": {"units": 6, "depth": 3}, "verbose": 0}
-    result = training.fit("thin-highway-10", "digits", out=tmp_path / "run", resume=True, **options)
-    losses = [2.2293978, 2.1520653, 2.0533483, 1.9240501, 1.7954636, 1.6459410]
-    held_out = [0.2569444, 0.3402778, 0.4375000, 0.3750000, 0.4236111, 0.4305556]
-    assert [row["loss"] for row in result.history] == pytest.approx(losses, abs=1e-5)
-    assert [row["val_accuracy"] for row in result.history] == pytest.approx(held_out, abs=1e-6)
-    assert result.best_epoch == 3
-    assert result.test_loss == pytest.approx(2.0248048, abs=1e-5)
-    assert result.test_accuracy == pytest.approx(0.4122563, abs=1e-6)
