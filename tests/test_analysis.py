@@ -8,10 +8,8 @@ from keras import ops
 from numpy_highway import highway
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
-from highway_keras.analysis import lesioning
-from highway_keras.analysis.batches import run
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_model import LesionedChain, lesion_model
+from highway_keras.analysis.lesion_model import LesionedChain, largest_batch, lesion_model
 
 SAMPLES, CLASSES = 23, 3
 
@@ -137,7 +135,8 @@ def test_a_lesion_is_the_network_without_the_layer(name):
     model = MODELS[name]()
     x, y = samples(model)
     found = analysis.lesions(model, x, y, batch_size=10, verbose=0)
-    assert found.samples == SAMPLES
+    assert found.samples == SAMPLES and found.wrong.dtype.kind == "i"
+    np.testing.assert_array_equal(found.error, found.wrong / SAMPLES)
     np.testing.assert_allclose(
         (found.intact_loss, found.intact_error), scores(model.predict(x, verbose=0), y), atol=1e-6
     )
@@ -145,22 +144,6 @@ def test_a_lesion_is_the_network_without_the_layer(name):
         expected = scores(without(model, index, x), y)
         np.testing.assert_allclose((found.loss[index], found.error[index]), expected, atol=1e-6)
     assert len(set(found.loss.round(5))) > 1, "no lesion does anything"
-
-
-def test_the_network_without_a_layer_built_anew():
-    model = dense_chain()
-    x, y = samples(model)
-    _, plain, *chain, top = model.layers
-    found = analysis.lesions(model, x, y, verbose=0)
-    for index in range(len(chain)):
-        inputs = keras.Input((8,))
-        z = plain(inputs)
-        for layer in chain[:index] + chain[index + 1 :]:
-            z = layer(z)
-        rebuilt = keras.Model(inputs, top(z)).predict(x, verbose=0)
-        np.testing.assert_allclose(
-            (found.loss[index], found.error[index]), scores(rebuilt, y), atol=1e-6
-        )
 
 
 def test_mnist_highway_built_anew_without_a_layer():
@@ -190,14 +173,6 @@ def test_layers_of_unlike_options_are_no_chain():
     scored = lesion_model(Graph(model), (), from_logits=False)
     depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
     assert depths == [2, 2]
-
-
-def test_the_size_of_a_batch_changes_nothing():
-    model = two_convolutions()
-    x, y = samples(model)
-    one, all_at_once = (analysis.lesions(model, x, y, batch_size=n, verbose=0) for n in (1, 100))
-    np.testing.assert_allclose(one.loss, all_at_once.loss, atol=1e-6)
-    np.testing.assert_array_equal(one.error, all_at_once.error)
 
 
 def test_a_layer_that_is_used_twice_is_two_blocks():
@@ -241,10 +216,9 @@ def counted(intact, *lesioned, samples):
 def test_needed_layers():
     needed = analysis.needed_layers(counted(200, 5000, 211, 209, 100, samples=10_000))
     assert (needed.layers, needed.of, needed.threshold) == (("0", "1"), 4, 0.001)
-    assert str(needed) == (
-        "2 of 4 gated layers matter: closing one of them raises the error by more than 0.1 points "
-        "(10 of 10,000 samples). Idle: 2."
-    )
+    assert "2 of 4" in str(needed) and "10 of 10,000" in str(needed)
+    few = str(analysis.needed_layers(counted(18, 18, 19, 20, samples=1000)))
+    assert few.startswith("1 of 3") and "chance" in few
     lesions = counted(200, 5000, 211, 209, 100, samples=10_000)
     assert analysis.needed_layers(lesions, threshold=0.1).layers == ("0",)
 
@@ -256,26 +230,6 @@ def test_a_layer_on_the_threshold_is_idle(threshold, samples, limit):
     for intact in range(0, samples - limit, 7):
         found = counted(intact, intact + limit, intact + limit + 1, samples=samples)
         assert analysis.needed_layers(found, threshold).layers == ("1",), intact
-
-
-def test_a_threshold_of_a_few_samples_is_said():
-    lesions = counted(18, 18, 19, 20, samples=1000)
-    assert str(analysis.needed_layers(lesions)) == (
-        "1 of 3 gated layers matter: closing one of them raises the error by more than 0.1 points "
-        "(1 of 1,000 samples). Idle: 2. A threshold of so few samples leaves much to chance: "
-        "measure on more."
-    )
-
-
-def test_lesions_count_wrong_samples():
-    model = dense_chain()
-    x, y = samples(model)
-    found = analysis.lesions(model, x, y, verbose=0)
-    wrong = [int((without(model, n, x).argmax(1) != y).sum()) for n in range(len(found.layers))]
-    assert found.wrong.dtype.kind == "i" and found.wrong.tolist() == wrong
-    assert found.intact_wrong == (model.predict(x, verbose=0).argmax(1) != y).sum()
-    np.testing.assert_array_equal(found.error, found.wrong / SAMPLES)
-    assert found.intact_error == found.intact_wrong / SAMPLES
 
 
 # Gates
@@ -424,97 +378,57 @@ class Subclassed(keras.Model):
         return self.gated(inputs)
 
 
-def plain():
-    return as_model((8,), [softmax()])
-
-
-def lesions_of(model, y, **arguments):
-    return analysis.lesions(model, samples(model)[0], y, verbose=0, **arguments)
+def wrong_lesions(y, model=None, **options):
+    model = model or dense_chain()
+    return analysis.lesions(model, samples(model)[0], y, verbose=0, **options)
 
 
 Y = np.zeros(SAMPLES, int)
+WRONG = {
+    "no model": (TypeError, "`model`", lambda: analysis.gate_model(Highway())),
+    "subclassed": (TypeError, "`model`.*Subclassed", lambda: analysis.gate_model(Subclassed())),
+    "not built": (ValueError, "built", lambda: analysis.gate_model(keras.Sequential([Highway()]))),
+    "no gates": (ValueError, "gated", lambda: analysis.gate_model(as_model((8,), [softmax()]))),
+    "no batch": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), np.ones(8))),
+    "two inputs": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), [np.ones((1, 8))] * 2)),
+    "a dictionary": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), {"b": Y, "a": Y})),
+    "no samples": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), np.ones((0, 8)))),
+    "batch size": (ValueError, "`batch_size`", lambda: wrong_lesions(Y, batch_size=0)),
+    "floats": (ValueError, "`y`", lambda: wrong_lesions(Y.astype(float))),
+    "classes": (ValueError, "`y`.*3 to 3", lambda: wrong_lesions(Y + 3, stack())),
+    "steps": (
+        ValueError,
+        "`y`",
+        lambda: analysis.mean_gates(dense_chain(), np.ones((2, 8)), np.zeros((2, 2), int)),
+    ),
+    "no prediction": (
+        ValueError,
+        "`model`",
+        lambda: wrong_lesions(Y, as_model((4, 6), [Highway()])),
+    ),
+    "logits": (
+        ValueError,
+        "from_logits",
+        lambda: wrong_lesions(Y, as_model((8,), [Highway(), keras.layers.Dense(3)])),
+    ),
+    "threshold": (
+        ValueError,
+        "`threshold`",
+        lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5),
+    ),
+    "label": (ValueError, "`layer`", lambda: analysis.transform_biases(stack()).at(layer="h9")),
+}
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "run"),
-    [
-        (TypeError, "`model` must be a Keras model", lambda: analysis.gate_model(Highway())),
-        (TypeError, "a subclassed model .Subclassed.", lambda: analysis.gate_model(Subclassed())),
-        (
-            ValueError,
-            "`model` must be built",
-            lambda: analysis.gate_model(keras.Sequential([Highway()])),
-        ),
-        (ValueError, "`model` must contain gated layers", lambda: analysis.gate_model(plain())),
-        (
-            ValueError,
-            "`x` must",
-            lambda: analysis.gates(dense_chain(), np.ones(8)),
-        ),
-        (
-            ValueError,
-            "`x` must",
-            lambda: analysis.gates(dense_chain(), [np.ones((1, 8))] * 2),
-        ),
-        (
-            ValueError,
-            "`x` must be a list of arrays, in the order of `model.inputs`.* of 'b', 'a'",
-            lambda: analysis.gates(dense_chain(), {"b": np.ones((1, 8)), "a": np.ones((1, 8))}),
-        ),
-        (
-            ValueError,
-            "`x` must",
-            lambda: analysis.gates(dense_chain(), np.ones((0, 8))),
-        ),
-        (
-            ValueError,
-            "`batch_size` must be a positive integer",
-            lambda: lesions_of(dense_chain(), Y, batch_size=0),
-        ),
-        (
-            ValueError,
-            "`y` must be 23 class numbers, integers",
-            lambda: lesions_of(dense_chain(), Y.astype(float)),
-        ),
-        (ValueError, "`y` must be class numbers from 0 to 2", lambda: lesions_of(stack(), Y + 3)),
-        (
-            ValueError,
-            "`y` must hold one class for each sample",
-            lambda: analysis.mean_gates(dense_chain(), np.ones((2, 8)), np.zeros((2, 2), int)),
-        ),
-        (
-            ValueError,
-            "`model` must return one prediction",
-            lambda: lesions_of(as_model((4, 6), [Highway()]), Y),
-        ),
-        (
-            ValueError,
-            "must return class probabilities.*from_logits=True",
-            lambda: lesions_of(as_model((8,), [Highway(), keras.layers.Dense(3)]), Y),
-        ),
-        (
-            ValueError,
-            "`threshold` must be a number of at least 0 and below 1. Received: threshold=1.5",
-            lambda: analysis.needed_layers(lesions_of(dense_chain(), Y), threshold=1.5),
-        ),
-        (
-            ValueError,
-            "`layer`",
-            lambda: analysis.transform_biases(dense_chain()).at(layer="h9"),
-        ),
-    ],
-)
-def test_errors(error, message, run):
+@pytest.mark.parametrize("name", WRONG)
+def test_errors(name):
+    error, message, run = WRONG[name]
     with pytest.raises(error, match=message):
         run()
 
 
-def test_a_batch_is_as_large_where_sides_are_open(monkeypatch):
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((3, 64, 64, 3)), np.arange(3)
-    calls = []
-    monkeypatch.setattr(lesioning, "run", lambda *given: calls.append(given[2]) or run(*given))
-    for side in (None, 64):
-        layers = [ConvHighway2D(3, 3), keras.layers.GlobalAveragePooling2D(), softmax()]
-        analysis.lesions(as_model((side, side, 3), layers), x, y, verbose=0)
-    assert calls[0] == calls[1] < 500
+def test_a_batch_is_as_large_where_sides_are_open():
+    layers = [ConvHighway2D(3, 3), keras.layers.GlobalAveragePooling2D(), softmax()]
+    open_, known = (as_model((side, side, 3), layers) for side in (None, 64))
+    found = largest_batch(Graph(open_, [(64, 64, 3)])), largest_batch(Graph(known))
+    assert found[0] == found[1] < 800

@@ -91,15 +91,16 @@ def colour(name, steps=("gcn", "mean"), **options):
 
 NETWORKS = {
     "thin-highway-50": (lambda: shipped("thin-highway-50"), digits),
-    "thin-highway-100": (lambda: shipped("thin-highway-100"), digits),
     "mnist-highway-16": (lambda: shipped("mnist-highway-16"), digits),
-    "mnist-highway-32": (lambda: shipped("mnist-highway-32"), digits),
     "highway-a": (lambda: colour("highway-a"), lambda: pictures((32, 32, 3))),
     "every option": (lambda: shaken(every_option()), lambda: pictures((15, 13, 3))),
 }
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+SLOW = [pytest.param(n, marks=pytest.mark.slow) if n == "highway-a" else n for n in NETWORKS]
+
+
+@pytest.fixture(scope="module", params=SLOW)
 def opened(request, tmp_path_factory):
     """A network, images, and its page in a browser."""
     keras.utils.set_random_seed(0)
@@ -174,12 +175,17 @@ def page(tmp_path_factory):
     return folder / "live.html"
 
 
-@pytest.fixture
-def browser(page, tmp_path):
-    with Browser(tmp_path) as browser:
-        browser.open(page)
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
-        assert browser.errors == []
+
+
+@pytest.fixture
+def browser(chromium, page):
+    chromium.open(page)
+    yield chromium
+    assert chromium.errors == []
 
 
 def text(browser, id):
@@ -193,30 +199,44 @@ def test_drawing(browser):
     browser.drag("#pad", [(0.3, 0.25), (0.7, 0.25), (0.5, 0.8)])
     pixels = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
     assert pixels[7, 9:19].min() > 200 and pixels[:4].max() == pixels[26:].max() == 0
-    assert text(browser, "caption") == "Your drawing."
+    assert text(browser, "caption").startswith("Your drawing")
     assert text(browser, "chart") != before[0]
     assert browser.evaluate("[...page.found.blocks[0].gate.values]") != before[1]
 
 
 @in_chromium
-def test_erasing_and_moving_to_the_middle(browser):
+def test_a_drawing_is_seen_as_the_data_set_is_made(browser):
+    """Scaled to the box of the digits, 20 pixels high, with its centre of mass in the middle."""
     browser.click("#clear")
-    assert text(browser, "caption") == "Draw here."
-    browser.drag("#pad", [(0.1, 0.2), (0.3, 0.2)])
-    drawn = browser.evaluate("[...page.pad.pixels]")
+    assert text(browser, "caption") == "Draw here: fill the box."
+    assert "nothing" in text(browser, "summary") and not browser.evaluate("page.intact")
+    assert browser.evaluate("document.querySelectorAll('#chart .best').length") == 0
+    browser.drag("#pad", [(0.1, 0.1), (0.1, 0.3), (0.2, 0.3)])
+    drawn = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
+    seen = np.array(browser.evaluate("[...page.pad.fitted()]")).reshape(28, 28)
+    assert np.ptp(np.argwhere(drawn > 100), axis=0).max() < 10
+    assert 17 <= np.ptp(np.argwhere(seen > 100), axis=0).max() <= 21
+    rows, columns = np.indices((28, 28)) + 0.5
+    middle = [(seen * place).sum() / seen.sum() for place in (rows, columns)]
+    np.testing.assert_allclose(middle, 14, atol=0.5)
+    answer = browser.evaluate("[...page.found.probabilities]")
+    by_hand = browser.evaluate("[...page.network.run(page.pad.fitted()).probabilities]")
+    assert answer == by_hand
     browser.click("#centre")
-    moved = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
-    assert moved.sum() == sum(drawn)
-    np.testing.assert_allclose(np.argwhere(moved > 200).mean(0) + 0.5, 14, atol=1)
+    np.testing.assert_array_equal(browser.evaluate("[...page.pad.pixels]"), seen.ravel())
+    again = np.array(browser.evaluate("[...page.pad.fitted()]")).reshape(28, 28)
+    assert np.abs(again - seen).mean() < 6
+    browser.click("#clear")
+    browser.drag("#pad", [(0.3, 0.5), (0.7, 0.5)])
     browser.press("e")
-    browser.drag("#pad", [(0.3, 0.47), (0.7, 0.47), (0.7, 0.53), (0.3, 0.53)])
+    browser.drag("#pad", [(0.2, 0.47), (0.8, 0.47), (0.8, 0.53), (0.2, 0.53)])
     assert browser.evaluate("page.pad.isEmpty")
 
 
 @in_chromium
 def test_a_finger_draws(browser):
     browser.touch("#pad", [(0.4, 0.5), (0.6, 0.5)])
-    assert text(browser, "caption") == "Your drawing."
+    assert text(browser, "caption").startswith("Your drawing")
     assert 2 <= browser.evaluate("page.pad.pixels.filter(v => v > 200).length") < 60
 
 
@@ -275,11 +295,12 @@ def test_what_is_under_the_mouse(browser):
 
 
 @in_chromium
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1200])
-def test_it_is_readable_anywhere(page, tmp_path, width, dark):
-    with Browser(tmp_path, width, 800, dark) as browser:
-        browser.open(page)
+def test_it_is_readable_anywhere(browser):
+    for width, scheme in ((400, "light"), (1200, "dark")):
+        browser.resize(width, 800)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.call("Emulation.setEmulatedMedia", features=features)
+        browser.frame()
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
         colours = browser.evaluate(
             "(s => [s.color, s.backgroundColor].map(c => c.match(/\\d+/g).map(Number)))"
@@ -287,10 +308,11 @@ def test_it_is_readable_anywhere(page, tmp_path, width, dark):
         )
         light, shade = sorted((relative_luminance(colour) for colour in colours), reverse=True)
         assert (light + 0.05) / (shade + 0.05) > 7  # WCAG's enhanced contrast
-        assert (np.mean(colours[1]) < 60) == dark
+        assert (np.mean(colours[1]) < 60) == (scheme == "dark")
         size = "e => parseFloat(getComputedStyle(e).fontSize)"
         texts = "[...document.querySelectorAll('p, li, button, label')]"
         assert min(browser.evaluate(f"{texts}.map({size})")) >= 12
+    browser.resize(1200, 900)
 
 
 def relative_luminance(colour):
@@ -314,21 +336,19 @@ def test_the_page_loads_nothing(page):
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    "changes",
     [
-        ({"class_names": ["a"]}, "`class_names` must name the 10 classes. Received: 1 names."),
-        (
-            {"class_names": [*"abcdefgha", " "]},
-            "each class a name of its own, which is not empty. Received: ' ', 'a'",
-        ),
-        ({"y": np.array([3, 10])}, "`y` must be class numbers from 0 to 9. Received: 3 to 10."),
-        ({"x": np.zeros((2, 8, 8, 1))}, "`x` must"),
+        {"class_names": ["a"]},
+        {"class_names": [*"abcdefgha", " "]},
+        {"y": np.array([3, 10])},
+        {"x": np.zeros((2, 8, 8, 1))},
     ],
+    ids=lambda changes: next(iter(changes)),
 )
-def test_what_does_not_fit(tmp_path, changes, message):
+def test_what_does_not_fit(tmp_path, changes):
     arguments = {"x": np.zeros((2, 28, 28, 1)), "y": np.array([0, 1])}
     network, path = models.create("thin-highway-10"), tmp_path / "live.html"
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=f"`{next(iter(changes))}`"):
         analysis.live_page(network, **{**arguments, **changes}, path=path)
     assert not list(tmp_path.iterdir())
 
@@ -390,51 +410,42 @@ def branched():
     return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(x))
 
 
+def relu(x):  # a user's own, by the name of Keras's
+    return keras.ops.maximum(x, -1.0)
+
+
+def quantized():
+    model = classifier()
+    model.quantize("int8")
+    return model
+
+
+Dense, Conv2D = keras.layers.Dense, keras.layers.Conv2D
 REFUSED = {
-    "layer": (
-        lambda: classifier(keras.layers.BatchNormalization(name="norm")),
-        r"cannot compute a layer of that type. Received: layer 'norm' \(BatchNormalization\).",
-    ),
-    "activation": (
-        lambda: classifier(keras.layers.Dense(2, activation="gelu", name="smooth")),
-        r"cannot compute activation 'gelu'. Received: layer 'smooth' \(Dense\).",
-    ),
-    "groups": (
-        lambda: classifier(
-            keras.layers.Conv2D(4, 1), keras.layers.Conv2D(4, 1, groups=2, name="g")
-        ),
-        r"cannot compute groups. Received: layer 'g' \(Conv2D\).",
-    ),
+    "layer": (lambda: classifier(keras.layers.BatchNormalization(name="norm")), "'norm'"),
+    "activation": (lambda: classifier(Dense(2, activation="gelu", name="d")), "'gelu'.*'d'"),
+    "own": (lambda: classifier(Dense(2, activation=relu, name="own")), "'relu'.*'own'"),
+    "groups": (lambda: classifier(Conv2D(4, 1), Conv2D(4, 1, groups=2, name="g")), "'g'"),
     "channels": (
         lambda: classifier(keras.layers.Flatten(data_format="channels_first", name="f")),
-        r"cannot compute data_format='channels_first'. Received: layer 'f' \(Flatten\).",
+        "channels_first.*'f'",
     ),
-    "rescaling": (
-        lambda: classifier(keras.layers.Rescaling([0.5], name="r")),
-        r"cannot compute a scale or offset for each channel. Received: layer 'r' \(Rescaling\).",
-    ),
-    "branches": (
-        branched,
-        "supports chains of layers.*Received: layer 'sum', which is not.",
-    ),
+    "rescaling": (lambda: classifier(keras.layers.Rescaling([0.5], name="r")), "'r'"),
+    "quantized": (quantized, "quantized"),
+    "branches": (branched, "chains.*'sum'"),
     "no softmax": (
         lambda: keras.Sequential(
             [keras.Input((8, 8, 1)), keras.layers.Flatten(), Highway(name="h")]
         ),
-        "end in a softmax over classes. Received: 'h' as the last layer.",
+        "softmax.*'h'",
     ),
-    "no image": (
-        lambda: models.thin_mlp(3, input_shape=(8,)),
-        r"networks of one image.*Received: inputs of shape \(None, 8\).",
-    ),
-    "no gates": (lambda: models.create("thin-plain-10"), "must contain gated layers"),
-    "large": (
-        lambda: models.create("highway-b"),
-        "up to 4 MiB of weights.*Received: 8.8 MiB.",
-    ),
+    "no image": (lambda: models.thin_mlp(3, input_shape=(8,)), r"one image.*\(None, 8\)"),
+    "no gates": (lambda: models.create("thin-plain-10"), "gated layers"),
+    "large": (lambda: models.create("highway-b"), "4 MiB"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(tmp_path, name):
     make, message = REFUSED[name]
@@ -471,31 +482,7 @@ def test_images_that_are_no_gray_levels_are_refused(scaled, tmp_path):
     assert path.read_bytes() == as_floats
 
 
-def test_analyze_of_scaled_images_goes_on_without_the_page(tmp_path):
-    images, labels = pictures((8, 8, 1), classes=3)
-    found = analysis.analyze(classifier(), images / 256, labels, tmp_path, verbose=0)
-    assert found.live is None and "must hold gray levels" in found.no_live
-
-
-def test_quantized_layers_are_refused(tmp_path):
-    model = classifier()
-    model.quantize("int8")
-    with pytest.raises(
-        ValueError, match=r"cannot compute quantized layers. Received: layer 'dense"
-    ):
-        analysis.live_page(model, np.zeros((1, 8, 8, 1)), np.array([0]), tmp_path / "live.html")
-
-
 # `analyze`
-
-
-def test_the_command_goes_on_without_the_page(tmp_path, capsys):
-    classifier(keras.layers.BatchNormalization(name="norm")).save(tmp_path / "other.keras")
-    arguments = [str(tmp_path / "other.keras"), "--dataset", "digits", "--limit", "60"]
-    assert command.main(["analyze", *arguments, "--out", str(tmp_path / "look")]) == 0
-    printed = capsys.readouterr()
-    assert "no live page. The live page cannot compute a layer of that type" in printed.err
-    assert f"saved {tmp_path / 'look' / 'index.html'}" in printed.out
 
 
 def test_analyze_goes_on_without_the_page(tmp_path, monkeypatch):
@@ -508,16 +495,6 @@ def test_analyze_goes_on_without_the_page(tmp_path, monkeypatch):
     assert "\n" not in found.no_live
     assert "No live page. The live page cannot compute" in found.page.read_text(encoding="utf-8")
     assert not (tmp_path / "live.html").exists() and (tmp_path / "layers.csv").exists()
-
-
-def test_analyze_goes_on_whatever_happens(tmp_path, monkeypatch):
-    def fail(*_):
-        raise MemoryError
-
-    monkeypatch.setattr("highway_keras.analysis.report.live_page", fail)
-    found = analysis.analyze(classifier(), *pictures((8, 8, 1), classes=3), tmp_path, verbose=0)
-    assert (found.live, found.no_live) == (None, "MemoryError")
-    assert found.page.exists()
 
 
 def test_command(tmp_path, capsys):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
+    from highway_keras.analysis.compaction import Compacted, compact
     from highway_keras.analysis.gating import (
         MeanGates,
         block_outputs,
@@ -26,6 +27,7 @@ else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
+    "Compacted",
     "GateMonitor",
     "Lesions",
     "MeanGates",
@@ -33,6 +35,7 @@ __all__ = [
     "NeededLayers",
     "analyze",
     "block_outputs",
+    "compact",
     "gate_model",
     "gates",
     "lesions",

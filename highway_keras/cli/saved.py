@@ -1,9 +1,10 @@
-"""`predict`, `evaluate`, `analyze` and `export`: what to do with a trained network."""
+"""`predict`, `evaluate`, `analyze`, `compact` and `export`: what to do with a trained network."""
 
 import csv as csv_files
 import pathlib
 import sys
 
+from highway_keras import io
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library, silent_libraries
 from highway_keras.extras import extra
@@ -126,6 +127,63 @@ def analyze(network, weights, dataset, data_dir, limit, out):
     else:
         cli.print_saved(found.live)
     cli.print_saved(found.page)
+
+
+@cli.command(
+    "compact",
+    "Leave out the gated layers that a network can do without.",
+    *cli.NETWORK,
+    cli.option(
+        "--budget",
+        type=float,
+        default=0.2,
+        help="percentage points by which the error on training images may rise",
+    ),
+    cli.option("--layers", type=int, help="gated layers to leave, whatever that costs"),
+    cli.option("--out", required=True, help="folder of the smaller network"),
+    cli.limit(),
+    *ITS_DATA,
+)
+def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
+    """Write the smaller network as a run's folder, with a table and a picture of the steps."""
+    file = cli.network_file(network, weights)
+    cli.check_paths(dataset, out, resume=False)
+    analysis, training = library("analysis"), library("training")
+    saved = training.SavedNetwork(file)
+    images = saved.load(dataset, data_dir, validation=0, limit=limit)
+    folder = training.RunFolder(out)
+    with folder.locked():
+        done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
+        before = saved.evaluate(images)
+        with io.replacing(folder.best) as temporary:
+            done.model.save(temporary)
+        settings = {"model": saved.model.name, "dataset": saved.settings.get("dataset", dataset)}
+        settings |= saved.settings | {"class_names": list(images.class_names)}
+        settings.pop("results", None)
+        folder.write_json({**settings, "compacted": {"budget": budget, "closed": done.closed}})
+        loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
+        io.write_rows(folder.path / "compact.csv", done.curve)
+        picture = folder.path / "compact.png"
+        with io.optional_picture(picture):
+            from highway_keras.analysis.plots import Line, plot_lines  # needs Matplotlib
+
+            numbers = [row["layers"] for row in done.curve]
+            errors = [100 * row["error"] for row in done.curve]
+            axes = {"xlabel": "gated layers left", "yscale": "linear"}
+            ylabel = f"error on {len(images.x_train):,} training images (%)"
+            line = Line(errors, x=numbers)
+            io.write_figure(picture, plot_lines([line], saved.model.name, ylabel, **axes))
+    first, last = done.curve[0], done.curve[-1]
+    print(
+        f"{last['layers']} of {first['layers']} gated layers, {last['parameters']:,} of "
+        f"{first['parameters']:,} parameters, {last['multiplications']:,} of "
+        f"{first['multiplications']:,} multiplications"
+    )
+    print(
+        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  (before: "
+        f"{100 * before[1]:.2f} %, {len(images.x_test)} images)"
+    )
+    cli.print_saved(folder.best)
 
 
 @cli.command(

@@ -15,7 +15,7 @@ class Chart {
     if (shown.length > MOST_CLASSES) {
       shown = shown.sort((a, b) => probabilities[b] - probabilities[a]).slice(0, 10);
     }
-    this.list.replaceChildren(...shown.map((i) => this.row(i, probabilities, intact, i === best)));
+    this.list.replaceChildren(...shown.map((i) => this.row(i, probabilities, intact, i === best && probabilities[i] > 0)));
   }
 
   row(i, probabilities, intact, isBest) {

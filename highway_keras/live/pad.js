@@ -31,37 +31,56 @@ class Pad {
     this.show(new Uint8ClampedArray(this.pixels.length));
   }
 
-  /** Moves the drawing so that its centre of mass is the middle, as the digits of MNIST lie. */
-  centre() {
-    const ink = (row, column) => this.pixels[(row * this.width + column) * this.channels];
+  /**
+   * The drawing as the digits of MNIST were made: scaled so that its longer side is that of the box
+   * they lie in, and moved so that its centre of mass is the middle. Without a box, only moved.
+   */
+  fitted() {
+    const { height, width, channels } = this;
+    const ink = (row, column) =>
+      row < 0 || column < 0 || row >= height || column >= width
+        ? 0
+        : this.pixels[(row * width + column) * channels];
     let [mass, down, across] = [0, 0, 0];
-    for (let row = 0; row < this.height; row++) {
-      for (let column = 0; column < this.width; column++) {
-        mass += ink(row, column);
-        down += ink(row, column) * (row + 0.5);
-        across += ink(row, column) * (column + 0.5);
+    let [top, left, bottom, right] = [height, width, 0, 0];
+    for (let row = 0; row < height; row++) {
+      for (let column = 0; column < width; column++) {
+        const value = ink(row, column);
+        mass += value;
+        down += value * (row + 0.5);
+        across += value * (column + 0.5);
+        if (value < 64) continue;
+        [top, bottom] = [Math.min(top, row), Math.max(bottom, row + 1)];
+        [left, right] = [Math.min(left, column), Math.max(right, column + 1)];
       }
     }
-    if (mass)
-      this.shift(
-        Math.round(this.height / 2 - down / mass),
-        Math.round(this.width / 2 - across / mass),
-      );
-  }
-
-  shift(down, across) {
-    const moved = new Uint8ClampedArray(this.pixels.length);
-    for (let row = 0; row < this.height; row++) {
-      for (let column = 0; column < this.width; column++) {
-        const [y, x] = [row - down, column - across];
-        if (y < 0 || y >= this.height || x < 0 || x >= this.width) continue;
-        for (let c = 0; c < this.channels; c++) {
-          moved[(row * this.width + column) * this.channels + c] =
-            this.pixels[(y * this.width + x) * this.channels + c];
+    if (!mass || bottom <= top) return this.pixels;
+    const side = this.guide && Math.max(this.guide[2] - this.guide[0], this.guide[3] - this.guide[1]);
+    const scale = side ? side / Math.max(bottom - top, right - left) : 1;
+    const between = (y, x) => {
+      const [row, column] = [Math.floor(y - 0.5), Math.floor(x - 0.5)];
+      const [v, u] = [y - 0.5 - row, x - 0.5 - column];
+      const upper = (1 - u) * ink(row, column) + u * ink(row, column + 1);
+      const lower = (1 - u) * ink(row + 1, column) + u * ink(row + 1, column + 1);
+      return (1 - v) * upper + v * lower;
+    };
+    const fitted = new Uint8ClampedArray(this.pixels.length);
+    const parts = [0.125, 0.375, 0.625, 0.875]; // of a pixel, whose mean is taken
+    for (let row = 0, at = 0; row < height; row++) {
+      for (let column = 0; column < width; column++) {
+        let sum = 0;
+        for (const dy of parts) {
+          for (const dx of parts) {
+            sum += between(
+              (row + dy - height / 2) / scale + down / mass,
+              (column + dx - width / 2) / scale + across / mass,
+            );
+          }
         }
+        for (let c = 0; c < channels; c++) fitted[at++] = sum / parts.length ** 2;
       }
     }
-    this.show(moved);
+    return fitted;
   }
 
   get isEmpty() {

@@ -68,7 +68,7 @@ class Page {
   }
 
   centre() {
-    this.pad.centre();
+    this.pad.show(this.pad.fitted());
     this.stale();
   }
 
@@ -129,22 +129,26 @@ class Page {
 
   run() {
     const start = performance.now();
-    this.found = this.network.run(this.pad.pixels, this.closed);
+    // What is drawn anywhere and of any size is seen as the data set's images are made.
+    const drawn = this.example === null && this.pad.guide;
+    const pixels = drawn ? this.pad.fitted() : this.pad.pixels;
+    this.found = this.network.run(pixels, this.closed);
     this.outdated = false;
     this.times = [performance.now() - start, ...this.times].slice(0, 15);
-    this.intact = this.closed.size ? this.network.run(this.pad.pixels).probabilities : null;
+    this.intact = this.closed.size ? this.network.run(pixels).probabilities : null;
   }
 
   draw() {
     if (this.outdated) this.run();
     const { probabilities, blocks } = this.found;
-    this.chart.draw(probabilities, this.intact);
+    const blank = this.example === null && this.pad.isEmpty; // no answer to that
+    this.chart.draw(blank ? probabilities.map(() => 0) : probabilities, blank ? null : this.intact);
     byId("maps").classList.toggle(
       "stacked",
       blocks.some(({ gate }) => gate.height > 1),
     );
     for (const layerMap of this.maps) layerMap.draw(blocks, this.closed, this.selected);
-    byId("tick-note").hidden = !this.intact;
+    byId("tick-note").hidden = blank || !this.intact;
     byId("open").disabled = !this.closed.size;
     byId("closed-count").textContent = `${this.closed.size} of ${this.network.depth} closed`;
     byId("caption").textContent = caption(this);

@@ -3,13 +3,16 @@
 
 /** What is on the pad. */
 function caption({ example, examples, pad, description }) {
-  if (example === null) return pad.isEmpty ? "Draw here." : "Your drawing.";
+  if (example === null && pad.isEmpty) return pad.guide ? "Draw here: fill the box." : "Draw here.";
+  if (example === null)
+    return pad.guide ? "Your drawing, which the network sees scaled to the box." : "Your drawing.";
   const name = description.classes[examples[example].label];
   return `Test image ${example + 1} of ${examples.length}, labelled ${name}.`;
 }
 
 /** The answer and the open gates, as nodes. */
-function summary({ closed, found, intact, description }) {
+function summary({ closed, found, intact, description, example, pad }) {
+  if (example === null && pad.isEmpty) return ["There is nothing to see on the pad yet."];
   const says = (probabilities) => {
     const best = probabilities.indexOf(Math.max(...probabilities));
     return [element("strong", "", description.classes[best]), ` (${percent(probabilities[best])})`];

@@ -1,0 +1,178 @@
+"""A network without the layers it can do without: gates are closed together, and then left out."""
+
+import dataclasses
+import math
+import sys
+
+import keras
+import numpy as np
+from keras import ops
+
+from highway_keras import checks
+from highway_keras.analysis.batches import as_arrays, as_labels
+from highway_keras.analysis.graph import Graph, Renamed
+from highway_keras.analysis.lesion_model import largest_batch, lesion_model
+from highway_keras.analysis.lesioning import check_lesionable, measured
+from highway_keras.layers import HighwayStack
+
+CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
+SIGMOIDS = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Compacted:
+    """What `compact` returns.
+
+    Attributes:
+        model: The network without the closed layers, a functional `keras.Model`.
+        closed: Names of the closed layers, in the order in which they were closed.
+        curve: A row for each step, dictionaries: the number of gated `layers` left, which one was
+            `closed`, the `error` and `loss` (nats) on the images, and of the network without the
+            closed layers `parameters` and `multiplications` for a sample.
+    """
+
+    model: keras.Model
+    closed: tuple
+    curve: list
+
+
+def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="auto"):
+    """Leave out the gated layers that a classifier can do without, greedily and without training.
+
+    In each step the transform gates of every layer that is left are closed in turn, together with
+    those closed before; the layer with the lowest loss stays closed. A layer with `T = 0` returns
+    its input, so the network without it computes the same. `needed_layers` judges each layer alone;
+    that many cannot go together.
+
+    Args:
+        model: As for `lesions`, with coupled carry gates and sigmoids as transform gates. It stays
+            as it is.
+        x: Samples as `model` takes them: training images, so that test images stay unseen.
+        y: Class numbers, integers `(samples, ...)`.
+        budget: By how much the error on these samples may rise, as a share of them.
+        layers: How many gated layers to leave, whatever that costs. Default: as few as the budget
+            allows.
+        batch_size: As for `lesions`.
+        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
+
+    Returns:
+        A `Compacted`.
+
+    Raises:
+        TypeError: If `model` is not a functional or Sequential model.
+        ValueError: If a layer has a learned carry gate, a gate that no bias closes, or is used
+            twice; if `x` or `y` does not fit, or an argument is out of its range.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from highway_keras import analysis, models
+    >>> network = models.thin_mlp(depth=4, input_shape=(8,))
+    >>> found = analysis.compact(network, np.zeros((5, 8)), np.zeros(5, int), layers=1)
+    >>> [row["layers"] for row in found.curve]
+    [3, 2, 1]
+
+    Reference:
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2, closes one layer
+        at a time.
+    """
+    checks.number("budget", budget, least=0, below=1)
+    Graph(model)  # says what is wrong with it before it is copied
+    copy = keras.models.clone_model(model)
+    copy.set_weights(model.get_weights())
+    graph = Graph(copy)
+    names, blocks = graph.blocks, range(len(graph.blocks))
+    if layers is not None:
+        checks.integer("layers", layers, least=0, most=len(blocks))
+    _check(graph)
+    arrays = as_arrays(x, graph.inputs)
+    labels = as_labels(y, len(arrays[0]), graph.outputs[0].shape[-1])
+    check_lesionable(model, graph, labels)
+    if any(None in x.shape[1:] for x in graph.inputs):
+        graph = Graph(copy, [array.shape[1:] for array in arrays])
+    scored = lesion_model(graph, labels.shape[1:], from_logits=False)
+    batch_size = largest_batch(graph) if batch_size is None else batch_size
+
+    sizes = [_size(call) for call in graph.calls]
+    cost = {}  # of a block: its parameters and multiplications
+    for call, size in zip(graph.calls, sizes, strict=True):
+        cost |= {block: size / len(call.blocks) for block in call.blocks}
+    size = np.sum(sizes, axis=0)
+
+    def row(closed, loss, wrong):
+        left = size - sum(cost[block] for block in closed)
+        return {
+            "layers": len(blocks) - len(closed),
+            "closed": names[closed[-1]] if closed else "",
+            "error": float(wrong / labels.size),
+            "loss": float(loss),
+            "parameters": round(left[0]),
+            "multiplications": round(left[1]),
+        }
+
+    closed, curve = [], []
+    shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
+    most = len(blocks) - (layers or 0)
+    progress = keras.utils.Progbar(most, verbose=int(shown), unit_name="layer")
+    while True:
+        loss, wrong = measured(scored, arrays, labels, batch_size, from_logits=False)
+        if not curve:
+            curve.append(row(closed, loss[0], wrong[0]))
+        left = [block for block in blocks if block not in closed]
+        if len(left) == (layers or 0):
+            break
+        best = min(left, key=lambda block: loss[1 + block])
+        rise = wrong[1 + best] / labels.size - curve[0]["error"]
+        if layers is None and rise > budget + 1e-9:
+            break
+        closed.append(best)
+        curve.append(row(closed, loss[1 + best], wrong[1 + best]))
+        (call,) = (call for call in graph.gated if best in call.blocks)
+        bias = ops.convert_to_numpy(call.layer.transform_bias).copy()
+        bias.reshape(len(call.blocks), -1)[best - call.blocks.start] = CLOSED
+        call.layer.transform_bias.assign(bias)
+        progress.update(len(closed))
+
+    def leave_out(call, *args, **kwargs):
+        left = [block - call.blocks.start for block in call.blocks if block not in closed]
+        if len(left) == len(call.blocks):
+            return call.run(*args, **kwargs)
+        if not left:
+            return args[0]
+        chain = call.layer.unstack()
+        return HighwayStack.from_layers([chain[i] for i in left])(args[0])
+
+    outputs = graph.repeat(leave_out)[0]
+    inputs = graph.inputs if len(graph.inputs) > 1 else graph.inputs[0]
+    compacted = keras.Model(inputs, outputs, name=model.name)
+    return Compacted(compacted, tuple(names[block] for block in closed), curve)
+
+
+def _check(graph):
+    """Raise unless a bias can close each gate for good."""
+    layers = [call.layer for call in graph.gated]
+    for layer in layers:
+        what = None
+        if layer.learned_carry:
+            what = "coupled carry gates: with a learned one, a closed layer still scales its input"
+        elif layer.transform_activation not in SIGMOIDS or layer.transform_bias is None:
+            what = "transform gates that are sigmoids with a bias, which closes them"
+        elif layers.count(layer) > 1:
+            what = "gated layers that are used once, so that one use can be closed"
+        if what:
+            raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
+    for call in graph.calls:
+        if isinstance(call.run, Renamed):
+            raise ValueError(
+                "`model` must not have two layers of one name, which no saved model may have. "
+                f"Received: {call.layer.name!r} twice."
+            )
+
+
+def _size(call):
+    """Return the parameters and multiplications of a layer call, an array of two."""
+    weights = {w.path: math.prod(w.shape) for w in getattr(call.layer, "weights", [])}
+    kernels = sum(size for path, size in weights.items() if path.endswith("kernel"))
+    outputs = keras.tree.flatten(call.outputs)[0].shape
+    positions = math.prod(n or 1 for n in outputs[1:-1])  # of a sample, where kernels are applied
+    return np.array([sum(weights.values()), positions * kernels], float)
