@@ -22,7 +22,7 @@ def load_weights(model, weights, new_classifier=False):
 
     A `.keras` file says what it computes: its layers must have the kinds, shapes and settings of
     the model's. A preprocessor in it, as `fit` saves one, is left out. A `.weights.h5` file has
-    shapes only, so an activation other than the model's does not show.
+    shapes and the activations of highway layers; those of plain layers do not show.
 
     Args:
         model: A built `keras.Model`.
@@ -136,10 +136,13 @@ def _computes(config):
 def _check_nothing_left(model, path):
     """Raise if a file has more arrays than the model: Keras skips those of a deeper network."""
     stored = []
+
+    def note(name, item):  # beside its weights, a highway layer keeps the names of its activations
+        if isinstance(item, h5py.Dataset) and not name.endswith("/activations"):
+            stored.append(name)
+
     with h5py.File(path) as file:
-        file["layers"].visititems(
-            lambda name, item: stored.append(name) if isinstance(item, h5py.Dataset) else None
-        )
+        file["layers"].visititems(note)
     if len(stored) != len(model.weights):
         raise ValueError(f"It has {len(stored)} arrays, the model {len(model.weights)}")
 
