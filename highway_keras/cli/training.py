@@ -85,6 +85,11 @@ PAIRS = {"nargs": "+", "type": _pair, "action": _Collect, "default": {}, "metava
         help="arguments of the network's factory, such as activation=tanh transform_bias=-4.0",
         **PAIRS,
     ),
+    cli.option(
+        "--class-weight",
+        choices=["balanced"],
+        help="balanced: the images of every class weigh the same in the loss, all together",
+    ),
     cli.limit(),
     cli.SEED,
     cli.option("--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"),
