@@ -373,11 +373,6 @@ def lowest(kind, depth):
     return min(found[kind, depth])
 
 
-def end(kind, depth):
-    """Return the same as text."""
-    return f"{lowest(kind, depth):.1e}"
-
-
 def gap_of_ends(one, other):
     """Return by how many orders of magnitude the loss of one network ends above the other's."""
     return f"{math.log10(lowest(*one) / lowest(*other)):.1f}"
@@ -643,22 +638,6 @@ def transfer_rates():
     return ", ".join(f"{rate:g}" for rate in sorted(set(rows("transfer")["learning_rate"])))
 
 
-def search(depth, template):
-    """Return a function that gives a figure of our search beside stock Keras Tuner."""
-    return one("search-speed", template, depth=depth, images=10_000, epochs=1)
-
-
-def thin(depth, template):
-    """Return a function that gives a figure of our training step of a thin network."""
-    return one("speed-thin", template, case=f"thin-highway-{depth} train", peer="ours")
-
-
-def of_highway_b(peer):
-    """Return a function that gives the time of a step of Highway B over that of a peer."""
-    wanted = {"case": "highway-b train", "peer": peer}
-    return one("speed-convolutional", "{ours_over_peer:.2f}", **wanted)
-
-
 def number(name):
     """Return the text that stands for a name.
 
@@ -672,6 +651,8 @@ def number(name):
 
 
 call = functools.partial
+THIN_1000 = {"case": "thin-highway-1000 train", "peer": "ours"}
+SEARCH_10, SEARCH_50 = ({"depth": d, "images": 10_000, "epochs": 1} for d in (10, 50))
 NUMBERS = {
     # The zoo and Tables 1 to 3
     "zoo": table(
@@ -769,7 +750,10 @@ NUMBERS = {
     ),
     "finals.gap": call(gap_of_ends, ("plain", 100), ("highway", 100)),
     "finals.rise": call(gap_of_ends, ("highway", 100), ("highway", 10)),
-    **{f"finals.{k}.{d}": call(end, k, d) for k, d in itertools.product(KINDS[:2], DEPTHS)},
+    **{
+        f"finals.{k}.{d}": lambda k=k, d=d: f"{lowest(k, d):.1e}"
+        for k, d in itertools.product(KINDS[:2], DEPTHS)
+    },
     "open.epochs": call(started_open, "{epoch}"),
     "open.loss": call(started_open, "{loss:.3f}"),
     "open.accuracy": call(started_open, "{val_accuracy:.1%}"),
@@ -806,13 +790,20 @@ NUMBERS = {
         "100 layers | ms per step | ours / theirs | first step, s",
         "{label} | {step} | {ratio} | {first}",
     ),
-    "thin100.n": thin(100, "{n}"),
-    "thin1000.first": thin(1000, "{first_step_s:.1f}"),
-    "thin1000.ms": thin(1000, "{ms_a_step:.0f}"),
-    "thin1000.mb": thin(1000, "{peak_mb:.0f}"),
-    "b.two": of_highway_b("two_convolutions"),
-    "b.maxout": of_highway_b("maxout"),
-    "b.torch": of_highway_b("torch_eager"),
+    "thin100.n": one("speed-thin", "{n}", case="thin-highway-100 train", peer="ours"),
+    "thin1000.first": one("speed-thin", "{first_step_s:.1f}", **THIN_1000),
+    "thin1000.ms": one("speed-thin", "{ms_a_step:.0f}", **THIN_1000),
+    "thin1000.mb": one("speed-thin", "{peak_mb:.0f}", **THIN_1000),
+    **{
+        f"b.{name}": one(
+            "speed-convolutional", "{ours_over_peer:.2f}", case="highway-b train", peer=peer
+        )
+        for name, peer in (
+            ("two", "two_convolutions"),
+            ("maxout", "maxout"),
+            ("torch", "torch_eager"),
+        )
+    },
     "steps": table(
         steps,
         "training step | batch | ms | processor ms | images per second | of the machine",
@@ -825,12 +816,12 @@ NUMBERS = {
         "`{model}` | {images_a_second:,.0f} | {seconds:.0f} s | {fit_over_ours:.2f~} | "
         "{ours_over_products:.2f}",
     ),
-    "search.10": search(10, "{ratio_seconds:.0f}"),
-    "search.50": search(50, "{ratio_seconds:.0f}"),
-    "search.10.processor": search(10, "{ratio_cpu:.0f}"),
-    "search.50.processor": search(50, "{ratio_cpu:.0f}"),
-    "search.10.long": search(10, "{projected_ratio:.1f}"),
-    "search.50.long": search(50, "{projected_ratio:.1f}"),
+    "search.10": one("search-speed", "{ratio_seconds:.0f}", **SEARCH_10),
+    "search.50": one("search-speed", "{ratio_seconds:.0f}", **SEARCH_50),
+    "search.10.processor": one("search-speed", "{ratio_cpu:.0f}", **SEARCH_10),
+    "search.50.processor": one("search-speed", "{ratio_cpu:.0f}", **SEARCH_50),
+    "search.10.long": one("search-speed", "{projected_ratio:.1f}", **SEARCH_10),
+    "search.50.long": one("search-speed", "{projected_ratio:.1f}", **SEARCH_50),
     # Exports, servers, conversions, installations
     "exports": table(
         exports,
