@@ -19,7 +19,7 @@ from highway_keras.tuning.weights import assign, draw
 def noise(monkeypatch):
     """Ten kinds of noise in place of the public data sets."""
 
-    def load(name, data_dir=None, validation=0.1, limit=50):
+    def load(name, data_dir=None, validation=0.1, limit=50, *options):
         shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}.get(
             name, ((32, 32, 3), 100)
         )

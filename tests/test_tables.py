@@ -20,7 +20,7 @@ COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 
 AUTHORS = {"model": "mnist-highway-32", "verbose": 0}
 
 
-def images(name, data_dir=None, validation=0.1, limit=None, input_shape=None):
+def images(name, data_dir=None, validation=0.1, limit=None, *options):
     """Ten kinds of noise, in the shape of the data set that is asked for."""
     shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}[name]
     y = np.arange(60) % classes
