@@ -212,5 +212,5 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
     same.load_weights(tmp_path / "w.weights.h5")
     np.testing.assert_array_equal(same.get_weights()[0], trained.get_weights()[0])
     for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
-        with pytest.raises(ValueError, match="activation.*tanh, sigmoid in the file"):
+        with pytest.raises(ValueError, match=r"activation.*tanh, sigmoid in the file"):
             model(**options).load_weights(tmp_path / "w.weights.h5")
