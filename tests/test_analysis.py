@@ -267,7 +267,9 @@ def test_gates_and_block_outputs_by_hand(name):
         )
 
 
-@every_model
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.endswith("learned")) for n in MODELS]
+)
 def test_gates_of_every_kind_of_layer(name):
     model = MODELS[name]()
     x, _ = samples(model, 5)
