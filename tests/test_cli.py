@@ -77,12 +77,14 @@ LITTLE = {
     "search --kind dense": 2,
     "search --rungs 40": 2,
     "search --dataset none": 2,
+    "search --depth 2 --out .": 2,
 }
 
 
 def test_no_backend_is_imported_to_say_little(tmp_path):
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "run.json").write_text("{}")
+    for name in ("here", "thin-plain-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}")
     (tmp_path / "file.txt").write_text("")
     script = (
         "import sys; from highway_keras_command import main\n"

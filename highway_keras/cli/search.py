@@ -3,6 +3,9 @@
 import argparse
 import contextlib
 import dataclasses
+import itertools
+import os
+import pathlib
 import sys
 
 from highway_keras.cli import shared as cli
@@ -63,7 +66,13 @@ def _rung(text):
 )
 def search(dataset, json, **arguments):
     """Search, and print the best trial of each search."""
-    cli.check_paths(dataset, arguments["out"], arguments["resume"], holds="*/run.json")
+    cli.check_paths(dataset, arguments["out"])
+    continues = (
+        arguments["resume"] or "KERASTUNER_ORACLE_PORT" in os.environ
+    )  # a worker comes later
+    for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
+        folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
+        cli.check_paths(out=folder, resume=continues)
     tuning, searches = library("tuning"), library("paper.searches")
     # cli.JSON has stdout to itself; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():

@@ -121,14 +121,13 @@ def network_file(network, weights):
     raise ValueError(f"{network} is a network without weights. {remedy}, or give a .keras file.")
 
 
-def check_paths(dataset=None, out=None, resume=True, holds="run.json"):
+def check_paths(dataset=None, out=None, resume=True):
     """Raise if there is no such data set, or if a folder to write to holds a run already.
 
     Args:
         dataset: A name or a path; `None` for the default.
         out: The folder; `None` for one that is not known yet.
         resume: Whether a run there is to be continued.
-        holds: The file that tells a run, a pattern.
     """
     if dataset and dataset not in NAMED_DATA and not checks.path("dataset", dataset).exists():
         raise FileNotFoundError(
@@ -138,7 +137,7 @@ def check_paths(dataset=None, out=None, resume=True, holds="run.json"):
     folder = pathlib.Path() if out is None else checks.path("out", out)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
-    if out is not None and not resume and any(folder.glob(holds)):
+    if out is not None and not resume and (folder / "run.json").exists():
         raise ValueError(
             f"`out` already holds a run. Received: out={folder}. Pass resume=True to continue it, "
             "or name another folder."
