@@ -371,7 +371,7 @@ def test_a_declared_space_of_its_own_is_searched_and_an_own_build_is_refused(tmp
 
 
 BAD = [
-    ({"hypermodel": lambda hp: None}, TypeError),
+    ({"hypermodel": len}, TypeError),
     ({"seed": -1}, ValueError),
     ({"max_trials": 0}, ValueError),
     ({"population": 0}, ValueError),
