@@ -89,11 +89,15 @@ def test_the_budget_is_kept():
     ]
 
 
+DENSE, OPEN = keras.layers.Dense(8), keras.layers.Dense(8, "tanh")
+
+
 @pytest.mark.parametrize(
     ("name", "make", "options"),
     [
         ("model", lambda: as_model((8,), Highway(carry="learned", name="bad")), {}),
         ("model", lambda: as_model((8,), Highway(transform_activation="tanh", name="bad")), {}),
+        ("model", lambda: as_model((8,), HighwayWrapper(DENSE, transform=OPEN, name="bad")), {}),
         ("model", lambda: as_model((8,), keras.layers.Dense(3)), {}),
         ("budget", MODELS["chain"], {"budget": 1.0}),
         ("layers", MODELS["chain"], {"layers": 5}),
@@ -121,3 +125,13 @@ def test_the_command(tmp_path, capsys):
     assert (small / "compact.png").stat().st_size > 1000
     assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
     assert '"images": 359' in capsys.readouterr().out
+
+
+def test_the_command_takes_the_zoos_weights(tmp_path):
+    images, labels = np.random.default_rng(0).integers(0, 255, (40, 28, 28)), np.arange(40) % 10
+    parts = {"x_train": images, "y_train": labels, "x_test": images[:9], "y_test": labels[:9]}
+    np.savez(tmp_path / "random.npz", **{name: part.astype("uint8") for name, part in parts.items()})
+    data = ["--dataset", str(tmp_path / "random.npz"), "--layers", "2"]
+    command = ["compact", "thin-highway-10", "--weights", "mnist", *data]
+    assert cli.main([*command, "--out", str(tmp_path / "small")]) == 0
+    assert cli.main(["evaluate", str(tmp_path / "small" / "best.keras"), *data[:2]]) == 0

@@ -28,9 +28,10 @@ def common_settings(runs):
             "Runs must be the same but for their seeds. Received: seeds "
             f"{', '.join(map(str, seeds))}, differing in {', '.join(sorted(differing)) or 'none'}."
         )
-    if first["model_options"] or "weights" in first:
+    if first["model_options"] or "weights" in first or "loss_weights" in first:
         raise ValueError(
-            "Runs must be of the network as it is registered, from scratch. Received: "
+            "Runs must be of the network as it is registered, from scratch, with all images weighing "
+            "the same. Received: "
             f"model_options={first['model_options']}, weights={first.get('weights')}."
         )
     return first

@@ -155,7 +155,7 @@ def _check(graph):
         what = None
         if layer.learned_carry:
             what = "coupled carry gates: with a learned one, a closed layer still scales its input"
-        elif layer.transform_activation not in SIGMOIDS or layer.transform_bias is None:
+        elif layer.activations[1] not in SIGMOIDS or layer.transform_bias is None:
             what = "transform gates that are sigmoids with a bias, which closes them"
         elif layers.count(layer) > 1:
             what = "gated layers that are used once, so that one use can be closed"

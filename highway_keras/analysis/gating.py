@@ -65,8 +65,10 @@ def block_biases(graph):
     """Return the biases of the transform gates, an array `(units,)` for each block of a `Graph`."""
     biases = []
     for call in graph.gated:
-        bias = ops.convert_to_numpy(call.layer.transform_bias).astype("float32")
-        biases.extend(bias.reshape(len(call.blocks), -1))
+        bias = call.layer.transform_bias
+        # A gate of the user's own may have none.
+        bias = [np.nan] if bias is None else ops.convert_to_numpy(bias).astype("float32")
+        biases.extend(np.reshape(bias, (len(call.blocks), -1)))
     return biases
 
 
@@ -77,6 +79,8 @@ def block_starts(graph):
     """
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
+        if call.layer.transform_bias is None:
+            continue
         if isinstance(call.layer, HighwayStack):
             initializer = stacked.initializer(call.layer.transform_bias_initializer)
         else:

@@ -1,6 +1,7 @@
 """`predict`, `evaluate`, `analyze`, `compact` and `export`: what to do with a trained network."""
 
 import csv as csv_files
+import dataclasses
 import pathlib
 import sys
 
@@ -160,6 +161,8 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         settings = {"model": saved.model.name, "dataset": saved.settings.get("dataset", dataset)}
         settings |= saved.settings | {"class_names": list(images.class_names)}
         settings.pop("results", None)
+        if isinstance(settings.get("recipe"), str):  # of the zoo's weights, which name theirs
+            settings["recipe"] = dataclasses.asdict(training.get_recipe(settings["recipe"]))
         folder.write_json({**settings, "compacted": {"budget": budget, "closed": done.closed}})
         loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
         io.write_rows(folder.path / "compact.csv", done.curve)

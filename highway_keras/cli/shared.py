@@ -79,7 +79,7 @@ def out(default):
 
 
 DATA_DIR = option("--data-dir", help="where tensorflow-datasets keeps its data")
-SEED = option("--seed", type=int, default=0, help="of the first run")
+SEED = option("--seed", type=int, default=0, help="of the first run, or of all draws")
 JSON = flag("--json", "print JSON")
 DISTRIBUTE = flag("--distribute", "train data-parallel on all devices")
 POPULATION = option(

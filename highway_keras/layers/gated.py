@@ -33,7 +33,7 @@ class GatedLayer(keras.Layer):
     kernel = property(lambda self: self.block.kernel)
     bias = property(lambda self: self.block.bias)
     transform_kernel = property(lambda self: self.transform.kernel)
-    transform_bias = property(lambda self: self.transform.bias)
+    transform_bias = property(lambda self: getattr(self.transform, "bias", None))
     carry_kernel = property(lambda self: self.carry.kernel)
     carry_bias = property(lambda self: self.carry.bias)
 
@@ -244,8 +244,12 @@ class GatedLayer(keras.Layer):
         super().load_own_variables(store)
 
     def _activation_names(self):
-        functions = (self.activation, self.transform_activation)
-        return ", ".join(getattr(f, "__name__", type(f).__name__) for f in functions)
+        return ", ".join(getattr(f, "__name__", type(f).__name__) for f in self.activations)
+
+    @property
+    def activations(self):
+        """The activations of H and T; `None` where a layer of the user's has none."""
+        return self.activation, self.transform_activation
 
     def get_config(self):
         config = super().get_config()

@@ -102,6 +102,13 @@ class HighwayWrapper(GatedLayer):
         """The layer H."""
         return self.block
 
+    @property
+    def activations(self):
+        of_gate = self.transform_activation
+        if "transform" in self.passed:
+            of_gate = getattr(self.transform, "activation", None)
+        return getattr(self.block, "activation", None), of_gate
+
     def make_sublayer(self, input_shape, **options):
         h = self.block
         if not (isinstance(getattr(h, "kernel_size", None), tuple) and hasattr(h, "dilation_rate")):

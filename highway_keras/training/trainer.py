@@ -399,6 +399,9 @@ class _Run:
         best_epoch = len(rows)
         if len(images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
+        settings = self.folder.read_json()
+        if not seconds:  # it had ended: what it took is known
+            seconds = settings.get("results", {}).get("seconds", seconds)
         results = {
             "test_accuracy": found.accuracy,
             "test_loss": found.loss,
@@ -410,7 +413,6 @@ class _Run:
         result = Result(self.folder, rows, **results)
         if len(rows) < self.recipe.epochs:
             results["epochs"] = len(rows)
-        settings = self.folder.read_json()
         settings.pop("diverged", None)  # of an attempt that was resumed
         self.folder.write_json({**settings, "results": results})
         curves = {"training": [row["loss"] for row in rows]}
