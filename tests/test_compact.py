@@ -129,8 +129,8 @@ def test_the_command(tmp_path, capsys):
 
 def test_the_command_takes_the_zoos_weights(tmp_path):
     images, labels = np.random.default_rng(0).integers(0, 255, (40, 28, 28)), np.arange(40) % 10
-    parts = {"x_train": images, "y_train": labels, "x_test": images[:9], "y_test": labels[:9]}
-    np.savez(tmp_path / "random.npz", **{name: part.astype("uint8") for name, part in parts.items()})
+    test = {"x_test": images[:9].astype("uint8"), "y_test": labels[:9]}
+    np.savez(tmp_path / "random.npz", x_train=images.astype("uint8"), y_train=labels, **test)
     data = ["--dataset", str(tmp_path / "random.npz"), "--layers", "2"]
     command = ["compact", "thin-highway-10", "--weights", "mnist", *data]
     assert cli.main([*command, "--out", str(tmp_path / "small")]) == 0

@@ -30,8 +30,8 @@ def common_settings(runs):
         )
     if first["model_options"] or "weights" in first or "loss_weights" in first:
         raise ValueError(
-            "Runs must be of the network as it is registered, from scratch, with all images weighing "
-            "the same. Received: "
+            "Runs must be of the network as it is registered, from scratch, with images of equal "
+            "weight. Received: "
             f"model_options={first['model_options']}, weights={first.get('weights')}."
         )
     return first

@@ -120,7 +120,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.keep_models = checks.positive_integer("keep_models", keep_models)
         self.rungs = _check_rungs(rungs, max_trials)
         self.population = checks.positive_integer("population", population, or_none="the default")
-        self._template = None
+        self._templates = {}  # models to save weights by, one for each activation
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
             chief.address()  # is one
@@ -360,10 +360,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self.oracle.end_trial(trial)
 
     def _save_weights(self, trial, weights):
-        if self._template is None:
-            self._template = self.hypermodel.build(keras_tuner.HyperParameters())
-        assign(self._template, weights)
-        write_bytes(self._get_checkpoint_fname(trial.trial_id), weights_file(self._template))
+        activation = trial.hyperparameters["activation"]
+        if activation not in self._templates:
+            self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
+        assign(self._templates[activation], weights)
+        file = weights_file(self._templates[activation])
+        write_bytes(self._get_checkpoint_fname(trial.trial_id), file)
 
     def _file(self, trial, name):
         return pathlib.Path(self.get_trial_dir(trial.trial_id)) / name
