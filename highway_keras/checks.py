@@ -158,7 +158,7 @@ def class_names(name, value, count):
     wrong = {one for one in value if not one.strip() or list(value).count(one) > 1}
     if wrong:
         raise ValueError(
-            f"`{name}` must give each class a name of its own, which is not empty. "
+            f"`{name}` must give each class a distinct name that is not empty. "
             f"Received: {', '.join(map(repr, sorted(wrong)))}."
         )
 

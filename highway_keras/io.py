@@ -84,7 +84,7 @@ def write_json(path, content, indent=2):
 def write_rows(path, rows, columns=None, line_end="\n"):
     """Write dictionaries as CSV; `columns` default to the keys of the first row.
 
-    Text that a spreadsheet would take for a formula is disarmed; see `text.cell`.
+    Text that a spreadsheet would take for a formula is disarmed; see `messages.cell`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator=line_end)

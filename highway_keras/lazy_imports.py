@@ -1,8 +1,8 @@
-"""Faces of packages: public names that are imported on first use.
+"""Public names of packages that are imported on first use.
 
 Keras takes seconds to import, keras-tuner and matplotlib more; `highway-keras list` needs none of
-them. A face lists its names as imports under `if TYPE_CHECKING:`, where editors and type checkers
-read them; `lazy` also reads them there.
+them. A package's `__init__` lists its names as imports under `if TYPE_CHECKING:`, where editors
+and type checkers read them; `lazy` also reads them there.
 """
 
 import ast

@@ -96,7 +96,7 @@ def _copy(source, network, new_classifier=False):
         is_classifier = new is new_layers[-1]  # whose activation may be left out
         if is_classifier and new_classifier and _shapes(old) != _shapes(new):
             notice(
-                f"{new.name} of {network.name!r} starts anew; all other layers have the weights."
+                f"{new.name} of {network.name!r} is newly initialized; all other layers are loaded."
             )
             continue
         _check_shapes(old, new)

@@ -398,7 +398,7 @@ def test_a_network_on_an_input_of_the_users():
     images = keras.Input((28, 28, 1), name="mine")
     model = models.create("mnist-highway-16", weights="mnist", input_tensor=images)
     assert model.input is images
-    with pytest.warns(UserWarning, match="predictions of 'mnist-highway-16' starts anew"):
+    with pytest.warns(UserWarning, match="predictions of 'mnist-highway-16' is newly initialized"):
         model = models.create("mnist-highway-16", weights="mnist", input_tensor=images, classes=3)
     assert model.input is images and model.output_shape == (None, 3)
 

@@ -347,7 +347,7 @@ def fine_tune(dataset, out, model="thin-highway-10", **changes):
 )
 def test_freezing(name, mnist_sized, tmp_path):
     """All below the classifier stays, to the last bit, also if the run is interrupted."""
-    with pytest.warns(Notice, match="starts anew"):
+    with pytest.warns(Notice, match="is newly initialized"):
         result = fine_tune(mnist_sized, tmp_path / "run", name, freeze=True)
     source = models.create(name, weights="mnist")
     found = keras.models.load_model(result.folder.final, compile=False).layers[-1]

@@ -391,7 +391,7 @@ def test_with_another_top_the_layers_below_have_the_weights(name):
     x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
     expected = keras.Model(whole.input, layer.output)(x)
     np.testing.assert_array_equal(features(x), expected)
-    with pytest.warns(UserWarning, match=f"predictions of '{name}' starts anew"):
+    with pytest.warns(UserWarning, match=f"predictions of '{name}' is newly initialized"):
         model = models.create(name, weights="mnist", classes=5)
     assert model.output_shape == (None, 5)
     for old, new in zip(whole.layers[:-1], model.layers[:-1], strict=True):
@@ -409,7 +409,7 @@ def test_another_top_does_not_excuse_another_network(tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"classes": 5}, {"include_top": False}])
-@pytest.mark.filterwarnings("ignore:predictions of 'thin-highway-10' starts anew")
+@pytest.mark.filterwarnings("ignore:predictions of 'thin-highway-10' is newly initialized")
 def test_a_file_may_have_its_own_number_of_classes(other, tmp_path):
     source = models.create(NAME, units=8, classes=3)
     source.save(tmp_path / "three.keras")

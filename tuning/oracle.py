@@ -129,7 +129,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         if trial.status == "FAILED":
             trial.message, mine.score = "The loss is no longer finite.", None
         elif _trained(trial) in self.rungs:
-            trial.message = f"It has come to the rung at epoch {_trained(trial)}."
+            trial.message = f"Reached the rung at epoch {_trained(trial)}."
         if trial.trial_id in self.end_order:
             self.end_order.remove(trial.trial_id)
         super().end_trial(trial)
@@ -224,7 +224,7 @@ def check_recorded(folder, settings):
         check_same_settings(recorded, settings, f"the search in {folder}")
     elif any(folder.glob("trial_*/trial.json")):
         raise ValueError(
-            f"The search in {folder} has lost its oracle.json. Bring that file back, or delete the "
+            f"The search in {folder} has lost its oracle.json. Restore that file, or delete the "
             "folder to search anew."
         )
     return bool(before)
@@ -246,5 +246,5 @@ def readable(folder):
     except Exception as error:  # of many kinds
         raise ValueError(
             f"The search in {folder} cannot be read: one of its files is missing or damaged. "
-            "Bring it back, or delete the folder to search anew."
+            "Restore it, or delete the folder to search anew."
         ) from error

@@ -16,17 +16,7 @@ from highway_keras.cli.shared import COMMANDS
 from highway_keras.messages import printable
 from highway_keras.version import __version__
 
-ORDER = (
-    "list",
-    "fit",
-    "predict",
-    "evaluate",
-    "analyze",
-    "compact",
-    "export",
-    "search",
-    "reproduce",
-)
+ORDER = "list fit predict evaluate analyze compact export search reproduce".split()
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FULL = (errno.ENOSPC, errno.EDQUOT)

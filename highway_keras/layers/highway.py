@@ -42,7 +42,7 @@ class Highway(GatedLayer):
         transform_bias_initializer: Start of the bias of T. Negative: T starts nearly closed.
         **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
 
-    Whoever needs other options for a gate passes his own layer to `highway_keras.HighwayWrapper`.
+    For other options of a gate, pass your own layer to `highway_keras.HighwayWrapper`.
 
     Call arguments:
         inputs: Floating-point tensor.

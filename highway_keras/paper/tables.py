@@ -176,7 +176,7 @@ def _row(table, card, recipe, folder):
         }
     except KeyError as error:
         raise ValueError(
-            f"{folder.settings} lacks {error}. Bring it back, or delete the folder to start anew."
+            f"{folder.settings} lacks {error}. Restore it, or delete the folder to start over."
         ) from error
     command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name} --runs 1"
     command += f" --seed {row['seed']}"

@@ -93,7 +93,7 @@ class RunFolder:
             if not recorded:
                 raise ValueError(
                     f"`out` holds a run whose settings are gone. Received: out={self.path} without "
-                    "run.json. Bring that file back, or delete the folder to start anew."
+                    "run.json. Restore that file, or delete the folder to start over."
                 )
             for before in recorded:
                 check_same_settings(before, settings, f"the run in {self.path}", defaults)

@@ -149,7 +149,7 @@ _CHECKS = {
     "warmup": _number(least=0),
     "schedule": _one_of(SCHEDULES),
     "decay": _number(above=0),
-    "decay_epochs": _is(_are_rising, "a tuple of rising positive integers, such as (60, 80)"),
+    "decay_epochs": _is(_are_rising, "a tuple of increasing positive integers, such as (60, 80)"),
     "l2": _number(least=0),
     "classifier_l2": _number(least=0),
     "bias_rate": _number(least=0),

@@ -445,7 +445,7 @@ class _Run:
                 archive.comment = self.folder.identity().encode()
 
     def _load_best(self):
-        best, remedy = self.folder.best, "Bring it back, or delete the folder to start anew."
+        best, remedy = self.folder.best, "Restore it, or delete the folder to start over."
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
         network = load_network(best, remedy)
