@@ -120,6 +120,5 @@ def _trial(path):
         return Trial(state["trial_id"], dict(state["hyperparameters"]["values"]), losses, score)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} cannot be read. Restore it, or delete the folder of its search to search "
-            "anew."
+            f"{path} cannot be read. Restore it, or delete the folder of its search to search anew."
         ) from error
