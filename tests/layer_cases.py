@@ -44,12 +44,6 @@ class Case(NamedTuple):
         """A stack returns the gates of all its layers, depth first."""
         return tuple(n for n in (self.arguments.get("depth"),) if n) + self.input_shape
 
-    @property
-    def channel_axis(self):
-        layer = self.arguments.get("layer", dict)()
-        data_format = self.arguments.get("data_format") or getattr(layer, "data_format", None)
-        return 1 if data_format == "channels_first" else -1
-
 
 # Every option with its default.
 GATE_OPTIONS = {
@@ -99,6 +93,17 @@ GATES = {
     "transform_bias_initializer": 0.5,
 }
 TANH = {"activation": "tanh", **GATES}
+OWN_GATES = {
+    "transform": lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
+    "carry": lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
+}
+SMALL_GATES = {"transform_kernel_size": 1, **LEARNED}
+HALVED = {"strides": 2, **FIRST}
+SAME = {"padding": "same"}
+
+
+def perceptron():
+    return keras.Sequential([kl.Dense(9, "elu"), kl.Dropout(0.1), kl.Dense(6)])
 
 
 def row(name, layer, input_shape, parameters, output_shape=None, **arguments):
@@ -117,169 +122,40 @@ def wrap(name, layer, input_shape, parameters, **arguments):
 # A width w gives H and T w * w + w parameters each; a kernel of k positions k * w * w + w.
 CASES = [
     row("dense", Highway, (4, 6), 2 * (36 + 6)),
-    row("dense-units", Highway, (4, 6), 84, units=6, activation="tanh"),
-    row("dense-rank4", Highway, (4, 3, 2, 6), 84, activation="elu"),
+    row("dense-rank4", Highway, (4, 3, 2, 6), 84, units=6, activation="elu"),
     row("dense-learned", Highway, (4, 6), 3 * (36 + 6), **LEARNED),
     row("dense-gate-options", Highway, (4, 5, 6), 126, **TANH),
     row("dense-no-bias", Highway, (4, 6), 84 - 6, use_bias=False),
     row("dense-penalized", Highway, (4, 6), 84, **PENALIZED),
-    row("stack", HighwayStack, (4, 6), 5 * 84, depth=5),
-    row("stack-one", HighwayStack, (4, 6), 84, depth=1, units=6),
-    row("stack-rank3", HighwayStack, (4, 5, 6), 3 * 84, depth=3, activation="elu"),
-    row("stack-learned", HighwayStack, (4, 6), 3 * 126, depth=3, **LEARNED),
-    row("stack-gate-options", HighwayStack, (4, 5, 6), 3 * 126, depth=3, **TANH),
-    row("stack-no-bias", HighwayStack, (4, 6), 3 * 78, depth=3, use_bias=False),
-    row("stack-penalized", HighwayStack, (4, 6), 3 * 84, depth=3, **PENALIZED),
-    row("stack-rematerialize", HighwayStack, (4, 6), 3 * 84, depth=3, rematerialize=True),
-    conv("1d", ConvHighway1D, (4, 7, 4), 2 * (3 * 16 + 4)),
+    row("stack", HighwayStack, (4, 5, 6), 5 * 84, depth=5),
+    row("stack-learned", HighwayStack, (4, 6), 126, depth=1, **LEARNED),
+    row("stack-gate-options", HighwayStack, (4, 6), 3 * 126, depth=3, **TANH),
+    row("stack-penalized", HighwayStack, (4, 6), 3 * 78, depth=3, use_bias=False, **PENALIZED),
     conv("1d-causal", ConvHighway1D, (4, 7, 4), 104, padding="causal", dilation_rate=2),
-    conv(
-        "1d-causal-first-groups",
-        ConvHighway1D,
-        (4, 4, 7),
-        2 * (2 * 2 * 4 + 4),
-        4,
-        2,
-        **FIRST,
-        padding="causal",
-        groups=2,
-    ),
-    conv(
-        "1d-gate-size-learned",
-        ConvHighway1D,
-        (4, 7, 4),
-        (4 * 16 + 4) + 2 * (16 + 4),
-        None,
-        4,
-        transform_kernel_size=1,
-        **LEARNED,
-    ),
+    conv("1d-gate-size", ConvHighway1D, (4, 7, 4), 68 + 2 * 20, None, 4, **SMALL_GATES),
     conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4)),
     conv("2d-even", ConvHighway2D, (4, 5, 6, 4), 2 * (6 * 16 + 4), 4, (2, 3), activation="tanh"),
-    conv("2d-first", ConvHighway2D, (4, 4, 5, 6), 296, **FIRST),
-    conv("2d-dilation", ConvHighway2D, (4, 5, 6, 4), 296, dilation_rate=(2, 1)),
-    conv("2d-groups", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 2 * 4 + 4), groups=2),
-    conv(
-        "2d-groups-first-dilation-learned",
-        ConvHighway2D,
-        (4, 4, 5, 6),
-        3 * (9 * 2 * 4 + 4),
-        groups=2,
-        dilation_rate=2,
-        **FIRST,
-        **LEARNED,
-    ),
-    conv(
-        "2d-gate-size",
-        ConvHighway2D,
-        (4, 4, 5, 6),
-        (9 * 16 + 4) + (2 * 16 + 4),
-        transform_kernel_size=(1, 2),
-        **FIRST,
-    ),
+    conv("2d-groups", ConvHighway2D, (4, 5, 6, 4), 152, groups=2, dilation_rate=2),
+    conv("2d-gate-size", ConvHighway2D, (4, 4, 5, 6), 184, transform_kernel_size=(1, 2), **FIRST),
     conv("2d-learned", ConvHighway2D, (4, 5, 6, 4), 3 * (9 * 16 + 4), **LEARNED),
     conv("2d-penalized", ConvHighway2D, (4, 5, 6, 4), 296 - 4, use_bias=False, **PENALIZED),
     conv("3d", ConvHighway3D, (4, 4, 3, 5, 2), 2 * (27 * 4 + 2), 2),
-    conv(
-        "3d-gate-options-first",
-        ConvHighway3D,
-        (4, 2, 4, 3, 5),
-        3 * (6 * 4 + 2),
-        2,
-        (1, 2, 3),
-        **FIRST,
-        **TANH,
-    ),
-    conv(
-        "3d-groups-dilation",
-        ConvHighway3D,
-        (4, 4, 3, 5, 2),
-        2 * (8 * 1 * 2 + 2),
-        2,
-        2,
-        groups=2,
-        dilation_rate=(1, 2, 1),
-    ),
+    conv("3d-gate-options", ConvHighway3D, (4, 2, 4, 3, 5), 78, 2, (1, 2, 3), **FIRST, **TANH),
     wrap("wrapped-dense", lambda: kl.Dense(6, "relu"), (4, 6), 84),
-    wrap("wrapped-dense-learned", lambda: kl.Dense(6, "tanh"), (4, 5, 6), 126, **LEARNED),
-    wrap("wrapped-dense-gate-options", lambda: kl.Dense(6, "relu"), (4, 6), 126, **GATES),
-    wrap(
-        "wrapped-dense-own-gates",
-        lambda: kl.Dense(6, "relu"),
-        (4, 6),
-        126,
-        transform=lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
-        carry=lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
-    ),
-    wrap(
-        "wrapped-causal-conv1d",
-        lambda: kl.Conv1D(4, 3, padding="causal", dilation_rate=2),
-        (4, 7, 4),
-        104,
-    ),
-    wrap(
-        "wrapped-conv2d",
-        lambda: kl.Conv2D(4, 3, padding="same", activation="relu"),
-        (4, 5, 6, 4),
-        3 * (9 * 16 + 4),
-        **LEARNED,
-    ),
-    wrap(
-        "wrapped-conv2d-first", lambda: kl.Conv2D(4, 3, padding="same", **FIRST), (4, 4, 5, 6), 296
-    ),
-    wrap(
-        "wrapped-depthwise",
-        lambda: kl.DepthwiseConv2D(3, padding="same"),
-        (4, 5, 6, 4),
-        (9 * 4 + 4) + (9 * 16 + 4),
-    ),
-    wrap(
-        "wrapped-lstm",
-        lambda: kl.LSTM(5, return_sequences=True),
-        (4, 3, 5),
-        4 * (25 + 25 + 5) + (25 + 5),
-    ),
-    wrap(
-        "wrapped-gru-learned",
-        lambda: kl.GRU(5, return_sequences=True),
-        (4, 3, 5),
-        3 * (25 + 25 + 2 * 5) + 2 * (25 + 5),
-        **LEARNED,
-    ),
-    wrap(
-        "wrapped-bidirectional",
-        lambda: kl.Bidirectional(kl.GRU(3, return_sequences=True)),
-        (4, 3, 6),
-        2 * 3 * (18 + 9 + 2 * 3) + (36 + 6),
-    ),
+    wrap("wrapped-dense-gate-options", lambda: kl.Dense(6, "relu"), (4, 5, 6), 126, **GATES),
+    wrap("wrapped-dense-own-gates", lambda: kl.Dense(6, "relu"), (4, 6), 126, **OWN_GATES),
+    wrap("wrapped-conv1d", lambda: kl.Conv1D(4, 3, padding="causal"), (4, 7, 4), 104),
+    wrap("wrapped-conv2d", lambda: kl.Conv2D(4, 3, **SAME), (4, 5, 6, 4), 3 * 148, **LEARNED),
+    wrap("wrapped-first", lambda: kl.Conv2D(4, 3, **SAME, **FIRST), (4, 4, 5, 6), 296),
+    wrap("wrapped-depthwise", lambda: kl.DepthwiseConv2D(3, **SAME), (4, 5, 6, 4), 40 + 148),
+    wrap("wrapped-gru", lambda: kl.GRU(5, return_sequences=True), (4, 3, 5), 180 + 60, **LEARNED),
     # Without biases: the gradient of a key's bias is zero, as softmax ignores a shift.
-    wrap(
-        "wrapped-attention",
-        lambda: kl.MultiHeadAttention(2, key_dim=3, use_bias=False),
-        (4, 3, 6),
-        4 * 36 + (36 + 6),
-    ),
-    wrap(
-        "wrapped-sequential",
-        lambda: keras.Sequential([kl.Dense(9, "elu"), kl.Dropout(0.1), kl.Dense(6)]),
-        (4, 6),
-        (54 + 9) + (54 + 6) + (36 + 6),
-    ),
-    row("match-size-pad", MatchSize, (4, 3), 0, (4, 5), channels=5),
+    wrap("wrapped-attention", lambda: kl.MultiHeadAttention(2, 3, use_bias=False), (4, 3, 6), 186),
+    wrap("wrapped-sequential", perceptron, (4, 6), (54 + 9) + (54 + 6) + (36 + 6)),
     row("match-size-cut", MatchSize, (4, 7, 3), 0, (4, 7, 2), channels=2),
     row("match-size-stride", MatchSize, (4, 5, 6, 3), 0, (4, 3, 3, 3), strides=2),
-    row(
-        "match-size-first",
-        MatchSize,
-        (4, 3, 5, 6, 7),
-        0,
-        (4, 5, 3, 3, 4),
-        channels=5,
-        strides=2,
-        **FIRST,
-    ),
-    row("maxout", Maxout, (4, 6), 0, (4, 3)),
-    row("maxout-pieces", Maxout, (4, 7, 6), 0, (4, 7, 2), pieces=3),
+    row("match-size", MatchSize, (4, 3, 5, 6, 7), 0, (4, 5, 3, 3, 4), channels=5, **HALVED),
+    row("maxout", Maxout, (4, 7, 6), 0, (4, 7, 2), pieces=3),
     row("maxout-axis", Maxout, (4, 8, 3, 5), 0, (4, 2, 3, 5), pieces=4, axis=1),
 ]
 GATED = [case for case in CASES if case.layer not in (MatchSize, Maxout)]

@@ -3,12 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from keras.layers import GRU, LSTM, Conv2D, Dense
+from keras.layers import LSTM, Conv2D, Dense
 
 from highway_keras import (
-    ConvHighway1D,
     ConvHighway2D,
-    ConvHighway3D,
     Highway,
     HighwayStack,
     HighwayWrapper,
@@ -31,11 +29,9 @@ def built(**options):
 ARGUMENTS = [
     (lambda: Highway(-3), "units=-3"),
     (lambda: Highway(3.0), "units"),
-    (lambda: Highway("50"), "units"),
     (lambda: Highway(True), "units"),
     (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
     (lambda: Highway(carry="free"), "carry"),
-    (lambda: ConvHighway2D(4, 3, carry=None), "carry"),
     (lambda: Highway(transform_bias_initializer=TransformBias(1.0)), "value"),
     (lambda: Highway(transform_bias_initializer=float("nan")), "finite"),
     (lambda: Highway(transform_kernel_initializer="zeroes"), "zeroes"),
@@ -43,7 +39,6 @@ ARGUMENTS = [
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
-    (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, np.nan, -2.0]), "finite number"),
     (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, "low", -2.0]), "finite number"),
     (lambda: MatchSize(0), "channels"),
     (lambda: MatchSize(4, strides=(2, 2)), "strides"),
@@ -57,21 +52,13 @@ SHAPES = [
     (lambda: HighwayStack(2, 5)(image(6)), r"units=5, input_shape=\(None, 6\)"),
     (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "3 numbers"),
     (lambda: Highway()(image(None)), "units=None"),
-    (lambda: Highway()(np.ones(3, "float32")), "min_ndim=2"),
     (lambda: ConvHighway2D(16, 3)(image(8, 8, 3)), "filters=16"),
-    (lambda: ConvHighway2D(8, 3, data_format="channels_first")(image(3, 8, 8)), "filters=8"),
-    (lambda: ConvHighway2D(3, 3)(image(8, 3)), "min_ndim=4"),
     (lambda: ConvHighway2D(4, 3, padding="valid")(image(8, 8, 4)), "padding='valid'"),
-    (lambda: ConvHighway2D(4, 3, padding="causal")(image(8, 8, 4)), "padding"),
     (lambda: ConvHighway2D(4, 3, data_format="NCHW")(image(8, 8, 4)), "data_format"),
     (lambda: ConvHighway2D(4, 3, groups=3)(image(8, 8, 4)), "groups"),
-    (lambda: ConvHighway1D(4, 3, groups=0)(image(8, 4)), "groups"),
-    (lambda: ConvHighway1D(4, 3, dilation_rate=1.5)(image(8, 4)), "dilation_rate"),
-    (lambda: ConvHighway3D(4, (3, 3))(image(8, 8, 8, 4)), "kernel_size"),
     (lambda: ConvHighway2D(4, 3, transform_kernel_size=0)(image(8, 8, 4)), "kernel_size"),
     (lambda: HighwayWrapper(Dense(5, name="h"))(image(4)), r"layer=.*h.*into \(None, 5\)"),
     (lambda: HighwayWrapper(Conv2D(4, 3))(image(8, 8, 4)), r"into \(None, 6, 6, 4\)"),
-    (lambda: HighwayWrapper(GRU(4))(image(7, 4)), "layer"),
     (lambda: HighwayWrapper(LSTM(4, return_sequences=True, return_state=True))(image(7, 4)), "la"),
     (lambda: HighwayWrapper(Dense(4), transform=Dense(5))(image(4)), "`transform` turns into"),
     (lambda: HighwayWrapper(Dense(4), carry=Dense(5))(image(4)), "`carry` turns into"),
@@ -90,13 +77,11 @@ SHAPES = [
     (lambda: HighwayStack.from_layers(2 * [built(activity_regularizer="l2")]), "activity_regular"),
 ]
 INTEGERS = [
-    (lambda: Highway()(np.ones((2, 3), "int32")), "inputs"),
     (lambda: Highway()(image(3, dtype="int32")), "inputs"),
     (lambda: HighwayStack(2)(image(3, dtype="int32")), "inputs"),
     (lambda: ConvHighway2D(3, 3)(np.ones((2, 8, 8, 3), "uint8")), "inputs.*uint8"),
     (lambda: HighwayWrapper(Dense(3))(np.ones((2, 3), "int32")), "inputs"),
     (lambda: HighwayWrapper("dense"), "layer='dense'"),
-    (lambda: HighwayWrapper(Dense), "layer="),
     (lambda: HighwayWrapper(Dense(4), carry=0.5), "carry"),
     (lambda: HighwayWrapper(Dense(4), transform="sigmoid"), "transform"),
 ]
@@ -114,11 +99,11 @@ def test_wrong_types(mistake, match):
         mistake()
 
 
-@pytest.mark.parametrize("what", [lambda s: s.enable_lora(2), lambda s: s.quantize("int8")])
-def test_a_stack_names_unstack(what):
+def test_a_stack_names_unstack():
     stack = HighwayStack(2)
     stack.build((None, 4))
-    with pytest.raises(NotImplementedError, match="unstack"):
-        what(stack)
+    for mistake in (lambda: stack.enable_lora(2), lambda: stack.quantize("int8")):
+        with pytest.raises(NotImplementedError, match="unstack"):
+            mistake()
     with pytest.raises(NotImplementedError, match="unstack"):
         HighwayStack(2, dtype="int8_from_float32")

@@ -1,14 +1,10 @@
 """Every compiled program lowered for CUDA, which JAX does on a machine without a GPU as well.
 
-`KERAS_BACKEND=jax pytest -v -m "slow or not slow" tests/test_cuda.py` lists the programs.
 TensorFlow cannot lower for a device that is not there, but what it compiles is written in the same
 `keras.ops`.
 """
 
 import functools
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -25,26 +21,12 @@ from highway_keras.training.engines import jax as epoch_loop
 from highway_keras.training.evaluation import compile_classifier
 from highway_keras.training.optimizer import from_recipe
 
-ON_JAX = keras.backend.backend() == "jax"
-on_jax = pytest.mark.skipif(not ON_JAX, reason="only JAX lowers for a device that is not there")
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="only JAX lowers for a device that is not there"
+)
 DEPTH, ROWS, WIDTH, TRIALS, STEPS, BATCH = 3, 4, 5, 2, 2, 2
 QUICK = ("mnist-highway-16",)
 CONVOLUTIONAL = all_but(QUICK, [n for n in models.list_models() if not n.startswith("thin-")])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(ON_JAX, reason="runs here already")
-def test_this_file_on_jax():
-    pytest.importorskip("jax")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-n", "0", "-m", "slow or not slow", __file__],
-        env={**os.environ, "KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    print(done.stdout)
-    assert done.returncode == 0 and " passed" in done.stdout
 
 
 def lower(program, *arguments):
@@ -75,7 +57,6 @@ LOOPS = {
 }
 
 
-@on_jax
 @pytest.mark.parametrize("arrays, options", LOOPS.values(), ids=LOOPS)
 def test_depth_loop(arrays, options):
     import jax
@@ -87,7 +68,6 @@ def test_depth_loop(arrays, options):
     assert lower(jax.grad(total, (0, 1, 2)), *arrays).count("stablehlo.while") == 2
 
 
-@on_jax
 def test_lesioned_chain():
     stack = HighwayStack(DEPTH)
     stack.build((None, WIDTH))
@@ -98,10 +78,8 @@ def test_lesioned_chain():
 # The population
 
 
-@on_jax
-@pytest.mark.parametrize("program", ["train", "measure", "keep"])
 @pytest.mark.parametrize("kind", ["highway", "plain", "residual"])
-def test_population(kind, program):
+def test_population(kind):
     from highway_keras.tuning import HighwayHyperModel
     from highway_keras.tuning.population import Images, Population
     from highway_keras.tuning.weights import draw
@@ -118,10 +96,11 @@ def test_population(kind, program):
         "train": (population.state, *fed),
         "measure": (population.state["weights"], *fed),
         "keep": (population.best, population.state["weights"], np.ones(TRIALS, "float32")),
-    }[program]
-    text = lower(population.programs[program], *arguments)
+    }
     # Over batches, and within a step over the blocks, forward and backward.
-    assert text.count("stablehlo.while") == {"train": 3, "measure": 2, "keep": 0}[program]
+    for program, loops in {"train": 3, "measure": 2, "keep": 0}.items():
+        text = lower(population.programs[program], *arguments[program])
+        assert text.count("stablehlo.while") == loops
 
 
 # Images
@@ -130,18 +109,6 @@ def test_population(kind, program):
 def pictures(count, shape):
     rng = np.random.default_rng(0)
     return rng.random((count, *shape), "float32"), np.arange(count) % 10
-
-
-@on_jax
-@pytest.mark.parametrize("steps", [("crop8",), ("mirror",), ("crop8", "mirror")])
-def test_augmentation(steps):
-    augment = data.augmenter(steps, (32, 32, 3), seed=0)
-
-    def program(states, images):
-        return augment.stateless_call([], states, images, training=True)
-
-    states = [v.value for v in augment.non_trainable_variables]
-    lower(program, states, pictures(BATCH, (32, 32, 3))[0])
 
 
 class Lowered(BaseException):
@@ -164,7 +131,6 @@ def lower_epoch(model, x, y):
     return lowered.value.args[0]
 
 
-@on_jax
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_epoch_loop(name, monkeypatch):
     monkeypatch.setattr(epoch_loop, "slow_in_a_loop", lambda model: False)
@@ -183,32 +149,12 @@ def test_epoch_loop(name, monkeypatch):
 # What must not pass
 
 
-def only_on_a_cpu():
-    """An activation that JAX can lower for no other device."""
-    import jax
-    from jax.extend import core
-    from jax.interpreters import mlir
-
-    primitive = core.Primitive("only_on_a_cpu")
-    primitive.def_abstract_eval(lambda z: z)
-    mlir.register_lowering(primitive, lambda context, z: [z], platform="cpu")
-    assert jax.export.export(jax.jit(primitive.bind), platforms=["cpu"])(np.ones(2, "float32"))
-    return primitive.bind
-
-
-def on_the_host():
-    """An activation in Python."""
+def test_what_only_a_cpu_can_run_is_refused():
     import jax
 
-    return lambda z: jax.pure_callback(np.tanh, jax.ShapeDtypeStruct(z.shape, z.dtype), z)
+    def on_the_host(z):
+        return jax.pure_callback(np.tanh, jax.ShapeDtypeStruct(z.shape, z.dtype), z)
 
-
-@on_jax
-@pytest.mark.parametrize(
-    ("activation", "message"),
-    [(only_on_a_cpu, "only_on_a_cpu' not found for platform cuda"), (on_the_host, "platform cuda")],
-)
-def test_what_only_a_cpu_can_run_is_refused(activation, message):
     x, kernel, bias = weights(1)
-    with pytest.raises((NotImplementedError, ValueError), match=message):
-        lower(lambda *a: scan(*a, kind="plain", activation=activation()), x, kernel, bias)
+    with pytest.raises((NotImplementedError, ValueError), match="platform cuda"):
+        lower(lambda *a: scan(*a, kind="plain", activation=on_the_host), x, kernel, bias)

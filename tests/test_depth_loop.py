@@ -1,19 +1,19 @@
 """The depth loop against a plain Python chain of blocks, differentiated by the backend."""
 
-import contextlib
+import functools
 
 import keras
 import numpy as np
 import pytest
+from harness import value_and_gradients
 from keras import ops
-from selection import all_but
 
 from highway_keras.depth_loop import scan
 
 BACKEND = keras.backend.backend()
 needs_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.function is TensorFlow's")
 WIDTH, BATCH = 5, 6
-TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+DTYPE, TOLERANCE = ("float64", 1e-10) if BACKEND == "tensorflow" else ("float32", 1e-5)
 KINDS = {
     "coupled": {"kind": "highway", "carry": "coupled"},
     "learned": {"kind": "highway", "carry": "learned"},
@@ -58,32 +58,6 @@ def weighted(y):
     return ops.sum(y * ops.cos(ops.reshape(ops.arange(np.prod(y.shape), dtype=y.dtype), y.shape)))
 
 
-def value_and_gradients(loss, arrays, wrap=lambda f: f):
-    """The value of `loss` and its gradients, as NumPy arrays. `wrap` compiles, say."""
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        def run(*tensors):
-            with tf.GradientTape() as tape:
-                tape.watch(tensors)
-                value = loss(*tensors)
-            return value, tape.gradient(value, tensors)
-
-        value, gradients = wrap(run)(*map(tf.constant, arrays))
-    elif BACKEND == "jax":
-        import jax
-
-        tensors = map(jax.numpy.asarray, arrays)
-        value, gradients = wrap(jax.value_and_grad(loss, argnums=(0, 1, 2)))(*tensors)
-    else:
-        import torch
-
-        tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
-        value = wrap(loss)(*tensors)
-        gradients = torch.autograd.grad(value, tensors)
-    return [ops.convert_to_numpy(v) for v in (value, *gradients)]
-
-
 def assert_equal(actual, expected, tolerance):
     for a, e in zip(actual, expected, strict=True):
         assert a.shape == e.shape
@@ -91,48 +65,21 @@ def assert_equal(actual, expected, tolerance):
         assert np.max(np.abs(a - e)) <= tolerance * max(np.max(np.abs(e)), 1.0)
 
 
-def double_precision(dtype):
-    if BACKEND == "jax" and dtype == "float64":
-        import jax
-
-        return jax.enable_x64(True)
-    return contextlib.nullcontext()
-
-
-@pytest.mark.parametrize("dtype", all_but(["float64"], TOLERANCE))
-@pytest.mark.parametrize("depth", [1, 2, 30])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation, depth", [("relu", 1), ("relu", 2), ("tanh", 30)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_equals_the_chain(kind, activation, depth, dtype):
-    if (BACKEND, activation, dtype) == ("jax", "tanh", "float64"):
-        pytest.skip("keras.ops.tanh of float64 is float32 on JAX")
-    check_equals_the_chain(kind, activation, depth, dtype)
-
-
-def check_equals_the_chain(kind, activation, depth, dtype="float32", **how):
+def test_equals_the_chain(kind, activation, depth):
     options = {"activation": activation, **KINDS[kind]}
-    arrays = weights(depth, kind, dtype=dtype)
-    with double_precision(dtype):
-        actual = value_and_gradients(lambda *a: weighted(scan(*a, **options, **how)), arrays)
-        expected = value_and_gradients(
-            lambda *a: weighted(python_chain(*a, **options)[0][-1]), arrays
-        )
-    assert_equal(actual, expected, TOLERANCE[dtype])
+    arrays = weights(depth, kind, dtype=DTYPE)
+    actual = value_and_gradients(lambda *a: weighted(scan(*a, **options)), arrays)
+    expected = value_and_gradients(lambda *a: weighted(python_chain(*a, **options)[0][-1]), arrays)
+    assert_equal(actual, expected, TOLERANCE)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "activation",
-    [pytest.param("gelu", marks=pytest.mark.slow), "softmax", lambda z: z * ops.sigmoid(3 * z)],
-)
+@pytest.mark.parametrize("kind", ["learned", "residual"])
+@pytest.mark.parametrize("activation", ["softmax", lambda z: z * ops.sigmoid(3 * z)])
 def test_any_activation(activation, kind):
     """Softmax is not elementwise: it must see the units of a sample, not the samples of a unit."""
-    check_equals_the_chain(kind, activation, 4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rematerialize_changes_nothing(kind):
-    check_equals_the_chain(kind, "tanh", 7, rematerialize=True)
+    test_equals_the_chain(kind, activation, 4)
 
 
 def test_any_gate_activation():
@@ -147,30 +94,26 @@ def test_any_gate_activation():
 
 
 @pytest.mark.parametrize("rematerialize", [False, True])
-@pytest.mark.parametrize("kind", ["coupled", "learned"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_outputs_and_gates(kind, rematerialize):
     """Every block's output and gate, and the gradients that come in through them."""
-    arrays = weights(7, kind)
+    gated = KINDS[kind]["kind"] == "highway"
 
     def loop(*a):
-        options = {"return_sequence": True, "return_gate": True, "rematerialize": rematerialize}
-        outputs, gates = scan(*a, activation="tanh", **options, **KINDS[kind])
-        assert tuple(outputs.shape) == tuple(gates.shape) == (7, BATCH, WIDTH)
-        return weighted(outputs) + weighted(gates * gates)
+        options = {"return_sequence": True, "return_gate": gated, "rematerialize": rematerialize}
+        results = scan(*a, activation="tanh", **options, **KINDS[kind])
+        return value(*results) if gated else value(results)
 
     def chain(*a):
-        outputs, gates = map(ops.stack, python_chain(*a, activation="tanh", **KINDS[kind]))
-        return weighted(outputs) + weighted(gates * gates)
+        outputs, gates = python_chain(*a, activation="tanh", **KINDS[kind])
+        return value(ops.stack(outputs), ops.stack(gates)) if gated else value(ops.stack(outputs))
 
+    def value(*results):
+        assert {tuple(z.shape) for z in results} == {(7, BATCH, WIDTH)}
+        return sum(weighted(z * z) for z in results)
+
+    arrays = weights(7, kind)
     assert_equal(value_and_gradients(loop, arrays), value_and_gradients(chain, arrays), 1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_return_sequence_alone(kind):
-    arrays = weights(4, kind)
-    outputs = ops.convert_to_numpy(scan(*arrays, return_sequence=True, **KINDS[kind]))
-    expected = ops.convert_to_numpy(ops.stack(python_chain(*arrays, **KINDS[kind])[0]))
-    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,20 +136,6 @@ def test_trials_equal_separate_networks(kind):
     assert_equal(together, value_and_gradients(separately, arrays), 1e-5)
 
 
-@pytest.mark.parametrize("batch", [(), (1,), (2, 3), (2, 3, 2)])
-@pytest.mark.parametrize("lead", [(), (3,)])
-def test_any_leading_axes(lead, batch):
-    x, kernel, bias = weights(3, "coupled", lead=lead, batch=batch)
-    y, gates = scan(x, kernel, bias, return_gate=True)
-    flat = x.reshape(*lead, -1, WIDTH)
-    expected, expected_gates = scan(flat, kernel, bias, return_gate=True)
-    assert tuple(y.shape) == x.shape
-    assert tuple(gates.shape) == (3, *x.shape)
-    for a, e in ((y, expected), (gates, expected_gates)):
-        a, e = ops.convert_to_numpy(a), ops.convert_to_numpy(e)
-        np.testing.assert_allclose(a.reshape(e.shape), e, rtol=1e-6)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_mixed_precision(dtype):
     """Half-precision inputs with float32 weights: the gradients keep the dtype of their tensor."""
@@ -224,79 +153,32 @@ def test_mixed_precision(dtype):
     assert_equal(actual, expected, {"float16": 1e-2, "bfloat16": 8e-2}[dtype])
 
 
-def squared_slope(f):
-    """The squared norm of the gradient of `weighted(f(x, ...))` by `x`: a gradient penalty."""
+@needs_tensorflow
+def test_it_is_differentiable_once_on_tensorflow():
+    import tensorflow as tf
 
-    def penalty(x, *others):
-        if BACKEND == "tensorflow":
-            import tensorflow as tf
+    def slope(x, *others):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = weighted(scan(x, *others))
+        return ops.sum(tape.gradient(y, x) ** 2)
 
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = weighted(f(x, *others))
-            slope = tape.gradient(y, x)
-        elif BACKEND == "jax":
-            import jax
-
-            slope = jax.grad(lambda x: weighted(f(x, *others)))(x)
-        else:
-            import torch
-
-            (slope,) = torch.autograd.grad(weighted(f(x, *others)), x, create_graph=True)
-        return ops.sum(slope * slope)
-
-    return penalty
-
-
-def test_the_gradient_of_the_gradient():
-    arrays = weights(3, "coupled")
-    loop = squared_slope(lambda *a: scan(*a, activation="tanh"))
-    if BACKEND == "tensorflow":
-        with pytest.raises(NotImplementedError, match="differentiable once on TensorFlow"):
-            value_and_gradients(loop, arrays)
-        return
-    chain = squared_slope(lambda *a: python_chain(*a, activation="tanh")[0][-1])
-    assert_equal(value_and_gradients(loop, arrays), value_and_gradients(chain, arrays), 1e-4)
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch's chain is a plain loop")
-@pytest.mark.parametrize("rematerialize", [False, True])
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_inside_a_compiled_function(jit_compile, rematerialize):
-    arrays = weights(7, "coupled")
-
-    def loss(*a):
-        return weighted(scan(*a, activation="tanh", rematerialize=rematerialize))
-
-    def compiled(f):
-        if BACKEND == "jax":
-            import jax
-
-            return jax.jit(f)
-        import tensorflow as tf
-
-        return tf.function(f, jit_compile=jit_compile)
-
-    found = value_and_gradients(loss, arrays, compiled)
-    assert_equal(found, value_and_gradients(loss, arrays), 1e-6)
+    with pytest.raises(NotImplementedError, match="differentiable once on TensorFlow"):
+        value_and_gradients(slope, weights(3, "coupled"))
 
 
 @needs_tensorflow
-def test_saved_model_of_any_batch_size(tmp_path):
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_inside_a_compiled_function(jit_compile):
     import tensorflow as tf
 
-    x, kernel, bias = weights(7, "coupled")
-    module = tf.Module()
-    module.kernel, module.bias = tf.Variable(kernel), tf.Variable(bias)
-    module.serve = tf.function(
-        lambda x: scan(x, module.kernel, module.bias),
-        input_signature=[tf.TensorSpec((None, WIDTH), tf.float32)],
-    )
-    tf.saved_model.save(module, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    for rows in (1, BATCH):
-        expected = python_chain(x[:rows], kernel, bias)[0][-1]
-        np.testing.assert_allclose(loaded.serve(x[:rows]), expected, rtol=1e-5, atol=1e-6)
+    def loss(*a):
+        return weighted(scan(*a, activation="tanh", rematerialize=jit_compile))
+
+    arrays = weights(7, "coupled")
+    compiled = functools.partial(tf.function, jit_compile=jit_compile)
+    found = value_and_gradients(loss, arrays, compiled)
+    assert_equal(found, value_and_gradients(loss, arrays), 1e-6)
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch's chain is a plain loop")
@@ -324,13 +206,6 @@ def test_the_program_does_not_grow_with_depth():
     assert size(100) == size(200)  # TensorFlow writes down zeros of less than 1000 elements
 
 
-class WithoutHash:
-    __hash__ = None
-
-    def __call__(self, z):
-        return z
-
-
 @pytest.mark.parametrize(
     ("error", "named", "change"),
     [
@@ -350,8 +225,3 @@ def test_errors(error, named, change):
     x, kernel, bias = weights(3, "coupled")
     with pytest.raises(error, match=f"`{named}`"):
         scan(**{"x": x, "kernel": kernel, "bias": bias, **change})
-
-
-def test_an_activation_needs_a_hash():
-    with pytest.raises(TypeError, match="unhashable"):
-        scan(*weights(3, "coupled"), activation=WithoutHash())

@@ -1,4 +1,4 @@
-"""The compiled epoch of JAX next to Keras's own `fit`; other backends run this file on JAX."""
+"""The compiled epoch of JAX next to Keras's own `fit`."""
 
 import json
 import os
@@ -19,25 +19,11 @@ from highway_keras.training.optimizer import from_recipe
 if keras.backend.backend() == "jax":
     from highway_keras.training.engines import jax as engine
 
-on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX compiles epochs")
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX compiles epochs")
 IMAGES, STEPS, BATCH, EPOCHS, SIDE = 47, 4, 10, 3, 12  # 7 images are left over
 X = np.random.default_rng(0).standard_normal((IMAGES, SIDE, SIDE, 3)).astype("float32")
 Y = np.arange(IMAGES) % 3
 SMALL = {"limit": 100, "epochs": 4, "model_options": {"depth": 3}, "verbose": 0}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() == "jax", reason="runs here already")
-def test_this_file_on_jax():
-    pytest.importorskip("jax")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "slow or not slow", __file__],
-        env={**os.environ, "KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
 
 
 def thin():
@@ -65,14 +51,14 @@ def compiled(build, steps_a_call=1):
     return compile_classifier(build(), from_recipe(recipe, STEPS), steps_a_call)
 
 
-def fit(model, fed=None):
+def fit(model, fed=None, callbacks=()):
     history = model.fit(
         fed or array_batches(X, Y, STEPS, BATCH, seed=0),
         steps_per_epoch=STEPS,
         epochs=EPOCHS,
         shuffle=False,
         verbose=0,
-        callbacks=[EpochSeeds(0)],
+        callbacks=[EpochSeeds(0), *callbacks],
     )
     return history.history
 
@@ -90,7 +76,6 @@ def assert_same(model, history, other, other_history):
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-5)
 
 
-@on_jax
 @pytest.mark.parametrize(
     ("build", "in_a_loop"),
     [
@@ -110,7 +95,6 @@ def test_it_trains_as_keras_does(build, in_a_loop, monkeypatch):
         assert int(state[1]) >= (EPOCHS - 1) * _DRAWS_AN_EPOCH + STEPS
 
 
-@on_jax
 def test_only_small_networks_are_looped_on_a_cpu():
     assert not engine.slow_in_a_loop(thin())
     model = convolutional()
@@ -118,7 +102,6 @@ def test_only_small_networks_are_looped_on_a_cpu():
     assert engine.slow_in_a_loop(model)
 
 
-@on_jax
 def test_it_is_compiled_once(monkeypatch):
     traced = []
     train_step = keras.Model.train_step
@@ -127,26 +110,15 @@ def test_it_is_compiled_once(monkeypatch):
         traced.append(1)
         return train_step(self, *arguments)
 
-    class Count(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            counts.append(len(traced))
-
     counts = []
+    count = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: counts.append(len(traced)))
     monkeypatch.setattr(keras.Model, "train_step", counting)
     model = compiled(thin, steps_a_call=STEPS)
     engine.install_train_function(model, X, Y, (STEPS, BATCH, 0))
-    model.fit(
-        array_batches(X, Y, STEPS, BATCH, 0),
-        steps_per_epoch=STEPS,
-        epochs=3,
-        shuffle=False,
-        callbacks=[Count()],
-        verbose=0,
-    )
+    fit(model, callbacks=[count])
     assert counts[0] == counts[-1] > 0
 
 
-@on_jax
 def test_it_follows_the_precision_policy():
     keras.config.set_dtype_policy("mixed_bfloat16")
     ordinary = compiled(thin)
@@ -158,7 +130,6 @@ def test_it_follows_the_precision_policy():
 
 
 @pytest.mark.slow
-@on_jax
 def test_tensorflow_trains_alike(tmp_path):
     model = compiled(thin)
     model.save_weights(tmp_path / "first.weights.h5")
@@ -184,7 +155,6 @@ def fed():
     return array_batches(X, Y, STEPS, BATCH, 0, 0)
 
 
-@on_jax
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -202,10 +172,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path):
     assert weighed.history != whole.history
 
 
-@on_jax
 def test_divergence_is_an_error(tmp_path):
-    options = {**SMALL, "model_options": {"depth": 3, "activation": "relu"}}
+    options = {**SMALL, "model_options": {"depth": 3, "activation": "relu"}, "learning_rate": 1e30}
     with pytest.raises(training.TrainingDiverged, match="learning_rate"):
-        training.fit(
-            "thin-highway-10", "digits", out=tmp_path / "run", learning_rate=1e30, **options
-        )
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", **options)

@@ -30,11 +30,11 @@ def as_chain(layers, width=6, dtype=None):
     return keras.Sequential([keras.Input((width,), dtype=dtype), *layers])
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-10)])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_outputs_gates_penalties_and_gradients_are_the_chains(options, dtype, tolerance):
-    if dtype == "float64" and keras.backend.backend() != "tensorflow":
-        pytest.skip("Keras multiplies matrices in float32 on JAX and PyTorch")
+def test_outputs_gates_penalties_and_gradients_are_the_chains(options):
+    # Keras multiplies matrices in float32 on JAX and PyTorch.
+    double = keras.backend.backend() == "tensorflow"
+    dtype, tolerance = ("float64", 1e-10) if double else ("float32", 1e-5)
     keras.config.set_dtype_policy(dtype)
     stack = built_stack(12, **options)
     x, dy = (standard_normal((5, 6), seed).astype(dtype) for seed in (1, 2))
@@ -55,26 +55,28 @@ def test_outputs_gates_penalties_and_gradients_are_the_chains(options, dtype, to
         np.testing.assert_allclose(one / scale, other / scale, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_from_layers_and_unstack_are_each_others_inverse(options):
-    stack = built_stack(4, activity_regularizer="l2", **options)
+def test_from_layers_and_unstack_are_each_others_inverse():
+    stack = built_stack(4, activity_regularizer="l2", carry="learned", kernel_regularizer="l2")
     layers = stack.unstack()
     again = HighwayStack.from_layers(layers, name="again")
     assert again.name == "again" and again.units == 6
-    for one, other in zip(again.weights, stack.weights, strict=True):
-        np.testing.assert_array_equal(array(one), array(other))
+    np.testing.assert_equal(again.get_weights(), stack.get_weights())
     penalties = [x.get_config()["activity_regularizer"] for x in (*layers, stack, again)]
     assert penalties == [None] * 3 + [penalties[-1]] * 3 and penalties[-1]
+    with pytest.raises(ValueError, match="in units"):
+        HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack())
+    stack.trainable = False
+    frozen = stack.unstack()
+    assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)
+    assert not HighwayStack.from_layers(frozen).trainable_weights
 
 
-@pytest.mark.parametrize("name", ["hard_sigmoid", "<lambda>"])
-def test_a_users_activation_stays_whatever_its_name(name):
-    def activation(x):
+def test_a_users_activation_stays_whatever_its_name():
+    def hard_sigmoid(x):
         return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)  # Keras's of that name has the slope 1 / 6
 
-    activation.__name__ = name
     x = standard_normal((5, 6), 1)
-    chain = [Highway(activation=activation) for _ in range(3)]
+    chain = [Highway(activation=hard_sigmoid) for _ in range(3)]
     expected = array(as_chain(chain)(x))
     stack = HighwayStack.from_layers(chain)
     np.testing.assert_allclose(array(stack(x)), expected, atol=1e-6)
@@ -85,20 +87,6 @@ def test_a_users_activation_stays_whatever_its_name(name):
         HighwayStack.from_layers([*chain, keras_own])
 
 
-def test_widths_must_agree():
-    with pytest.raises(ValueError, match="in units"):
-        HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack())
-
-
-def test_a_frozen_stack_gives_frozen_layers():
-    stack = built_stack(3)
-    assert stack.unstack()[0].trainable_weights
-    stack.trainable = False
-    layers = stack.unstack()
-    assert not any(layer.trainable_weights for layer in layers)
-    assert not HighwayStack.from_layers(layers).trainable_weights
-
-
 # How it starts: each layer as one alone.
 
 
@@ -106,9 +94,7 @@ def by_its_shape(shape, dtype=None):
     return keras.random.normal(shape, stddev=shape[0] ** -0.5, dtype=dtype)
 
 
-@pytest.mark.parametrize(
-    "initializer", ["glorot_uniform", "he_normal", "random_normal", "orthogonal", by_its_shape]
-)
+@pytest.mark.parametrize("initializer", ["glorot_uniform", "he_normal", "orthogonal", by_its_shape])
 def test_every_layer_starts_as_a_layer_alone_does(initializer):
     options = {"kernel_initializer": initializer}
     if initializer != "orthogonal":
@@ -127,23 +113,16 @@ def test_every_layer_starts_as_a_layer_alone_does(initializer):
             np.testing.assert_allclose(kernel @ kernel.T, np.eye(200), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["Orthogonal", "GlorotNormal", "TruncatedNormal"])
-def test_a_seed_gives_the_same_stack_again_and_other_numbers_to_each_weight(name):
+@pytest.mark.parametrize("kind", [keras.initializers.Orthogonal, keras.initializers.GlorotNormal])
+def test_a_seed_gives_the_same_stack_again_and_other_numbers_to_each_weight(kind):
     def kernels(seed):
-        stack = HighwayStack(2, kernel_initializer=getattr(keras.initializers, name)(seed=seed))
+        stack = HighwayStack(2, kernel_initializer=kind(seed=seed))
         stack.build((None, 4))
         return array(keras.ops.concatenate([stack.kernel, stack.transform_kernel]))
 
     np.testing.assert_array_equal(kernels(1), kernels(1))
     for found in (kernels(1), kernels(keras.random.SeedGenerator(1))):
         assert len({float(kernel[0, 0]) for kernel in found}) == 4
-
-
-def test_a_stack_takes_any_start_that_a_layer_takes():
-    for start in (np.eye(4), lambda shape, dtype=None: keras.ops.eye(*shape, dtype=dtype)):
-        stack = HighwayStack(3, kernel_initializer=start)
-        stack.build((None, 4))
-        np.testing.assert_array_equal(array(stack.kernel), [np.eye(4)] * 3)
 
 
 SAVED_BY_0_1_0 = {
@@ -172,13 +151,6 @@ def test_gates_start_by_the_depth(depth):
     assert copy.transform_bias_initializer.value == pytest.approx(-np.log(51))
 
 
-def test_a_stack_starts_as_that_of_the_zoo():
-    zoo = models.create("thin-highway-10").get_layer("highway_x9")
-    stack = HighwayStack(zoo.depth)
-    stack.build((None, 50))
-    np.testing.assert_array_equal(array(stack.transform_bias), array(zoo.transform_bias))
-
-
 @pytest.mark.parametrize("depth", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_stack_of_any_depth_learns_by_default(depth):
     digits = data.load("digits")
@@ -193,46 +165,18 @@ def test_a_stack_of_any_depth_learns_by_default(depth):
 # In use.
 
 
-def test_constraints_hold_in_each_layer():
-    stack = HighwayStack(3, kernel_constraint=keras.constraints.MaxNorm(0.5))
-    model = as_chain([stack])
-    model.compile("sgd", "mse")
-    x = standard_normal((8, 6))
-    model.fit(x, x, verbose=0)
-    norms = np.linalg.norm(array(stack.kernel), axis=1)
-    assert norms.max() <= 0.5 + 1e-5
-    assert (norms > 0.4).any()
-
-
 @pytest.mark.parametrize("jit_compile", all_but([True], [False, True]))
 def test_fit_equals_the_chains(jit_compile):
-    stack, x = built_stack(5), standard_normal((32, 6))
+    norm = keras.constraints.MaxNorm(0.9)
+    stack, x = built_stack(5, kernel_constraint=norm), standard_normal((32, 6))
     losses = []
     for layers in (stack.unstack(), [stack]):
         model = as_chain(layers)
         model.compile(keras.optimizers.SGD(0.1, 0.9), "mse", jit_compile=jit_compile)
         losses.append(model.fit(x, -x, epochs=3, shuffle=False, verbose=0).history["loss"])
     np.testing.assert_allclose(*losses, rtol=1e-5)
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModel is TensorFlow's")
-def test_saved_model(tmp_path):
-    import tensorflow as tf
-
-    model = as_chain([built_stack(5)])
-    model.export(tmp_path / "saved", verbose=False)
-    x = standard_normal((3, 6))
-    loaded = tf.saved_model.load(tmp_path / "saved")
-    np.testing.assert_allclose(array(loaded.serve(x)), array(model(x)), atol=1e-6)
-
-
-def test_a_summary_and_a_plot_show_the_depth():
-    lines, model = [], models.create("thin-highway-50")
-    model.summary(print_fn=lines.append)
-    assert "highway_x49 (HighwayStack)" in "".join(lines)
-    pytest.importorskip("pydot", reason="plot_model needs it")
-    dot = keras.utils.model_to_dot(model, show_layer_names=True).to_string()
-    assert "<b>highway_x49</b> (HighwayStack)" in dot
+    norms = np.linalg.norm(array(stack.kernel), axis=1)
+    assert 0.8 < norms.max() <= 0.9 + 1e-5
 
 
 def test_the_default_name_tells_the_depth_and_is_new_each_time():
@@ -240,6 +184,9 @@ def test_the_default_name_tells_the_depth_and_is_new_each_time():
     names = [HighwayStack(depth).name for depth in (50, 50, 3)]
     assert names == ["highway_stack_x50", "highway_stack_x50_1", "highway_stack_x3"]
     assert HighwayStack(5, name="mine").name == "mine"
+    lines, model = [], models.create("thin-highway-50")
+    model.summary(print_fn=lines.append)
+    assert "highway_x49 (HighwayStack)" in "".join(lines)
 
 
 def test_weights_are_in_the_order_of_a_highway_layer():

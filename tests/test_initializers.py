@@ -9,18 +9,16 @@ import highway_keras
 from highway_keras import TransformBias, initializers
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", None])
-def test_is_a_constant(dtype):
-    values = TransformBias(-3)((2, 3), dtype=dtype)
-    assert keras.backend.standardize_dtype(values.dtype) == dtype or keras.config.floatx()
+def test_is_a_constant():
+    values = TransformBias(-3)((2, 3), dtype="float16")
+    assert keras.backend.standardize_dtype(values.dtype) == "float16"
     np.testing.assert_array_equal(array(values), np.full((2, 3), -3, "float32"))
     assert highway_keras.TransformBias is TransformBias and TransformBias().value == -2.0
 
 
-@pytest.mark.parametrize("depth, value", [(1, -0.1), (10, -1), (20, -2), (30, -3), (900, -90)])
+@pytest.mark.parametrize("depth, value", [(1, -0.1), (10, -1), (20, -2), (np.int64(30), -3)])
 def test_for_depth_follows_the_papers_line(depth, value):
     assert TransformBias.for_depth(depth).value == pytest.approx(value)
-    assert TransformBias.for_depth(np.int64(depth)).value == pytest.approx(value)
 
 
 def test_serialization():

@@ -7,8 +7,6 @@ from harness import array, gradients, standard_normal
 
 from highway_keras import ops
 
-SHAPES = [(), (5,), (4, 3), (2, 3, 4, 5)]
-
 
 def operands(shape):
     x, h, dy = (standard_normal(shape, seed) for seed in range(3))
@@ -16,11 +14,7 @@ def operands(shape):
     return x, h, t, c, dy
 
 
-def weighted_sum(y, dy):
-    return keras.ops.sum(keras.ops.multiply(y, dy))
-
-
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [(), (2, 3, 4, 5)])
 def test_equations_2_and_3(shape):
     x, h, t, c, _ = operands(shape)
     np.testing.assert_allclose(array(ops.highway(x, h, t, c)), h * t + x * c, atol=1e-6)
@@ -29,8 +23,8 @@ def test_equations_2_and_3(shape):
 
 def test_gradients_are_those_of_equation_4():
     x, h, t, c, dy = operands((4, 3))
-    learned = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t, c)
-    coupled = gradients(lambda *z: weighted_sum(ops.highway(*z), dy), x, h, t)
+    learned = gradients(lambda *z: keras.ops.sum(ops.highway(*z) * dy), x, h, t, c)
+    coupled = gradients(lambda *z: keras.ops.sum(ops.highway(*z) * dy), x, h, t)
     expected = [c * dy, t * dy, h * dy, x * dy, (1 - t) * dy, t * dy, (h - x) * dy]
     for gradient, by_hand in zip([*learned, *coupled], expected, strict=True):
         np.testing.assert_allclose(gradient, by_hand, atol=1e-6)
@@ -42,13 +36,9 @@ def test_a_closed_gate_carries_the_very_input():
     np.testing.assert_allclose(array(ops.highway(x, h, t**0)), h, atol=1e-6)
 
 
-def test_no_samples():
+def test_no_samples_and_unknown_sizes():
     nothing = np.zeros((0, 4), "float32")
-    for carry in ((), (nothing,)):
-        assert array(ops.highway(nothing, nothing, nothing, *carry)).shape == (0, 4)
-
-
-def test_unknown_sizes_agree_with_any():
+    assert array(ops.highway(nothing, nothing, nothing)).shape == (0, 4)
     x, h = keras.Input((None, 3)), keras.Input((7, 3))
     assert ops.highway(x, h, h).shape[-1] == 3
 

@@ -1,8 +1,4 @@
-"""PyTorch as a backend for training and using networks; other backends run this file on it."""
-
-import os
-import subprocess
-import sys
+"""PyTorch as a backend for training and using networks."""
 
 import keras
 import numpy as np
@@ -11,21 +7,7 @@ import pytest
 from highway_keras import models, training
 from highway_keras.cli import command as cli
 
-on_torch = pytest.mark.skipif(keras.backend.backend() != "torch", reason="about PyTorch")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="runs here already")
-def test_this_file_on_torch():
-    pytest.importorskip("torch")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", __file__],
-        env={**os.environ, "KERAS_BACKEND": "torch"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "torch", reason="about PyTorch")
 
 
 @pytest.fixture
@@ -42,7 +24,6 @@ class Killed(BaseException):
     pass
 
 
-@on_torch
 def test_a_run_that_was_killed_goes_on_as_if_nothing_had_been(colours, tmp_path):
     """With dropout, crops, mirrors, L2 and twice the rate for biases."""
 
@@ -62,13 +43,11 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_been(colours, tmp_path)
     assert (again.test_loss, again.test_accuracy) == (whole.test_loss, whole.test_accuracy)
 
 
-@on_torch
 def test_it_learns(tmp_path):
     result = training.fit("thin-highway-10", "digits", out=tmp_path, epochs=4, verbose=0)
     assert result.test_accuracy > 0.9
 
 
-@on_torch
 @pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
 def test_weights_of_the_zoo_are_used(name):
     saved = training.SavedNetwork(models.get(name).weights_file("mnist"))
@@ -76,7 +55,6 @@ def test_weights_of_the_zoo_are_used(name):
     np.testing.assert_allclose(found.sum(-1), 1, rtol=1e-5)
 
 
-@on_torch
 @pytest.mark.parametrize(
     "command",
     [

@@ -3,10 +3,9 @@
 import keras
 import numpy as np
 import pytest
-from harness import standard_normal
+from harness import standard_normal, value_and_gradients
 from keras import ops
-from selection import all_but
-from test_depth_loop import KINDS, WIDTH, assert_equal, value_and_gradients, weighted, weights
+from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
 from highway_keras import HighwayStack
 from highway_keras.backends.current import shim
@@ -67,22 +66,9 @@ BATCHES = [(11,), (9,), (5,), (3,), (5, 3), ()]
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("kind", all_but(["coupled"], KINDS))
-def test_any_batch(kind, batch, monkeypatch):
-    def loss(*a):
-        return weighted(scan(*a, **KINDS[kind]))
-
-    check_exact(loss, weights(4, kind, batch=batch, dtype="float64"), monkeypatch, 1e-14)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 8])
-def test_a_batch_of_unknown_size(rows, monkeypatch):
-    def loss(*a):
-        y = scan(*a)
-        return ops.sum(ops.sin(y) * y)
-
-    arrays = weights(4, "coupled", batch=(rows,))
-    check_exact(loss, arrays, monkeypatch, unknown=[0])
+def test_any_batch(batch, monkeypatch):
+    arrays = weights(4, "coupled", batch=batch, dtype="float64")
+    check_exact(lambda *a: weighted(scan(*a)), arrays, monkeypatch, 1e-14)
 
 
 def test_an_empty_batch():
@@ -92,26 +78,17 @@ def test_an_empty_batch():
         np.testing.assert_array_equal(value, np.zeros_like(shape_of))
 
 
-@pytest.mark.parametrize("unknown", [[], [0], [0, 1]])
-def test_sequence_and_gates(unknown, monkeypatch):
+UNKNOWN = [((5, 3), []), ((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])]
+
+
+@pytest.mark.parametrize("batch, unknown", UNKNOWN)
+def test_sequence_gates_and_sizes_that_are_unknown(batch, unknown, monkeypatch):
     def loss(*a):
         options = {"return_sequence": True, "return_gate": True}
         outputs, gates = scan(*a, activation="tanh", carry="learned", **options)
         return ops.sum(ops.sin(outputs) * outputs) + ops.sum(gates * gates)
 
-    check_exact(loss, weights(4, "learned", batch=(5, 3)), monkeypatch, unknown=unknown)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_mixed_precision(dtype, monkeypatch):
-    def loss(x, kernel, bias):
-        y = scan(ops.cast(x, dtype), kernel, bias, activation="tanh")
-        assert keras.backend.standardize_dtype(y.dtype) == dtype
-        return weighted(ops.cast(y, "float32"))
-
-    # A gradient is the sum of three, each rounded to the dtype.
-    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}[dtype]
-    check_exact(loss, weights(4, "coupled", batch=(11,)), monkeypatch, tolerance)
+    check_exact(loss, weights(4, "learned", batch=batch), monkeypatch, unknown=unknown)
 
 
 def test_the_rows_that_fill_a_share_leave_no_trace(monkeypatch):
@@ -126,14 +103,12 @@ def test_the_rows_that_fill_a_share_leave_no_trace(monkeypatch):
 
 
 SHAPES = {
-    (9, WIDTH): 3,
     (11, WIDTH): 3,
     (5, WIDTH): 2,
     (3, WIDTH): 1,
     (WIDTH,): 1,
     (5, 3, WIDTH): 3,
     (None, WIDTH): 3,
-    (None, 3, WIDTH): 3,
 }
 
 

@@ -1,7 +1,6 @@
 """What a user writes, for `test_typing.py`: a type checker must follow every line of it."""
 
 import keras
-import numpy as np
 
 import highway_keras
 from highway_keras import (
@@ -30,14 +29,12 @@ network = keras.Sequential(
         keras.layers.Conv2D(32, 5, activation="relu"),
         Maxout(2),
         ConvHighway2D(16, 3, transform_bias_initializer=-1.0, kernel_regularizer="l2"),
-        ConvHighway2D(None, (3, 3), carry="learned", dtype="float32"),
         MatchSize(32, strides=2),
         keras.layers.GlobalAveragePooling2D(),
         Highway(32, "tanh", transform_bias_initializer=TransformBias(-3.0), name="block"),
         Highway(kernel_initializer=keras.initializers.HeNormal(), kernel_constraint="max_norm"),
         HighwayStack(100, activation=keras.activations.relu),
         HighwayStack(3, transform_bias_initializer=[-1, -2, -3], rematerialize=True),
-        HighwayStack(2, transform_bias_initializer=np.array([-1.0, -2.0]), trainable=False),
         keras.layers.Dense(10, activation="softmax"),
     ]
 )
@@ -51,16 +48,13 @@ stack.build((None, 8))
 chain: list[Highway] = stack.unstack()
 again: HighwayStack = HighwayStack.from_layers(chain, name="again")
 kernels = [layer.kernel for layer in chain]
-biases = [layer.transform_bias for layer in chain]
 outputs = ops.highway(x=1.0, h=3.0, t=0.25)
-bias: TransformBias = TransformBias.for_depth(20)
 optimizer: keras.optimizers.Optimizer = training.CaffeSGD(0.01, momentum=0.9, l2=0.001)
 
 # Zoo, data, training, what comes after
 names = models.list_models()
 model = models.create("thin-highway-50", input_shape=(8, 8, 1))
 deep = models.thin_mlp(100, activation="relu")
-wide = models.highway_b(classes=3, kernel_initializer="he_normal", dropout_rate=0.1, name="wide")
 pooled = [models.highway_gap(100, dropout_rate=0.1), models.highway_gap(classes=100, weights=None)]
 digits = data.load("digits")
 result = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20)

@@ -6,7 +6,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.layers import types
-from highway_keras.layers.gated import GatedLayer
+from highway_keras.layers.gated import GatedLayer, common
 
 
 class BaseConvHighway(GatedLayer):
@@ -39,22 +39,7 @@ class BaseConvHighway(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        super().__init__(
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            carry=carry,
-            transform_activation=transform_activation,
-            transform_kernel_initializer=transform_kernel_initializer,
-            transform_bias_initializer=transform_bias_initializer,
-            **kwargs,
-        )
+        super().__init__(**common(locals()))
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
         self.kernel_size = kernel_size
         self.padding = padding

@@ -13,6 +13,10 @@ from highway_keras.layers import types
 from highway_keras.ops import highway
 
 _ACTIVATIONS = "activations"  # their names, beside the weights in a file
+_FUNCTIONS = ("activation", "transform_activation")
+_OBJECTS = ("kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer")
+_OBJECTS += ("kernel_constraint", "bias_constraint")
+_OBJECTS += ("transform_kernel_initializer", "transform_bias_initializer")
 
 
 class GatedLayer(keras.Layer):
@@ -255,26 +259,21 @@ class GatedLayer(keras.Layer):
         config = super().get_config()
         if self.transform is not None:  # it may be quantized by now
             config["dtype"] = keras.dtype_policies.serialize(self.transform.dtype_policy)
+        serialize = keras.saving.serialize_keras_object
         return {
             **config,
-            "activation": keras.activations.serialize(self.activation),
+            **{name: keras.activations.serialize(getattr(self, name)) for name in _FUNCTIONS},
+            **{name: serialize(getattr(self, name)) for name in _OBJECTS},
+            "activity_regularizer": serialize(self.output_regularizer),
             "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
-            "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
-            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
-            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "carry": "learned" if self.learned_carry else "coupled",
-            "transform_activation": keras.activations.serialize(self.transform_activation),
-            "transform_kernel_initializer": keras.initializers.serialize(
-                self.transform_kernel_initializer
-            ),
-            "transform_bias_initializer": keras.initializers.serialize(
-                self.transform_bias_initializer
-            ),
         }
+
+
+def common(arguments):
+    """Return those of a subclass's arguments that every gated layer takes."""
+    names = (*_FUNCTIONS, *_OBJECTS, "activity_regularizer", "use_bias", "carry")
+    return {name: arguments[name] for name in names} | arguments["kwargs"]
 
 
 def negated(weight):

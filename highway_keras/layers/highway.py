@@ -6,7 +6,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.layers import types
-from highway_keras.layers.gated import GatedLayer
+from highway_keras.layers.gated import GatedLayer, common
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -95,22 +95,7 @@ class Highway(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        super().__init__(
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            carry=carry,
-            transform_activation=transform_activation,
-            transform_kernel_initializer=transform_kernel_initializer,
-            transform_bias_initializer=transform_bias_initializer,
-            **kwargs,
-        )
+        super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
 
     def make_sublayer(self, input_shape, **options):

@@ -13,7 +13,7 @@ from keras import ops
 from highway_keras import checks
 from highway_keras.depth_loop import scan
 from highway_keras.layers import stacked, types
-from highway_keras.layers.gated import GatedLayer, negated
+from highway_keras.layers.gated import GatedLayer, common, negated
 from highway_keras.layers.highway import Highway
 
 _BY_LAYER = (
@@ -117,22 +117,7 @@ class HighwayStack(GatedLayer):
         elif isinstance(transform_bias_initializer, list | tuple | np.ndarray):
             transform_bias_initializer = stacked.ByLayer(transform_bias_initializer)
         kwargs["name"] = kwargs.get("name") or _name(depth)
-        super().__init__(
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            carry=carry,
-            transform_activation=transform_activation,
-            transform_kernel_initializer=transform_kernel_initializer,
-            transform_bias_initializer=transform_bias_initializer,
-            **kwargs,
-        )
+        super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
         if self.quantization_mode is not None:
