@@ -80,7 +80,6 @@ MODELS = {
     "wrapped-learned": lambda: wrapped("learned"),
     "convolutions": two_convolutions,
     "convolutions-learned": lambda: two_convolutions(carry="learned"),
-    "mnist-highway-16": lambda: models.create("mnist-highway-16"),
     "nested": nested,
 }
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -160,19 +159,18 @@ def test_mnist_highway_built_anew_without_a_layer():
         )
 
 
-@pytest.mark.parametrize("name", ["dense", "stack", "nested"])
-def test_chains_of_dense_layers_run_as_one_loop(name):
-    scored = lesion_model(Graph(MODELS[name]()), (), from_logits=False)
-    depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
-    assert depths == [5 if name != "nested" else 3]
-
-
-def test_layers_of_unlike_options_are_no_chain():
+def test_chains_of_dense_layers_of_equal_options_run_as_one_loop():
     layers = [Highway(activation="tanh"), Highway(activation="tanh"), Highway(), Highway()]
-    model = as_model((8,), [*layers, Highway(carry="learned"), softmax()])
-    scored = lesion_model(Graph(model), (), from_logits=False)
-    depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
-    assert depths == [2, 2]
+    unlike = as_model((8,), [*layers, Highway(carry="learned"), softmax()])
+    for model, expected in (
+        (unlike, [2, 2]),
+        (dense_chain(), [5]),
+        (stack(), [5]),
+        (nested(), [3]),
+    ):
+        scored = lesion_model(Graph(model), (), from_logits=False)
+        depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
+        assert depths == expected
 
 
 def test_a_layer_that_is_used_twice_is_two_blocks():

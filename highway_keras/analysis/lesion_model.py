@@ -1,9 +1,8 @@
 """The model that runs a network intact and with every lesion, in one pass.
 
-Whatever comes before a lesion is computed once: a lesion takes what the intact network feeds to
-its layer, and only the calls that depend on it are repeated. Dense gated layers in a chain are
-lesioned together, in one compiled loop, and what comes after the chain runs once on a batch of all
-their copies.
+A batch of n samples grows to k * n on its way: the intact copy first, then one for each lesion so
+far. All copies run through a layer together, and whatever comes before a lesion is computed once.
+Dense gated layers in a chain are lesioned together, in one compiled loop.
 """
 
 import collections
@@ -14,7 +13,6 @@ import os
 import keras
 from keras import ops
 
-from highway_keras.analysis.graph import note, replaced
 from highway_keras.backends.current import shim
 from highway_keras.depth_loop.block import Block
 from highway_keras.layers import Highway, HighwayStack
@@ -38,28 +36,38 @@ def lesion_model(graph, label_shape, from_logits):
         label_shape: Shape of a sample's labels.
         from_logits: As for `lesions`.
     """
-    labels = keras.Input(label_shape, dtype="int32", name="labels")
-    scores = [Scores(1, from_logits)([graph.outputs[0], labels])]
-    for chain in chains(graph):
-        inputs, last = chain[0].args[0], chain[-1]
-        copies = sum(len(call.blocks) for call in chain)
-        if len(chain) > 1 or type(chain[0].layer) is HighwayStack:
-            lesioned = LesionedChain([call.layer for call in chain])(inputs)
+    chain_of = {id(call): chain for chain in chains(graph) for call in chain}
+    copies = {}  # of a tensor by its id: 1, and one for each lesion that was made before it
+
+    def repeated(x, wanted):
+        """Return a tensor with more copies: no lesion after it changes it, so of the intact one."""
+        more = wanted - copies.get(id(x), 1)
+        return Copies(wanted - more, more)(x) if isinstance(x, keras.KerasTensor) and more else x
+
+    def visit(call, *args, **kwargs):
+        chain = chain_of.get(id(call), [])
+        if call in chain[1:]:
+            return args[0]  # the first of the chain has done the work of all
+        tensors = keras.tree.flatten((args, kwargs))
+        before = max(
+            call.blocks.start if chain else 0, *(copies.get(id(x), 1) - 1 for x in tensors)
+        )
+        args, kwargs = keras.tree.map_structure(lambda x: repeated(x, 1 + before), (args, kwargs))
+        if len(chain) > 1 or (chain and type(call.layer) is HighwayStack):
+            outputs = LesionedChain([c.layer for c in chain], 1 + before)(args[0])
+        elif chain:
+            outputs = LesionedLayer(call.layer, 1 + before)(args[0])
         else:
-            lesioned = Carried(chain[0].layer)(inputs)
-        tensors = {}
-        note(last.outputs, lesioned, tensors)
-        for call in graph.calls[graph.calls.index(last) + 1 :]:
-            if any(id(x) in tensors for x in call.inputs):
-                # What does not come from the lesion is the same for each copy.
-                same = {id(x): Repeated(copies)(x) for x in call.inputs if id(x) not in tensors}
-                args, kwargs = replaced((call.args, call.kwargs), {**same, **tensors})
-                note(call.outputs, call.run(*args, **kwargs), tensors)
-        predictions = replaced(graph.outputs[0], tensors)
-        if predictions is graph.outputs[0]:  # a lesion that leads nowhere
-            predictions = Repeated(copies)(predictions)
-        scores.append(Scores(copies, from_logits)([predictions, labels]))
-    return keras.Model([*graph.inputs, labels], keras.layers.Concatenate(axis=1)(scores))
+            outputs = call.run(*args, **kwargs)
+        after = 1 + before + sum(len(c.blocks) for c in chain)
+        copies.update((id(y), after) for y in keras.tree.flatten(outputs))
+        return outputs
+
+    every = 1 + len(graph.blocks)
+    predictions = repeated(graph.repeat(visit)[0], every)
+    labels = keras.Input(label_shape, dtype="int32", name="labels")
+    scores = Scores(every, from_logits)([predictions, labels])
+    return keras.Model([*graph.inputs, labels], scores)
 
 
 def chains(graph):
@@ -95,59 +103,62 @@ def _options(layer):
 
 def largest_batch(graph):
     """Return how many samples to run at once so that their copies fit into memory."""
-    made = {id(chain[-1]): sum(len(call.blocks) for call in chain) for chain in chains(graph)}
-    largest, copies = 1, 1
-    for call in graph.calls:
-        copies = max(copies, made.get(id(call), 1))  # of the batch, from here on
-        sizes = [math.prod(n or 1 for n in y.shape[1:]) for y in keras.tree.flatten(call.outputs)]
-        largest = max(largest, copies * max(sizes))
+    largest = max(
+        math.prod(n or 1 for n in y.shape[1:]) * (call.blocks.stop + 1)
+        for call in graph.calls
+        for y in keras.tree.flatten(call.outputs)
+    )
     return min(max(MOST_NUMBERS // largest, 1), MOST_SAMPLES)
 
 
-class Repeated(keras.Layer):
-    """A batch several times, one copy after the other; its mask, too."""
+class Copies(keras.Layer):
+    """The copies of a batch, and `more` of the first of them, the intact one; of its mask, too."""
 
-    def __init__(self, copies, **options):
+    def __init__(self, copies, more, **options):
         super().__init__(**options)
-        self.copies, self.supports_masking = copies, True
+        self.copies, self.more, self.supports_masking = copies, more, True
 
     def call(self, inputs):
-        return ops.concatenate([inputs] * self.copies)
+        return ops.concatenate([inputs] + [self.intact(inputs)] * self.more)
+
+    def intact(self, inputs):
+        return inputs[: ops.shape(inputs)[0] // self.copies]
 
     def compute_mask(self, inputs, mask=None):
-        return None if mask is None else ops.concatenate([mask] * self.copies)
+        return None if mask is None else Copies.call(self, mask)
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor((None, *inputs.shape[1:]), inputs.dtype)
 
 
-class Carried(keras.Layer):
-    """What a gated layer returns with transform gates of 0: `x`, or `x * C(x)`."""
+class LesionedLayer(Copies):
+    """A gated layer on all copies, and the intact one with transform gates of 0: `x` or `x * C`."""
 
-    def __init__(self, layer):
-        super().__init__(dtype=layer.compute_dtype)
-        self.layer, self.supports_masking = layer, True
+    def __init__(self, layer, copies):
+        super().__init__(copies, 1, dtype=layer.compute_dtype)
+        self.layer = layer
 
     def call(self, inputs):
-        if not self.layer.learned_carry:
-            return inputs
-        return inputs * ops.cast(self.layer.carry(inputs), inputs.dtype)
+        carried = self.intact(inputs)
+        if self.layer.learned_carry:
+            carried = carried * ops.cast(self.layer.carry(carried), inputs.dtype)
+        return ops.concatenate([self.layer(inputs), carried])
 
     def compute_output_spec(self, inputs):
-        return self.layer.compute_output_spec(inputs)
+        return super().compute_output_spec(self.layer.compute_output_spec(inputs))
 
 
-class LesionedChain(Repeated):
-    """A chain of dense gated layers, with a copy of the batch for the lesion of each of its blocks.
+class LesionedChain(Copies):
+    """A chain of dense gated layers on all copies, and one more copy for each of its blocks.
 
-    It is one compiled loop over stacked weights. The loop runs the copies one after another, each
-    starting at its lesion: a matrix of one batch stays in a CPU's cache, a matrix of all copies
-    does not. The number of samples must be a multiple of `PARTS`.
+    It is one compiled loop over stacked weights. The loop runs the lesioned copies one after
+    another, each starting at its lesion: a matrix of one batch stays in a CPU's cache, a matrix of
+    all copies does not. The number of samples must be a multiple of `PARTS`.
     """
 
-    def __init__(self, layers):
+    def __init__(self, layers, copies=1):
         self.depth = sum(getattr(layer, "depth", 1) for layer in layers)
-        super().__init__(self.depth, dtype=layers[0].compute_dtype)
+        super().__init__(copies, self.depth, dtype=layers[0].compute_dtype)
         self.layers = list(layers)
 
     def call(self, inputs):
@@ -158,8 +169,8 @@ class LesionedChain(Repeated):
         kernel = ops.concatenate([ops.reshape(k, (-1, width, k.shape[-1])) for k in kernels])
         bias = ops.concatenate([ops.reshape(b, (-1, b.shape[-1], 1)) for b in biases])
         kernel, bias = (ops.cast(w, inputs.dtype) for w in (kernel, bias))
-        rows = ops.reshape(inputs, (PARTS, -1, width))
-        parts = [_lesioned_chain(block)(rows[part], kernel, bias) for part in range(PARTS)]
+        rows = ops.reshape(inputs, (self.copies, PARTS, -1, width))
+        parts = [_lesioned_chain(block)(rows[:, part], kernel, bias) for part in range(PARTS)]
         return ops.reshape(ops.concatenate(parts, axis=1), (-1, *ops.shape(inputs)[1:]))
 
 
@@ -172,7 +183,7 @@ _CHEAPER = {keras.activations.sigmoid: _sigmoid}  # measured on a CPU under XLA:
 
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
-    """Return the compiled chain of a block: samples `(n, d)` in, lesioned `(depth, n, d)` out."""
+    """Return the compiled chain of a block: copies `(k, n, d)` in, those and the lesioned out."""
     scan = shim.scan if shim.HAS_LOOPS else ops.scan
 
     def run(rows, kernel, bias):
@@ -190,11 +201,11 @@ def _lesioned_chain(block):
 
         def step(x, index):
             y, parts = forward(x, index)
-            carried = x if len(parts) == 2 else x * parts[2]
+            carried = x[0] if len(parts) == 2 else x[0] * parts[2][0]
             return y, from_block(index + 1, carried)
 
-        _, lesioned = scan(step, ops.swapaxes(rows, -1, -2), ops.arange(depth))
-        return ops.swapaxes(lesioned, -1, -2)
+        copies, lesioned = scan(step, ops.swapaxes(rows, -1, -2), ops.arange(depth))
+        return ops.swapaxes(ops.concatenate([copies, lesioned]), -1, -2)
 
     return shim.compiled(run)
 
