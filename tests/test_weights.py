@@ -20,8 +20,7 @@ from selection import all_but
 
 from highway_keras import Highway, data, io, models, training
 from highway_keras.cli import command as cli
-from highway_keras.data import preprocessing
-from highway_keras.models import model_cards, shipped
+from highway_keras.models import shipped
 from tools import outputs
 from tools.pack import pack
 
@@ -144,10 +143,6 @@ def test_what_a_recipe_says_of_itself_may_differ(packed, zoo, runs, tmp_path):
     assert pack([runs / "0", later])["seeds"] == [3, 4]
 
 
-def test_a_card_can_explain_every_step_of_the_preprocessing():
-    assert model_cards.STEPS.keys() == preprocessing.PREPROCESSING.keys()
-
-
 def test_packing_again_replaces_the_entry(packed, runs):
     pack([runs / "1"], "float32")
     pack([runs / "gcn"])
@@ -245,21 +240,6 @@ def test_the_command_uses_them(packed, tmp_path, capsys):
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.endswith("weights")
     assert [line.split()[0] for line in lines if line.endswith("mnist")] == [NAME]
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (f"evaluate {NAME} --weights cifar10", "mnist"),
-        ("evaluate thin-higway-10 --weights mnist", "thin-highway-10"),
-        (f"evaluate {NAME}", "--weights mnist"),
-        ("predict thin-plain-10 x.png", "without weights"),
-    ],
-)
-def test_mistakes_of_the_command(command, message, packed, capsys):
-    assert run(*command.split()) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
 
 
 # What comes with the package
@@ -408,9 +388,11 @@ def test_another_top_does_not_excuse_another_network(tmp_path):
         models.create("thin-plain-10", units=8, weights=weights, include_top=False)
 
 
-@pytest.mark.parametrize("other", [{"classes": 5}, {"include_top": False}])
+@pytest.mark.parametrize(
+    "other", [{"classes": 5}, {"include_top": False}, {"classes": 3, "classifier_activation": None}]
+)
 @pytest.mark.filterwarnings("ignore:predictions of 'thin-highway-10' is newly initialized")
-def test_a_file_may_have_its_own_number_of_classes(other, tmp_path):
+def test_a_file_may_have_another_top(other, tmp_path):
     source = models.create(NAME, units=8, classes=3)
     source.save(tmp_path / "three.keras")
     model = models.create(NAME, units=8, weights=tmp_path / "three.keras", **other)
@@ -437,9 +419,3 @@ def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_pa
         with pytest.raises(ValueError, match="weights"):
             models.create("gated", weights=tmp_path / "other.keras", **classes)
     models.create("gated", weights=tmp_path / "other.keras", **changes)
-
-
-def test_a_classifier_may_leave_its_softmax_out(tmp_path):
-    models.create(NAME, units=8).save(tmp_path / "softmax.keras")
-    weights = tmp_path / "softmax.keras"
-    models.create(NAME, units=8, weights=weights, classifier_activation=None)
