@@ -1,6 +1,5 @@
 """Chromium without a window, driven through its DevTools protocol over a pair of pipes."""
 
-import base64
 import itertools
 import json
 import os
@@ -30,7 +29,7 @@ class Browser:
         errors: What scripts threw and what the page was refused, in words.
     """
 
-    def __init__(self, profile, width=1200, height=900, dark=False, scale=1):
+    def __init__(self, profile):
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         # Chromium reads from descriptor 3 and writes to 4. High numbers keep them out of the way.
@@ -56,9 +55,7 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
-        self.resize(width, height, scale)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.resize(1200, 900)
 
     def __enter__(self):
         return self
@@ -100,8 +97,8 @@ class Browser:
             raise RuntimeError(_text(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
-    def resize(self, width, height, scale=1):
-        size = {"width": width, "height": height, "deviceScaleFactor": scale}
+    def resize(self, width, height):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1}
         self.call("Emulation.setDeviceMetricsOverride", mobile=False, **size)
 
     def drag(self, selector, points):
@@ -137,10 +134,6 @@ class Browser:
                 options["text"] = key
             self.call("Input.dispatchKeyEvent", type=kind, **options)
         self.frame()
-
-    def screenshot(self, path, whole=True):
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _point(self, selector, x, y):
         box = self.evaluate(
