@@ -30,9 +30,9 @@ class GatedLayer(keras.Layer):
     """
 
     size_arguments: tuple[str, ...]  # those that decide the shape of H
-    block: keras.Layer | None = None
-    transform: keras.Layer | None = None
-    carry: keras.Layer | None = None
+    block: keras.Layer | None
+    transform: keras.Layer | None
+    carry: keras.Layer | None
 
     kernel = property(lambda self: self.block.kernel)
     bias = property(lambda self: self.block.bias)
@@ -59,6 +59,8 @@ class GatedLayer(keras.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        # Not in the class, where PyTorch, which keeps layers apart, would still find the None.
+        self.block = self.transform = self.carry = None
         self.activation = keras.activations.get(activation)
         self.use_bias = bool(use_bias)
         self.kernel_initializer = initializers.get(kernel_initializer)
