@@ -9,7 +9,7 @@ from highway_keras import checks
 from highway_keras.models.card import Card
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack
 
     from highway_keras.models.types import CifarArguments
 

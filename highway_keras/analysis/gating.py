@@ -9,9 +9,7 @@ from keras import ops
 from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.named_array import NamedArray, by_layer
-from highway_keras.depth_loop import scan
 from highway_keras.layers import HighwayStack, stacked
-from highway_keras.layers.highway_stack import joint_weights
 
 BATCH_SIZE = 500
 
@@ -232,15 +230,7 @@ class Observed(keras.Layer):
         if isinstance(layer, HighwayStack):
             sequence = gate
             if self.what == "outputs":
-                sequence = scan(
-                    inputs,
-                    *joint_weights(layer),
-                    activation=layer.activation,
-                    transform_activation=layer.transform_activation,
-                    carry_activation=layer.transform_activation,
-                    carry="learned" if layer.learned_carry else "coupled",
-                    return_sequence=True,
-                )
+                sequence = layer.scan(inputs, return_sequence=True)
             blocks = ops.unstack(sequence)
         seen = []
         for values in blocks:

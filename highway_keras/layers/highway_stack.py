@@ -155,18 +155,21 @@ class HighwayStack(GatedLayer):
 
     def call(self, inputs, return_gate=False):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
-        results = scan(
+        results = self.scan(inputs, return_gate=return_gate, rematerialize=self.rematerialize)
+        outputs, gates = results if return_gate else (results, None)
+        return self.finish(outputs, gates, return_gate)
+
+    def scan(self, inputs, **options):
+        """Return what `depth_loop.scan` returns with the weights and options of this stack."""
+        return scan(
             inputs,
             *joint_weights(self),
             activation=self.activation,
             transform_activation=self.transform_activation,
             carry_activation=self.transform_activation,
             carry="learned" if self.learned_carry else "coupled",
-            return_gate=return_gate,
-            rematerialize=self.rematerialize,
+            **options,
         )
-        outputs, gates = results if return_gate else (results, None)
-        return self.finish(outputs, gates, return_gate)
 
     def compute_output_spec(self, inputs, return_gate=False, **kwargs):
         outputs = super().compute_output_spec(inputs)

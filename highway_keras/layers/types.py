@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 import keras
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack as Unpack
+    from typing import Unpack as Unpack
 
 # Each is what Keras reads: a name, an object or function, or a stored configuration.
 Activation: TypeAlias = str | Callable[..., Any] | dict[str, Any] | None
