@@ -76,17 +76,12 @@ def _bounded(is_kind, kind, name, value, least=None, above=None, below=None, mos
 
 def seed(value, name="seed"):
     """Return `value` as an `int` that every backend takes as a seed."""
-    if not is_integer(value) or not 0 <= value < 2**31:
-        raise ValueError(
-            f"`{name}` must be an integer from 0 to 2**31 - 1. {received(name, value)}"
-        )
-    return int(value)
+    return integer(name, value, least=0, most=2**31 - 1)
 
 
 def seeds(first, runs):
     """Return the seeds of `runs` runs, from the seed `first` on."""
-    seed(first)
-    last = first + positive_integer("runs", runs) - 1
+    last = seed(first) + positive_integer("runs", runs) - 1
     if last >= 2**31:
         raise ValueError(
             "The seeds of all `runs` must be below 2**31, one after the other from `seed` on. "

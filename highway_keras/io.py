@@ -95,7 +95,7 @@ def write_rows(path, rows, columns=None, line_end="\n"):
 def write_figure(path, figure, dpi=150):
     """Write a `matplotlib.figure.Figure` as PNG."""
     with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=dpi)
+        figure.savefig(temporary, dpi=dpi, pil_kwargs={"optimize": True})
 
 
 class BusyError(RuntimeError):

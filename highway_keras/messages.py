@@ -1,5 +1,7 @@
 """What a user reads: notices, and text from files and users, made harmless."""
 
+import contextlib
+import difflib
 import warnings
 
 LONGEST_IN_PICTURE = 60  # characters
@@ -21,12 +23,21 @@ def reason(error):
     return said.splitlines()[0].rstrip(".")
 
 
+def did_you_mean(name, names):
+    """Return a question that ends a message about an unknown name; empty if none is like it."""
+    near = difflib.get_close_matches(str(name).lower(), names, n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
 def cell(value):
     """Return a CSV cell that no spreadsheet takes for a formula; numbers stay numbers."""
     if not isinstance(value, str):
         return value
     value = printable(value)
-    return f"'{value}" if value.startswith(_FORMULA) and not _is_number(value) else value
+    with contextlib.suppress(ValueError):  # a negative number begins like a formula
+        float(value)
+        return value
+    return f"'{value}" if value.startswith(_FORMULA) else value
 
 
 def in_picture(text):
@@ -35,14 +46,6 @@ def in_picture(text):
     if len(text) > LONGEST_IN_PICTURE:
         text = f"{text[: LONGEST_IN_PICTURE - 1]}…"
     return text.replace("$", r"\$")
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class Notice(UserWarning):

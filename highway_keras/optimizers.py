@@ -73,11 +73,20 @@ class CaffeSGD(keras.optimizers.SGD):
 
     def build(self, variables):
         super().build(variables)
-        self._factors = [self._rate_and_l2(variable.path) for variable in variables]
+        self._factors = []  # on the learning rate of each weight, and its penalty
+        for variable in variables:
+            *_, layer, weight = ("", *variable.path.split("/"))
+            rate = self.bias_rate if weight.endswith("bias") else 1.0
+            l2 = 0.0 if weight.endswith(SPARED) else self.l2
+            self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
 
     def apply(self, grads, trainable_variables=None):
         if self.clip_norm is not None:
-            grads = _clipped(grads, self.clip_norm)
+            # Keras's `global_clipnorm` is, on each TensorFlow replica, that of its share alone.
+            found = [gradient for gradient in grads if gradient is not None]  # others have no path
+            norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(found)))
+            factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
+            grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]
         return super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -86,24 +95,6 @@ class CaffeSGD(keras.optimizers.SGD):
             gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
         super().update_step(gradient, variable, learning_rate * rate)
 
-    def _rate_and_l2(self, path):
-        """Return the factor on the learning rate, and the penalty, of the weight at `path`."""
-        *_, layer, weight = ("", *path.split("/"))
-        rate = self.bias_rate if weight.endswith("bias") else 1.0
-        if weight.endswith(SPARED):
-            return rate, 0.0
-        return rate, self.l2 * (self.classifier_l2 if layer == CLASSIFIER else 1.0)
-
     def get_config(self):
         names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-def _clipped(gradients, most):
-    """Return the gradients, scaled down together where their norm is above `most`."""
-    # Keras's `global_clipnorm` takes the norm on each TensorFlow replica, of its share alone.
-    found = [gradient for gradient in gradients if gradient is not None]  # others have no path
-    squares = [ops.sum(ops.square(gradient)) for gradient in shim.summed(found)]
-    norm = ops.sqrt(sum(squares))
-    factor = most / ops.maximum(norm, most)
-    return [g if g is None else g * ops.cast(factor, g.dtype) for g in gradients]

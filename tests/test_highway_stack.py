@@ -7,7 +7,7 @@ from harness import array, built, layer_gradients, standard_normal
 from layer_cases import CASES
 from selection import all_but
 
-from highway_keras import Highway, HighwayStack, data, models
+from highway_keras import Highway, HighwayStack, data
 
 OPTIONS = {
     "coupled": {},
@@ -177,16 +177,6 @@ def test_fit_equals_the_chains(jit_compile):
     np.testing.assert_allclose(*losses, rtol=1e-5)
     norms = np.linalg.norm(array(stack.kernel), axis=1)
     assert 0.8 < norms.max() <= 0.9 + 1e-5
-
-
-def test_the_default_name_tells_the_depth_and_is_new_each_time():
-    keras.utils.clear_session()
-    names = [HighwayStack(depth).name for depth in (50, 50, 3)]
-    assert names == ["highway_stack_x50", "highway_stack_x50_1", "highway_stack_x3"]
-    assert HighwayStack(5, name="mine").name == "mine"
-    lines, model = [], models.create("thin-highway-50")
-    model.summary(print_fn=lines.append)
-    assert "highway_x49 (HighwayStack)" in "".join(lines)
 
 
 def test_weights_are_in_the_order_of_a_highway_layer():

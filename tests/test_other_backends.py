@@ -7,7 +7,7 @@ import sys
 import keras
 import pytest
 
-FILES = [("jax", "test_cuda.py"), ("jax", "test_epoch_loop.py"), ("torch", "test_pytorch.py")]
+FILES = [("jax", "test_cuda.py"), ("jax", "test_jax.py"), ("torch", "test_pytorch.py")]
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def check_exact(loss, arrays, monkeypatch, tolerance=1e-6, unknown=()):
     """In shares as in one piece."""
     found = value_and_gradients(loss, arrays, in_a_graph(unknown))
     with monkeypatch.context() as patch:
-        patch.setattr(shim, "side_by_side", lambda: 1)
+        patch.setattr(shim, "parallel_loops", lambda: 1)
         expected = value_and_gradients(loss, arrays, in_a_graph(unknown))
     assert_equal(found, expected, tolerance)
 
@@ -131,7 +131,7 @@ def test_a_loop_for_each_share_and_one_program_for_all(shape, count):
     assert len(set(names)) == 2  # forward and backward, each compiled for one shape
 
 
-def test_one_share_where_loops_do_not_run_side_by_side(monkeypatch):
+def test_one_share_where_loops_do_not_run_parallel_loops(monkeypatch):
     import tensorflow as tf
 
     arrays = weights(4, "coupled", batch=(9,))
@@ -139,7 +139,7 @@ def test_one_share_where_loops_do_not_run_side_by_side(monkeypatch):
     assert len(loops_in(graph_of(scan, *arrays))) == CORES
     assert len(loops_in(graph_of(scan, *trials))) == 1  # cohorts run side by side already
     assert len(loops_in(graph_of(scan, *arrays, jit_compile=True))) == 1
-    assert shim.side_by_side() == 1  # eagerly
+    assert shim.parallel_loops() == 1  # eagerly
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
     assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU
 
@@ -149,7 +149,7 @@ def test_as_many_as_tensorflow_has_threads(monkeypatch):
 
     def count():
         found = []
-        graph_of(lambda x: found.append(shim.side_by_side()) or x, tf.TensorSpec([]))
+        graph_of(lambda x: found.append(shim.parallel_loops()) or x, tf.TensorSpec([]))
         return found[0]
 
     assert count() == CORES
@@ -177,6 +177,6 @@ def test_fit(monkeypatch):
         return losses, *model.get_weights(), *model.predict(x, 9, verbose=0)
 
     found = fit()
-    monkeypatch.setattr(shim, "side_by_side", lambda: 1)
+    monkeypatch.setattr(shim, "parallel_loops", lambda: 1)
     for one, other in zip(found, fit(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

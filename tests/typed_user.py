@@ -1,4 +1,4 @@
-"""What a user writes, for `test_typing.py`: a type checker must follow every line of it."""
+"""What a user writes, for `test_wheel.py`: a type checker must follow every line of it."""
 
 import keras
 

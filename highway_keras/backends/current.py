@@ -4,15 +4,11 @@ import importlib
 
 import keras
 
-BACKENDS = ("tensorflow", "jax", "torch")
+from highway_keras.extras import BACKENDS
 
-
-def _load(name):
-    if name not in BACKENDS:
-        raise ImportError(
-            f"`KERAS_BACKEND` must be one of {', '.join(BACKENDS)}. Received: KERAS_BACKEND={name}."
-        )
-    return importlib.import_module(f"highway_keras.backends.{name}")
-
-
-shim = _load(keras.backend.backend())
+_backend = keras.backend.backend()
+if _backend not in BACKENDS:
+    raise ImportError(
+        f"`KERAS_BACKEND` must be one of {', '.join(BACKENDS)}. Received: KERAS_BACKEND={_backend}."
+    )
+shim = importlib.import_module(f"highway_keras.backends.{_backend}")

@@ -18,7 +18,7 @@ def differentiable_once(gradient):
     return gradient
 
 
-def side_by_side():
+def parallel_loops():
     """Return how many compiled loops run at the same time: one, within one compiled program."""
     return 1
 

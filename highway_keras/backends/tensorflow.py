@@ -68,7 +68,7 @@ def differentiable_once(gradient):
     return compute
 
 
-def side_by_side():
+def parallel_loops():
     """Return how many compiled loops run at the same time in the graph that is being traced."""
     within_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
     if tf.executing_eagerly() or within_xla or tf.config.list_logical_devices("GPU"):

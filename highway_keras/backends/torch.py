@@ -10,7 +10,7 @@ def compiled(f):
     return f
 
 
-def side_by_side():
+def parallel_loops():
     """Return how many compiled loops run at the same time: one, on one thread."""
     return 1
 

@@ -22,21 +22,16 @@ USUAL_BATCH = 128  # what a batch of unknown size is taken for
 
 
 def in_shares(run, x, kernel):
-    """Call `run` on the rows of `x` in shares; with a trial axis, in one piece.
+    """Return `run(x)`, computed on shares of the rows of `x`; with a trial axis, in one piece.
 
-    Args:
-        run: Function of rows that returns a tuple of tensors with the same rows on their axis -2.
-        x: Tensor `(n, d)`, or `(K, n, d)` with trials.
-        kernel: The kernels of all blocks; their size says how much work a row is.
-
-    Returns:
-        What `run(x)` returns.
+    `run` returns a tuple of tensors with the same rows on their axis -2. The size of `kernel`, that
+    of all blocks, says how much work a row is.
     """
     if len(x.shape) > 2:
         return run(x)
     size = USUAL_BATCH if x.shape[0] is None else x.shape[0]
     enough = min(size // ROWS, size * math.prod(kernel.shape) // MULTIPLICATIONS)
-    count = min(shim.side_by_side(), enough)
+    count = min(shim.parallel_loops(), enough)
     if count < 2:
         return run(x)
     rows, width = ops.shape(x)

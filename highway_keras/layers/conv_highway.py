@@ -12,7 +12,8 @@ from highway_keras.layers.gated import GatedLayer, common
 class BaseConvHighway(GatedLayer):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    size_arguments = ("filters", "padding")
+    sizes = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
+    sizes += ("transform_kernel_size",)
     convolution: type[keras.Layer]
 
     def __init__(
@@ -60,11 +61,6 @@ class BaseConvHighway(GatedLayer):
             name=name,
             **options,
         )
-
-    def get_config(self):
-        names = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
-        names += ("transform_kernel_size",)
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

@@ -13,10 +13,11 @@ from highway_keras.layers import types
 from highway_keras.ops import highway
 
 _ACTIVATIONS = "activations"  # their names, beside the weights in a file
-_FUNCTIONS = ("activation", "transform_activation")
 _OBJECTS = ("kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer")
 _OBJECTS += ("kernel_constraint", "bias_constraint")
 _OBJECTS += ("transform_kernel_initializer", "transform_bias_initializer")
+OPTIONS = ("activation", "transform_activation", *_OBJECTS)
+OPTIONS += ("activity_regularizer", "use_bias", "carry")
 
 
 class GatedLayer(keras.Layer):
@@ -26,10 +27,10 @@ class GatedLayer(keras.Layer):
     that keep the shape of their input; `carry` is `None` if C = 1 - T. What they are, a subclass
     says in `make_sublayer`. Weights, regularizers, constraints, adapters and int8 are theirs.
 
-    The arguments are those of `highway_keras.Highway`.
+    `sizes` are the arguments that a subclass adds to the options of `highway_keras.Highway`.
     """
 
-    size_arguments: tuple[str, ...]  # those that decide the shape of H
+    sizes: tuple[str, ...]
     block: keras.Layer | None
     transform: keras.Layer | None
     carry: keras.Layer | None
@@ -85,12 +86,7 @@ class GatedLayer(keras.Layer):
         self.supports_masking = True
 
     def make_sublayer(self, input_shape: tuple, name: str, **options: Any) -> keras.Layer:
-        """Return a new layer for H (of the name "block"), T ("transform") or C ("carry").
-
-        Args:
-            input_shape: Shape of its input.
-            name, **options: Arguments that Keras's `Dense` and convolutions share.
-        """
+        """Return a new layer for H (of the name "block"), T ("transform") or C ("carry")."""
         raise NotImplementedError
 
     def build(self, input_shape):
@@ -140,7 +136,7 @@ class GatedLayer(keras.Layer):
         outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
         shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
         if shape != tuple(input_shape):
-            received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.size_arguments)
+            received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
             raise ValueError(
                 f"A `{type(self).__name__}` adds its input to its block state, so both must have "
                 f"one shape. Received: {received}, input_shape={tuple(input_shape)}, which "
@@ -195,8 +191,8 @@ class GatedLayer(keras.Layer):
     ) -> None:
         """Freeze the kernels of H, T and C, and train a low-rank adapter for each.
 
-        Keras's `Dense.enable_lora` and its like do it, for each sublayer. Biases keep learning. A
-        saved model loads with the adapters merged into the kernels, as an ordinary layer.
+        Keras does it, by the sublayers' own `enable_lora`. Biases keep learning. A saved model
+        loads with the adapters merged into the kernels, as an ordinary layer.
 
         Args:
             rank: Rank of the adapters.
@@ -240,8 +236,7 @@ class GatedLayer(keras.Layer):
         store = {key: store[key] for key in store.keys()}
         # Weights fit whatever the activations are, and would compute something else.
         own = self._activation_names()
-        saved = store.pop(_ACTIVATIONS, None)
-        saved = own if saved is None else np.asarray(saved).tobytes().decode()
+        saved = np.asarray(store.pop(_ACTIVATIONS, own.encode())).tobytes().decode()
         if saved != own:
             raise ValueError(
                 f"The weights of {self.name!r} need the `activation` and `transform_activation` "
@@ -264,18 +259,19 @@ class GatedLayer(keras.Layer):
         serialize = keras.saving.serialize_keras_object
         return {
             **config,
-            **{name: keras.activations.serialize(getattr(self, name)) for name in _FUNCTIONS},
+            "activation": keras.activations.serialize(self.activation),
+            "transform_activation": keras.activations.serialize(self.transform_activation),
             **{name: serialize(getattr(self, name)) for name in _OBJECTS},
             "activity_regularizer": serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": "learned" if self.learned_carry else "coupled",
+            **{name: getattr(self, name) for name in self.sizes},
         }
 
 
 def common(arguments):
     """Return those of a subclass's arguments that every gated layer takes."""
-    names = (*_FUNCTIONS, *_OBJECTS, "activity_regularizer", "use_bias", "carry")
-    return {name: arguments[name] for name in names} | arguments["kwargs"]
+    return {name: arguments[name] for name in OPTIONS} | arguments["kwargs"]
 
 
 def negated(weight):

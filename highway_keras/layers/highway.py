@@ -75,7 +75,7 @@ class Highway(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    size_arguments = ("units",)
+    sizes = ("units",)
 
     def __init__(
         self,
@@ -100,6 +100,3 @@ class Highway(GatedLayer):
 
     def make_sublayer(self, input_shape, **options):
         return keras.layers.Dense(self.units or input_shape[-1], **options)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}

@@ -87,6 +87,7 @@ class HighwayStack(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
     """
 
+    sizes = ("depth", "units", "rematerialize")
     # Weights of its own in place of sublayers.
     kernel = bias = transform_kernel = transform_bias = carry_kernel = carry_bias = None
 
@@ -116,7 +117,10 @@ class HighwayStack(GatedLayer):
             transform_bias_initializer = -math.log(depth + 1)
         elif isinstance(transform_bias_initializer, list | tuple | np.ndarray):
             transform_bias_initializer = stacked.ByLayer(transform_bias_initializer)
-        kwargs["name"] = kwargs.get("name") or _name(depth)
+        if not kwargs.get("name"):  # Keras's summary shows nothing else of a layer's own
+            name = f"highway_stack_x{depth}"
+            count = keras.backend.get_uid(name)
+            kwargs["name"] = name if count == 1 else f"{name}_{count - 1}"
         super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
@@ -196,9 +200,9 @@ class HighwayStack(GatedLayer):
             raise ValueError(
                 f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
             )
-        first, *others = map(_comparable_options, layers)
-        for layer, options in zip(layers[1:], others, strict=True):
-            odd = [option for option in first if options[option] != first[option]]
+        options = _options(layers[0])
+        for layer in layers[1:]:
+            odd = [option for option, value in _options(layer).items() if options[option] != value]
             if odd:
                 raise ValueError(
                     "`layers` must have the same options, apart from initializers. Received: "
@@ -210,7 +214,7 @@ class HighwayStack(GatedLayer):
                 "Only the last of `layers` may have an `activity_regularizer`: that of a stack "
                 f"acts on its output. Received: {', '.join(penalized)} with one."
             )
-        stack = cls(len(layers), **_options(layers[0]), name=name)
+        stack = cls(len(layers), **options, name=name)
         stack.output_regularizer = layers[-1].output_regularizer
         stack.build((None, stack.units))
         for weight in stack.weights:
@@ -225,10 +229,7 @@ class HighwayStack(GatedLayer):
             ValueError: If the stack is not built.
         """
         if not self.built:
-            raise ValueError(
-                "Only a built stack has weights to copy: call it or `build` it first. "
-                f"Received: {self.name!r}, which is not built."
-            )
+            raise ValueError(f"{self.name!r} is not built: call it or `build` it first.")
         layers = [Highway(**_options(self), name=f"{self.name}_{i}") for i in range(self.depth)]
         layers[-1].output_regularizer = self.output_regularizer
         for index, layer in enumerate(layers):
@@ -246,8 +247,7 @@ class HighwayStack(GatedLayer):
         raise NotImplementedError(_BY_LAYER)
 
     def get_config(self):
-        names = ("depth", "units", "rematerialize")
-        config = {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        config = super().get_config()
         if self.starts_by_depth:
             config["transform_bias_initializer"] = None
         return config
@@ -268,30 +268,11 @@ def joint_weights(layer: Highway | HighwayStack):
     return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
 
 
-def _name(depth):
-    """Return a name that no layer has yet: Keras shows nothing else of a layer's own."""
-    name = f"highway_stack_x{depth}"
-    count = keras.backend.get_uid(name)
-    return name if count == 1 else f"{name}_{count - 1}"
-
-
-def _comparable_options(layer):
-    """Return what built layers of one stack must have in common.
-
-    A function is compared as such: a user's may have the name of one of Keras's.
-    """
+def _options(layer):
+    """Return the arguments that a built stack and its layers share, apart from initializers."""
     apart = ("name", "depth", "rematerialize", "activity_regularizer")
     config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
-    functions = {k: v for k, v in _activations(layer).items() if inspect.isfunction(v)}
-    return {**config, **functions}
-
-
-def _options(layer):
-    """Return the arguments that a built stack and its layers share, apart from initializers."""
-    return {**_comparable_options(layer), **_activations(layer)}
-
-
-def _activations(layer):
-    names = ("activation", "transform_activation")
-    return {name: getattr(layer, name) for name in names}
+    # A function as such: a user's may have the name of one of Keras's.
+    functions = {k: getattr(layer, k) for k in ("activation", "transform_activation")}
+    return {**config, **{k: f for k, f in functions.items() if inspect.isfunction(f)}}

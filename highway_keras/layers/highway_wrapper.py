@@ -67,7 +67,7 @@ class HighwayWrapper(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    size_arguments = ("layer",)
+    sizes = ("layer",)
 
     def __init__(
         self,

@@ -59,10 +59,11 @@ class MatchSize(keras.Layer):
             keras.config.image_data_format() if data_format is None else data_format,
             ("channels_last", "channels_first"),
         )
+        self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
 
     def build(self, input_shape):
-        if len(input_shape) < 2 or input_shape[self._channel_axis(len(input_shape))] is None:
+        if len(input_shape) < 2 or input_shape[self.channel_axis] is None:
             raise ValueError(
                 "`MatchSize` expects inputs of rank 2 or more with a known number of channels. "
                 f"Received: input_shape={tuple(input_shape)}."
@@ -70,31 +71,28 @@ class MatchSize(keras.Layer):
         self.built = True
 
     def call(self, inputs):
-        rank = len(inputs.shape)
-        axis = self._channel_axis(rank)
-        every = [slice(None, None, self.strides)] * rank
-        every[0], every[axis] = slice(None), slice(self.channels)
-        outputs = inputs[tuple(every)]
-        missing = (self.channels or 0) - inputs.shape[axis]
+        kept = [slice(None, None, self.strides)] * len(inputs.shape)
+        kept[0], kept[self.channel_axis] = slice(None), slice(self.channels)
+        outputs = inputs[tuple(kept)]
+        missing = (self.channels or 0) - inputs.shape[self.channel_axis]
         if missing <= 0:
             return outputs
-        return ops.pad(outputs, [[0, missing if i == axis else 0] for i in range(rank)])
+        zeros = [[0, 0]] * len(inputs.shape)
+        zeros[self.channel_axis] = [0, missing]
+        return ops.pad(outputs, zeros)
 
     def compute_output_shape(self, input_shape):
         shape = [n if n is None else -(-n // self.strides) for n in input_shape]
-        axis = self._channel_axis(len(shape))
-        shape[0], shape[axis] = input_shape[0], self.channels or input_shape[axis]
+        shape[0] = input_shape[0]
+        shape[self.channel_axis] = self.channels or input_shape[self.channel_axis]
         return tuple(shape)
 
     def compute_mask(self, inputs, mask=None):
         if mask is None:
             return None
-        every = [slice(None, None, self.strides)] * (len(mask.shape) - 1)
-        return mask[(slice(None), *every)]
+        steps = [slice(None, None, self.strides)] * (len(mask.shape) - 1)
+        return mask[(slice(None), *steps)]
 
     def get_config(self):
         config = {"channels": self.channels, "strides": self.strides}
         return {**super().get_config(), **config, "data_format": self.data_format}
-
-    def _channel_axis(self, rank):
-        return 1 if self.data_format == "channels_first" else rank - 1

@@ -1,0 +1,34 @@
+"""Training on JAX, whose batches are NumPy arrays."""
+
+import keras
+import pytest
+
+from highway_keras import training
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="the others have their own"
+)
+SMALL = {"limit": 100, "epochs": 4, "model_options": {"depth": 3}, "verbose": 0}
+
+
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path):
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise ConnectionError
+
+    def fit(name, **options):
+        return training.fit("thin-highway-10", "digits", out=tmp_path / name, **SMALL, **options)
+
+    whole = fit("whole")
+    with pytest.raises(ConnectionError):
+        fit("cut", callbacks=[Stop()])
+    again = fit("cut", resume=True)
+    assert again.history == whole.history and again.test_loss == whole.test_loss
+    weighed = fit("weighed", class_weight={"0": 5.0})
+    assert weighed.history != whole.history
+
+
+def test_divergence_is_an_error(tmp_path):
+    options = {**SMALL, "model_options": {"depth": 3, "activation": "relu"}, "learning_rate": 1e30}
+    with pytest.raises(training.TrainingDiverged, match="learning_rate"):
+        training.fit("thin-highway-10", "digits", out=tmp_path / "run", **options)
