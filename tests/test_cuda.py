@@ -10,23 +10,15 @@ import keras
 import numpy as np
 import pytest
 from keras import ops, tree
-from selection import all_but
 
-from highway_keras import data, models, training
 from highway_keras.analysis.lesion_model import LesionedChain
 from highway_keras.depth_loop import scan
 from highway_keras.layers import HighwayStack
-from highway_keras.training.batches import array_batches as batches
-from highway_keras.training.engines import jax as epoch_loop
-from highway_keras.training.evaluation import compile_classifier
-from highway_keras.training.optimizer import from_recipe
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="only JAX lowers for a device that is not there"
 )
 DEPTH, ROWS, WIDTH, TRIALS, STEPS, BATCH = 3, 4, 5, 2, 2, 2
-QUICK = ("mnist-highway-16",)
-CONVOLUTIONAL = all_but(QUICK, [n for n in models.list_models() if not n.startswith("thin-")])
 
 
 def lower(program, *arguments):
@@ -89,7 +81,8 @@ def test_population(kind):
     values = [{**values, "learning_rate": 0.1, "decay": 0.9}] * TRIALS
     weights = [draw(hypermodel, v, [0]) for v in values]
     (population,) = Population(kind, values, weights, size=TRIALS).cohorts
-    images = Images(*pictures(STEPS * BATCH, (2, 2, 1)), BATCH)
+    x = np.random.default_rng(0).random((STEPS * BATCH, 2, 2, 1), "float32")
+    images = Images(x, np.arange(len(x)) % 10, BATCH)
     settings = {**population.settings, "rate": np.ones(TRIALS, "float32")}
     fed = settings, images.x, images.y, *images.batches()
     arguments = {
@@ -101,49 +94,6 @@ def test_population(kind):
     for program, loops in {"train": 3, "measure": 2, "keep": 0}.items():
         text = lower(population.programs[program], *arguments[program])
         assert text.count("stablehlo.while") == loops
-
-
-# Images
-
-
-def pictures(count, shape):
-    rng = np.random.default_rng(0)
-    return rng.random((count, *shape), "float32"), np.arange(count) % 10
-
-
-class Lowered(BaseException):
-    pass
-
-
-def lower_epoch(model, x, y):
-    """The text of the epoch loop that `fit` would run."""
-    epoch_loop.install_train_function(model, x, y, (STEPS, BATCH, 0))
-    epoch = model.train_function
-
-    def train_function(state, batches):
-        raise Lowered(lower(lambda state: epoch(state, None), state))
-
-    model.train_function = train_function
-    with pytest.raises(Lowered) as lowered:
-        model.fit(
-            batches(x, y, STEPS, BATCH, seed=0), steps_per_epoch=STEPS, shuffle=False, verbose=0
-        )
-    return lowered.value.args[0]
-
-
-@pytest.mark.parametrize("name", CONVOLUTIONAL)
-def test_epoch_loop(name, monkeypatch):
-    monkeypatch.setattr(epoch_loop, "slow_in_a_loop", lambda model: False)
-    card = models.get(name)
-    recipe, network = training.get_recipe(card.recipe), card.build()
-    augment = data.augmenter(recipe.augmentation, card.input_shape, seed=0)
-    model = keras.Sequential([augment, network]) if augment else network
-    compile_classifier(model, from_recipe(recipe, STEPS), STEPS)
-    text = lower_epoch(model, *pictures(STEPS * BATCH, card.input_shape))
-    # Each convolution, and its gradients with respect to kernel and input; the images need none.
-    convolutions = sum(len(w.shape) == 4 for w in network.trainable_weights)
-    assert text.count("stablehlo.convolution") >= 2 * convolutions
-    assert "stablehlo.while" in text
 
 
 # What must not pass

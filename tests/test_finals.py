@@ -73,6 +73,7 @@ def test_so_is_the_best_trial_whose_rate_lasts(searches, tmp_path, monkeypatch):
     assert min(curves["plain", 10]) == float(lowest["loss"]) and len(curves["plain", 10]) == 3
 
 
+@pytest.mark.slow
 def test_where_a_final_diverges_the_next_trial_is_trained(searches, tmp_path, monkeypatch):
     (search,) = read_searches(searches, kinds=["plain"])
     monkeypatch.setattr(finals, "LASTING", 0)  # every rate lasts
@@ -118,16 +119,6 @@ def test_figure1_says_what_it_cannot_do(searches, tmp_path, capsys):
     with pytest.raises(ValueError, match=r"`searches`.*thin-plain-10"):
         paper.run_finals(tmp_path / "searches", out, **SMALL)
     assert not out.exists()
-
-
-def test_figure1_takes_sizes_of_its_own(tmp_path):
-    sizes = {"trials": 2, "epochs": 1, "limit": 64, "seed": 3}
-    options = {"dataset": "digits", "verbose": 0, **sizes}
-    searches = paper.run_preset("laptop", [2], ["plain"], out=tmp_path, **options)
-    settings = RunFolder(searches / "thin-plain-2").read_json()
-    assert {name: settings[name] for name in sizes} == sizes
-    options = parser().parse_args(["reproduce", "figure1", "--trials", "2", "--seed", "3"])
-    assert (options.trials, options.epochs, options.limit, options.seed) == (2, None, None, 3)
 
 
 def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_path):

@@ -18,7 +18,10 @@ from highway_keras.io import BusyError, file_lock, folder_lock
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
-import contextlib, sys
+import contextlib, importlib.util, sys
+# Without the package's `__init__`, which imports Keras
+package = importlib.util.module_from_spec(importlib.util.find_spec("highway_keras"))
+sys.modules["highway_keras"] = package
 from highway_keras.io import folder_lock
 with contextlib.ExitStack() as held:
     for folder in sys.stdin:

@@ -1,18 +1,15 @@
 """A run that was killed and resumed ends like one that was not, to the last bit."""
 
-import functools
 import os
 import random
 import re
-import shlex
 import signal
-import subprocess
 import time
 
 import keras
 import numpy as np
 import pytest
-from processes import COMMAND
+from nursery import Nursery
 
 from highway_keras import io, training
 from highway_keras.runs import provenance
@@ -33,39 +30,33 @@ def folder(tmp_path_factory):
     return folder
 
 
-def start(command, folder):
-    return subprocess.Popen(
-        [*COMMAND, *shlex.split(command)],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Where the tests run in the background, their children would ignore it.
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as nursery:
+        yield nursery
 
 
-def ends(process):
+def ends(job):
     """Its exit code and what it wrote on stderr."""
-    errors = process.communicate(timeout=200)[1]
+    job.wait()
     if keras.backend.backend() != "tensorflow":  # Keras imports TensorFlow all the same: greetings
-        errors = re.sub(r"^(WARNING: All log|[IWE]0000).*\n", "", errors, flags=re.M)
-    return process.returncode, errors
+        job.err = re.sub(r"^(WARNING: All log|[IWE]0000).*\n", "", job.err, flags=re.M)
+    return job.code, job.err
 
 
-def stop(command, folder, rows, number):
-    """Sends a signal at a random moment after `rows` epochs."""
-    history = folder / command.split("--out ")[1].split()[0] / "history.csv"
+def stop(job, out, rows):
+    """Kill at a random moment after `rows` epochs."""
+    history = job.folder / out / "history.csv"
     pause = random.uniform(0, 0.2)  # an epoch takes some 0.1 s: anywhere in one, or between two
-    print(f"signal {number} at {pause:.3f} s after epoch {rows}")
-    process, began = start(command, folder), time.monotonic()
-    while process.poll() is None and time.monotonic() - began < 200:
+    print(f"killed at {pause:.3f} s after epoch {rows}")
+    began = time.monotonic()
+    while not job.poll() and time.monotonic() - began < 200:
         if history.exists() and history.read_text().count("\n") > rows:
             time.sleep(pause)
-            process.send_signal(number)
+            job.kill()
             break
         time.sleep(0.002)
-    return ends(process)
+    return ends(job)
 
 
 def assert_same_end(first, second):
@@ -84,28 +75,23 @@ def assert_same_end(first, second):
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-def test_stopped_and_killed(folder):
-    command = f"{THIN} --out stopped"
-    whole = start(f"{THIN} --out whole", folder)
-    assert stop(command, folder, 1, signal.SIGINT) == (
-        130,
-        "highway-keras: Interrupted. Nothing finished is lost; continue with: "
-        f"highway-keras {command} --resume\n",
-    )
-    assert stop(f"{command} --resume", folder, 5, signal.SIGKILL)[0] == -signal.SIGKILL
-    assert ends(start(f"{command} --resume", folder)) == ends(whole) == (0, "")
-    assert_same_end(folder / "whole", folder / "stopped")
-    sessions = provenance.sessions(training.RunFolder(folder / "stopped"))
-    assert len(sessions) == 3 and provenance.minutes(sessions) > 0  # what was killed counts, too
+def test_killed(folder, nursery):
+    command = f"{THIN} --out killed --resume"
+    whole = nursery.start(f"{THIN} --out whole", folder)
+    assert stop(nursery.start(command, folder), "killed", 3)[0] == -signal.SIGKILL
+    assert ends(nursery.start(command, folder)) == ends(whole) == (0, "")
+    assert_same_end(folder / "whole", folder / "killed")
+    sessions = provenance.sessions(training.RunFolder(folder / "killed"))
+    assert len(sessions) == 2 and provenance.minutes(sessions) > 0  # what was killed counts, too
 
 
 @pytest.mark.slow
-def test_killed_with_random_numbers_in_training(folder):
-    whole = start(f"{RANDOM} --out random", folder)
-    command = f"{RANDOM} --out killed --resume"
-    assert stop(command, folder, 2, signal.SIGKILL)[0] == -signal.SIGKILL
-    assert ends(start(command, folder)) == ends(whole) == (0, "")
-    assert_same_end(folder / "random", folder / "killed")
+def test_killed_with_random_numbers_in_training(folder, nursery):
+    whole = nursery.start(f"{RANDOM} --out random", folder)
+    command = f"{RANDOM} --out random-killed --resume"
+    assert stop(nursery.start(command, folder), "random-killed", 2)[0] == -signal.SIGKILL
+    assert ends(nursery.start(command, folder)) == ends(whole) == (0, "")
+    assert_same_end(folder / "random", folder / "random-killed")
 
 
 class Crash(BaseException):

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import hashlib
-import io
 import json
 import re
 
@@ -11,11 +10,11 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.io import LEFTOVERS, folder_lock, read_text, write_bytes, write_rows, write_text
+from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write_rows, write_text
+from highway_keras.runs import PROSE
 
 # What says something about a run without deciding its training
-DESCRIPTIVE = ("class_names", "diverged", "results", "test_images")
-PROSE = ("name", "source", "reasons")  # of its recipe
+DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images")
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 ANEW = "Delete the folder to start anew."
 
@@ -169,37 +168,29 @@ class RunFolder:
         """Return the rows of `history.csv` as dictionaries of text."""
         if not self.history.exists():
             return []
-        try:
-            return list(csv.DictReader(io.StringIO(read_text(self.history))))
-        except (ValueError, csv.Error) as error:
-            raise self._unreadable_history() from error
+        return list(csv.DictReader(read_text(self.history).splitlines()))
 
     def read_history(self):
-        """Return the rows of `history.csv`, with numbers as floats."""
-        rows = self.read_rows()
+        """Return the rows of `history.csv`, with numbers as floats.
+
+        Raises:
+            ValueError: If it is damaged, or lacks epochs of a run that has ended.
+        """
+        has_ended = self.has_ended
         try:
             # Keras writes NA where no images are held out.
-            rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in rows]
-        except (TypeError, ValueError) as error:
-            raise self._unreadable_history() from error
-        whole = all(
-            row.get("epoch") == epoch and {"loss", "accuracy"} <= row.keys()
-            for epoch, row in enumerate(rows)
-        )
-        if not whole or (self.has_ended and len(rows) != self.epochs):
-            raise self._unreadable_history()
+            rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in self.read_rows()]
+            found = [row["epoch"] for row in rows if {"loss", "accuracy"} <= row.keys()]
+            if found != list(range(self.epochs if has_ended else len(rows))):
+                raise ValueError("not a row for each epoch")
+        except (KeyError, TypeError, ValueError, csv.Error) as error:
+            raise ValueError(
+                f"The run's history {self.history} cannot be read, or lacks epochs. {ANEW}"
+            ) from error
         return rows
-
-    def _unreadable_history(self):
-        return ValueError(
-            f"The run's history {self.history} cannot be read, or lacks epochs. {ANEW}"
-        )
 
     def save_state(self, model, epochs):
         """Save what the run resumes from after `epochs` epochs: one file, replaced as a whole.
-
-        Keras's `BackupAndRestore` writes weights and epoch one after the other: a run killed in
-        between would train an epoch twice.
 
         Args:
             model: The compiled model that is trained.
@@ -212,9 +203,9 @@ class RunFolder:
         self._write_state(self.read_json(), self.read_rows()[:epochs], arrays)
 
     def _write_state(self, settings, history, arrays):
-        run, content = json.dumps({"settings": settings, "history": history}), io.BytesIO()
-        np.savez(content, **{**arrays, "run": run})
-        write_bytes(self.state, content.getvalue())
+        run = json.dumps({"settings": settings, "history": history})
+        with replacing(self.state) as temporary:
+            np.savez(temporary, **{**arrays, "run": run})
 
     def read_state(self):
         """Return the settings and the history that the saved state was made with.

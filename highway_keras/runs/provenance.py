@@ -60,6 +60,17 @@ def commit():
         return ""
 
 
+def here(distribute=False):
+    """Return what says where something is computed: hardware, versions, commit and date."""
+    today = datetime.date.today().isoformat()
+    return {
+        "hardware": hardware(distribute),
+        "versions": versions(),
+        "commit": commit(),
+        "date": today,
+    }
+
+
 class Session(keras.callbacks.Callback):
     """Add a session to the `machine.json` of a `RunFolder`: `with Session(folder) as session:`.
 
@@ -75,8 +86,7 @@ class Session(keras.callbacks.Callback):
         super().__init__()
         self.folder, self.before = folder, sessions(folder)
         self.first, self.started = self._epochs(), time.perf_counter()
-        self.where = {"hardware": hardware(distribute), "versions": versions(), "commit": commit()}
-        self.where["date"] = datetime.date.today().isoformat()
+        self.where = here(distribute)
 
     def __enter__(self):
         return self

@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 
 ENOUGH_STEPS, MOST_STEPS = 20, 32  # a call
@@ -27,21 +28,24 @@ def _largest_divisor(steps):
     return max(d for d in range(1, min(steps, MOST_STEPS) + 1) if steps % d == 0)
 
 
-def orders(images, steps, batch_size, seed, first_epoch=0):
-    """Yield indices of images `(steps, batch_size)` endlessly, starting with `first_epoch`."""
-    for epoch in itertools.count(first_epoch):
-        order = np.random.default_rng([seed, epoch]).permutation(images)
-        yield order[: steps * batch_size].reshape(steps, batch_size)
+def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
+    """Return endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
+
+    The order depends on the seed and the epoch alone. With `weights`, each image's weight in the
+    loss is the third part of a batch.
+    """
+    of_backend = array_batches
+    if keras.backend.backend() == "tensorflow":
+        from highway_keras.training.engines.tensorflow import batches as of_backend
+    return of_backend(x, y, steps, batch_size, seed, first_epoch, weights)
 
 
 def array_batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
-    """Yield NumPy batches `(images, labels)` endlessly, in the order of `orders`.
-
-    With `weights`, each image's weight in the loss is the third part of a batch.
-    """
+    """Yield the batches of `batches` as NumPy arrays."""
     arrays = (x, y) if weights is None else (x, y, weights)
-    for order in orders(len(x), steps, batch_size, seed, first_epoch):
-        for chosen in order:
+    for epoch in itertools.count(first_epoch):
+        order = np.random.default_rng([seed, epoch]).permutation(len(x))
+        for chosen in order[: steps * batch_size].reshape(steps, batch_size):
             yield tuple(array[chosen] for array in arrays)
 
 
@@ -53,7 +57,7 @@ class PreprocessedImages:
         preprocess: A preprocessor of `data.preprocessor`.
 
     Attributes:
-        images, preprocess: The arguments, for engines that read ahead.
+        images, preprocess: The arguments, for TensorFlow, which reads ahead.
     """
 
     def __init__(self, images, preprocess):

@@ -37,7 +37,7 @@ class Evaluation(tuple):
 
 def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
     """Compile `model` for cross-entropy and accuracy; return it."""
-    # The metric as an object: see `replica_steps`.
+    # The metric as an object: see `install_replica_steps`.
     model.compile(
         optimizer,
         "sparse_categorical_crossentropy",

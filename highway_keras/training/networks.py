@@ -1,6 +1,7 @@
 """What is trained: a registered network, optionally with trained weights, or a user's model."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import pathlib
@@ -15,7 +16,8 @@ from highway_keras.data.normalization import GlobalContrastNormalization, MeanIm
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.registry import check_name
-from highway_keras.runs.folder import RunFolder
+from highway_keras.models.weight_files import without_preprocessor
+from highway_keras.training.saved_network import load_network, settings_beside
 
 SCALING = (
     keras.layers.Rescaling,
@@ -30,6 +32,13 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
     checks.flag("freeze", freeze)
     if isinstance(model, keras.Model):
         return UserModel(model, model_options, weights, freeze, distribute)
+    if str(model).endswith(".keras"):
+        path = checks.existing_file("model", model)
+        saved = without_preprocessor(load_network(path))
+        network = UserModel(saved, model_options, weights, freeze, distribute)
+        network.weights = path
+        network.settings["weights"] = str(path)
+        return network
     return RegisteredModel(model, model_options, weights, freeze)
 
 
@@ -73,8 +82,6 @@ class RegisteredModel:
             self.settings["weights"] = str(weights)
             if not shipped.is_on_hub(self.weights):
                 self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
-        if freeze:
-            self.settings["freeze"] = True
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
@@ -97,7 +104,7 @@ class RegisteredModel:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
         if self.weights is not None and not shipped.is_on_hub(self.weights):
-            self._compare_preprocessing(list(recipe.preprocessing))
+            _compare_preprocessing(self.weights, list(recipe.preprocessing))
 
         def build(dtype_policy):
             before = keras.config.dtype_policy()
@@ -117,48 +124,31 @@ class RegisteredModel:
         with scaled_dropout({network, saved}, recipe.dropout):
             yield network, saved
 
-    def _compare_preprocessing(self, now):
-        """Say so if the weights were trained on images that were preprocessed differently."""
-        folder = RunFolder(self.weights.parent)
-        known = folder.settings.exists()
-        trained = folder.read_json() if known else shipped.entry_of(self.weights)
-        before = trained.get("preprocessing")  # in the index of the zoo's weights
-        if isinstance(trained.get("recipe"), dict):
-            before = trained["recipe"].get("preprocessing")
-        if before is not None and list(before) != list(now):
-            notice(
-                f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
-                f"recipe's preprocessing is {', '.join(now) or 'none'}."
-            )
-
 
 class UserModel:
     """A user's own `keras.Model`, which is trained in place.
 
-    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`.
+    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`, and `weights`
+    is the file that the model was read from, if `fit` has read it.
     """
 
-    dataset = None
+    dataset = weights = None
 
     def __init__(self, model, model_options, weights, freeze, distribute):
-        for name, value in {"model_options": model_options, "weights": weights}.items():
-            if value is not None and value != {}:
+        options = {"model_options": model_options, "weights": weights, "distribute": distribute}
+        for name, value in options.items():
+            if value:
                 raise ValueError(
-                    f"`{name}` is for registered networks; a `keras.Model` brings its own. "
-                    f"{checks.received(name, value)}"
+                    f"`{name}` is for registered networks, which `fit` builds: see "
+                    f"`models.register`. {checks.received(name, value)}"
                 )
-        if distribute:
-            raise ValueError(
-                "`distribute` needs a registered network, which it builds on every device: see "
-                f"`models.register`. Received: distribute=True with the model {model.name!r}."
-            )
         if not getattr(model, "inputs", None) or len(model.inputs) != 1:
             raise ValueError(
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
                 f"with one input. {checks.received('model', model)}"
             )
-        plain = keras.Sequential if isinstance(model, keras.Sequential) else None
-        plain = plain or type(keras.Model(model.inputs, model.outputs))
+        functional = type(keras.Model(model.inputs, model.outputs))
+        plain = keras.Sequential if isinstance(model, keras.Sequential) else functional
         for method in ("call", "train_step", "test_step", "compute_loss", "compute_metrics"):
             if getattr(type(model), method) is not getattr(plain, method):
                 raise ValueError(
@@ -178,8 +168,6 @@ class UserModel:
             "architecture": architecture(model),
             "trained_weights": _digest([shapes, trained]),
         }
-        if freeze:
-            self.settings["freeze"] = True
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
@@ -196,6 +184,8 @@ class UserModel:
                 f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
         check_loads_as_saved(self.model, images.input_shape)
+        if self.weights is not None:
+            _compare_preprocessing(self.weights, list(recipe.preprocessing))
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
         if recipe.preprocessing and scales:
             notice(
@@ -213,6 +203,16 @@ class UserModel:
         finally:
             for part, trainable in were_trainable:
                 part.trainable = trainable
+
+
+def _compare_preprocessing(weights, now):
+    """Say so if the weights were trained on images that were preprocessed differently."""
+    before = settings_beside(weights).get("recipe", {}).get("preprocessing")
+    if before is not None and list(before) != now:
+        notice(
+            f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
+            f"recipe's preprocessing is {', '.join(now) or 'none'}."
+        )
 
 
 def layers_of(model):
@@ -279,24 +279,21 @@ def check_loads_as_saved(model, image_shape):
     shape = (8, *(n or m for n, m in zip(takes.shape[1:], image_shape, strict=True)))
     x = keras.ops.cast(np.random.default_rng(0).standard_normal(shape), takes.dtype)
 
-    def computes_as_before(network):
-        pairs = zip(before, _outputs(network, x), strict=True)
-        return all(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True) for a, b in pairs)
+    def outputs(network):
+        found = keras.tree.flatten(network(x, training=False))
+        flat = [keras.ops.reshape(keras.ops.cast(y, "float32"), [-1]) for y in found]
+        return keras.ops.convert_to_numpy(keras.ops.concatenate(flat))
 
-    before = _outputs(model, x)
+    same = functools.partial(np.allclose, rtol=1e-3, atol=1e-4, equal_nan=True)
+    before = outputs(model)
     # A model may draw at each call: then it differs from itself, too.
-    if not computes_as_before(loaded) and computes_as_before(model):
+    if not same(before, outputs(loaded)) and same(before, outputs(model)):
         raise ValueError(
             f"`model` must be one that Keras can save and load again. Received: {model.name!r}, "
             "which computes something else when loaded. Functions of your own need a name that "
             "Keras does not use and the decorator `@keras.saving.register_keras_serializable()`; "
             "a layer's `get_config` must return all of its arguments."
         )
-
-
-def _outputs(network, x):
-    outputs = keras.tree.flatten(network(x, training=False))
-    return [keras.ops.convert_to_numpy(keras.ops.cast(y, "float32")) for y in outputs]
 
 
 def architecture(model):

@@ -3,25 +3,15 @@
 import keras
 
 from highway_keras.optimizers import SPARED, CaffeSGD
+from highway_keras.training.recipe import SGD
 
 
 def from_recipe(recipe, steps):
     """Return the optimizer of a `Recipe`, with `steps` steps per epoch."""
-    if recipe.optimizer != "sgd":
-        return _adaptive(recipe, steps)
-    return CaffeSGD(
-        _schedule(recipe, steps),
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        l2=recipe.l2,
-        classifier_l2=recipe.classifier_l2,
-        bias_rate=recipe.bias_rate,
-        clip_norm=recipe.clip_norm,
-    )
-
-
-def _adaptive(recipe, steps):
     rate, decay = _schedule(recipe, steps), recipe.weight_decay
+    if recipe.optimizer == "sgd":
+        options = {name: getattr(recipe, name) for name in SGD}
+        return CaffeSGD(rate, clip_norm=recipe.clip_norm, **options)
     options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
     if recipe.optimizer == "adamw":
         optimizer = keras.optimizers.AdamW(rate, **options)

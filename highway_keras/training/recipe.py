@@ -3,14 +3,52 @@
 import dataclasses
 import functools
 import json
+from dataclasses import field
 
 from highway_keras import checks
+from highway_keras.runs import PROSE
 
-PROSE = ("name", "source", "reasons")  # the attributes that do not decide the training
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
+
+
+def _checked(check, **bounds):
+    """Return the metadata of an attribute: how its value is checked."""
+    return {"check": functools.partial(check, **bounds)}
+
+
+def _is(is_right, what):
+    """Return the same for what a function is true of; `what` it must be, for the error."""
+
+    def check(name, value):
+        if not is_right(value):
+            raise ValueError(f"`{name}` must be {what}. {checks.received(name, value)}")
+
+    return {"check": check}
+
+
+def _are_rising(epochs):
+    positive = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
+    return positive and list(epochs) == sorted(set(epochs))
+
+
+_STRING = _is(lambda value: isinstance(value, str), "a string")
+_STEPS = _is(
+    lambda steps: isinstance(steps, tuple | list) and all(isinstance(s, str) for s in steps),
+    "a tuple of names of steps, such as ('gcn', 'mean')",
+)
+_RISING = _is(_are_rising, "a tuple of increasing positive integers, such as (60, 80)")
+_INITIALIZER = _is(
+    lambda value: isinstance(value, str | None),
+    "the name of a Keras initializer, or None for the network's own",
+)
+_REASONS = _is(lambda value: isinstance(value, dict), "a dictionary")
+_COUNT = _checked(checks.positive_integer)
+_FROM_0 = _checked(checks.number, least=0)
+_ABOVE_0 = _checked(checks.number, above=0)
+_BELOW_1 = _checked(checks.number, least=0, below=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,46 +88,51 @@ class Recipe:
         reasons: Why a number differs from its source, by attribute.
     """
 
-    name: str
-    source: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    optimizer: str = "sgd"
-    momentum: float = 0.9
-    nesterov: bool = False
-    warmup: float = 0.0
-    schedule: str = "exponential"
-    decay: float = 1.0
-    decay_epochs: tuple = ()
-    l2: float = 0.0
-    classifier_l2: float = 10.0
-    bias_rate: float = 1.0
-    weight_decay: float = 0.0
-    clip_norm: float | None = None
-    dropout: float = 1.0
-    kernel_initializer: str | None = None
-    preprocessing: tuple = ("scale",)
-    augmentation: tuple = ()
-    validation: float = 0.1
-    dtype_policy: str = "float32"
-    reasons: dict = dataclasses.field(default_factory=dict)
+    name: str = field(metadata=_STRING)
+    source: str = field(metadata=_STRING)
+    epochs: int = field(metadata=_COUNT)
+    batch_size: int = field(metadata=_COUNT)
+    learning_rate: float = field(metadata=_ABOVE_0)
+    optimizer: str = field(default="sgd", metadata=_checked(checks.one_of, choices=OPTIMIZERS))
+    momentum: float = field(default=0.9, metadata=_BELOW_1)
+    nesterov: bool = field(default=False, metadata=_checked(checks.flag))
+    warmup: float = field(default=0.0, metadata=_FROM_0)
+    schedule: str = field(
+        default="exponential", metadata=_checked(checks.one_of, choices=SCHEDULES)
+    )
+    decay: float = field(default=1.0, metadata=_ABOVE_0)
+    decay_epochs: tuple = field(default=(), metadata=_RISING)
+    l2: float = field(default=0.0, metadata=_FROM_0)
+    classifier_l2: float = field(default=10.0, metadata=_FROM_0)
+    bias_rate: float = field(default=1.0, metadata=_FROM_0)
+    weight_decay: float = field(default=0.0, metadata=_FROM_0)
+    clip_norm: float | None = field(
+        default=None, metadata=_checked(checks.number, above=0, or_none="no limit")
+    )
+    dropout: float = field(default=1.0, metadata=_checked(checks.number, least=0, most=1))
+    kernel_initializer: str | None = field(default=None, metadata=_INITIALIZER)
+    preprocessing: tuple = field(default=("scale",), metadata=_STEPS)
+    augmentation: tuple = field(default=(), metadata=_STEPS)
+    validation: float = field(default=0.1, metadata=_BELOW_1)
+    dtype_policy: str = field(
+        default="float32", metadata=_checked(checks.one_of, choices=DTYPE_POLICIES)
+    )
+    reasons: dict = field(default_factory=dict, metadata=_REASONS)
 
     def __post_init__(self):
-        for name, check in _CHECKS.items():
-            check(name, getattr(self, name))
+        for each in dataclasses.fields(self):
+            each.metadata["check"](each.name, getattr(self, each.name))
         unused = {"weight_decay"} if self.optimizer == "sgd" else set(SGD)
         unused |= {"warmup"} if self.schedule != "cosine" else set()
         unused |= {"decay"} if self.schedule in ("constant", "cosine") else set()
         unused |= {"decay_epochs"} if self.schedule != "steps" else set()
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            empty = field.name == "decay_epochs" and not value  # a list, too
-            if field.name in unused and value != field.default and not empty:
+        for name in sorted(unused):
+            value, default = getattr(self, name), getattr(Recipe, name)
+            if value != default and (value or default):  # `[]` is as good as `()`
                 raise ValueError(
-                    f"`{field.name}` must stay {field.default} with optimizer={self.optimizer!r} "
-                    f"and schedule={self.schedule!r}, which do not use it. "
-                    f"{checks.received(field.name, value)}"
+                    f"`{name}` must stay {default} with optimizer={self.optimizer!r} and "
+                    f"schedule={self.schedule!r}, which do not use it. "
+                    f"{checks.received(name, value)}"
                 )
         if self.warmup > self.epochs:
             raise ValueError(
@@ -99,7 +142,7 @@ class Recipe:
 
     def override(self, /, **changes):
         """Return a copy with other values; only existing attributes can be named."""
-        known = {field.name for field in dataclasses.fields(self)}
+        known = {each.name for each in dataclasses.fields(self)}
         unknown = sorted(set(changes) - known)
         if unknown:
             raise ValueError(
@@ -109,67 +152,11 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-def _number(**bounds):
-    return functools.partial(checks.number, **bounds)
-
-
-def _one_of(choices):
-    return functools.partial(checks.one_of, choices=choices)
-
-
-def _is(is_right, what):
-    """Return a check: whether a function is true of the value; `what` it must be, for the error."""
-
-    def check(name, value):
-        if not is_right(value):
-            raise ValueError(f"`{name}` must be {what}. {checks.received(name, value)}")
-
-    return check
-
-
-def _are_names(steps):
-    return isinstance(steps, tuple | list) and all(isinstance(step, str) for step in steps)
-
-
-def _are_rising(epochs):
-    positive = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
-    return positive and list(epochs) == sorted(set(epochs))
-
-
-_CHECKS = {
-    "name": _is(lambda value: isinstance(value, str), "a string"),
-    "source": _is(lambda value: isinstance(value, str), "a string"),
-    "reasons": _is(lambda value: isinstance(value, dict), "a dictionary"),
-    "epochs": checks.positive_integer,
-    "batch_size": checks.positive_integer,
-    "learning_rate": _number(above=0),
-    "optimizer": _one_of(OPTIMIZERS),
-    "momentum": _number(least=0, below=1),
-    "nesterov": checks.flag,
-    "warmup": _number(least=0),
-    "schedule": _one_of(SCHEDULES),
-    "decay": _number(above=0),
-    "decay_epochs": _is(_are_rising, "a tuple of increasing positive integers, such as (60, 80)"),
-    "l2": _number(least=0),
-    "classifier_l2": _number(least=0),
-    "bias_rate": _number(least=0),
-    "weight_decay": _number(least=0),
-    "clip_norm": _number(above=0, or_none="no limit"),
-    "dropout": _number(least=0, most=1),
-    "kernel_initializer": _is(
-        lambda value: isinstance(value, str | None),
-        "the name of a Keras initializer, or None for the network's own",
-    ),
-    "preprocessing": _is(_are_names, "a tuple of names of steps, such as ('gcn', 'mean')"),
-    "augmentation": _is(_are_names, "a tuple of names of steps, such as ('crop4', 'mirror')"),
-    "validation": _number(least=0, below=1),
-    "dtype_policy": _one_of(DTYPE_POLICIES),
-}
 # What it means that a recipe in `run.json` lacks an attribute: it did not have it yet
 DEFAULTS = {
-    field.name: list(field.default) if isinstance(field.default, tuple) else field.default
-    for field in dataclasses.fields(Recipe)
-    if field.default is not dataclasses.MISSING
+    each.name: list(each.default) if isinstance(each.default, tuple) else each.default
+    for each in dataclasses.fields(Recipe)
+    if each.default is not dataclasses.MISSING
 }
 
 

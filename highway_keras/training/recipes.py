@@ -175,8 +175,6 @@ RECIPES["modern-fitnet"] = RECIPES["modern-cifar"].override(
     },
 )
 
-OWN = "quick"  # the recipe of networks that are not registered
-
 
 def get_recipe(name):
     """Return the recipe of that name; an unknown name is a `ValueError` that lists the others."""
@@ -190,7 +188,7 @@ def choose_recipe(recipe, model, dataset=None):
         recipe: A `Recipe`, the name of one, or `None`: `digits` on the embedded digits, which are
             too few for any other, otherwise the one on the network's card; for a network without a
             card, `quick` with the dropout that the network has.
-        model: Registered name, or a network without a card.
+        model: Registered name, or a network without a card, or the path of its `.keras` file.
         dataset: What is trained on.
     """
     if isinstance(recipe, Recipe):
@@ -199,6 +197,6 @@ def choose_recipe(recipe, model, dataset=None):
         return get_recipe(recipe)
     if isinstance(dataset, str) and dataset == "digits":
         return get_recipe("digits")
-    if isinstance(model, str):
+    if isinstance(model, str) and not model.endswith(".keras"):
         return get_recipe(get(model).recipe)
-    return get_recipe(OWN).override(dropout=1.0)  # its author has chosen the rates
+    return get_recipe("quick").override(dropout=1.0)  # its author has chosen the rates

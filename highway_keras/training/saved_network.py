@@ -12,6 +12,25 @@ from highway_keras.messages import notice
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
+from highway_keras.training.recipes import get_recipe
+
+HALF = 255 / 2  # of the range of gray levels
+
+
+@dataclasses.dataclass(frozen=True)
+class Classified:
+    """What a network sees in a picture.
+
+    Attributes:
+        path: Path of the picture, a string.
+        classes: Pairs (class name, probability), the most probable first; empty if the picture
+            cannot be read.
+        error: Why it cannot be read; `None` if it can.
+    """
+
+    path: str
+    classes: tuple = ()
+    error: str | None = None
 
 
 class SavedNetwork:
@@ -38,9 +57,7 @@ class SavedNetwork:
                 f"{self.path} must take one image of a fixed size and return a probability for "
                 "each class, as a network that `fit` saved does."
             )
-        folder = RunFolder(self.path.parent)
-        known = folder.settings.exists()
-        self.settings = folder.read_json() if known else entry_of(self.path)
+        self.settings = settings_beside(self.path)
 
     @property
     def dataset(self):
@@ -128,8 +145,64 @@ class SavedNetwork:
         return evaluate(self.model, self.check(images))
 
     def classify(self, paths, top=1):
-        """Yield a `Classified` for each picture file; see `classify`."""
-        return classify(self.model, self.class_names, paths, top)
+        """Yield a `Classified` for each of many picture files, in their order.
+
+        A notice says at the end which pictures look inverted: at the edges dark where the training
+        images are bright, or the other way round, as a photograph of ink on paper.
+
+        Args:
+            paths: Paths of PNG or JPEG files. One that cannot be read does not end the others.
+            top: How many classes to name for each picture.
+
+        Raises:
+            ValueError: If `top` is out of its range, or pictures do not have the network's
+                channels.
+            TypeError: If `paths` is not a list of paths.
+        """
+        names, shape = self.class_names, self.model.input_shape[1:]
+        checks.integer("top", top, least=1, most=len(names))
+        data.check_channels(shape)
+        paths, inverted = list(map(str, checks.paths("paths", paths))), []
+        edges = self.settings.get("edge_brightness")
+        for start in range(0, len(paths), EVALUATION_BATCH):
+            pixels, errors = {}, {}
+            for path in paths[start : start + EVALUATION_BATCH]:
+                try:
+                    pixels[path] = data.read_image(path, shape)
+                except (OSError, data.DataError) as error:
+                    errors[path] = str(error)
+            rows = probabilities(self.model, np.stack([*pixels.values()])) if pixels else ()
+            rows = dict(zip(pixels, rows, strict=True))
+            for path in paths[start : start + EVALUATION_BATCH]:
+                best = np.argsort(-rows[path], kind="stable")[:top] if path in rows else ()
+                classes = tuple((names[i], float(rows[path][i])) for i in best)
+                if path in pixels and edges is not None:
+                    if abs(data.edge_brightness(pixels[path][None]) - edges) > HALF:
+                        inverted.append(path)
+                yield Classified(path, classes, errors.get(path))
+        if inverted:
+            found = "dark, they are bright" if edges < HALF else "bright, they are dark"
+            notice(
+                f"{len(inverted)} of {len(paths)} pictures look inverted, the first {inverted[0]}: "
+                f"at the edges, where the training images are {found}. Invert them."
+            )
+
+
+def settings_beside(path):
+    """Return what is known of the training of a `.keras` file, as a run's `run.json` says it.
+
+    That is beside the file. The zoo's weights have an entry in an index instead, which names the
+    recipe and what differed from it. Otherwise nothing is known: the dictionary is empty.
+    """
+    folder = RunFolder(path.parent)
+    if folder.settings.exists():
+        return folder.read_json()
+    entry = entry_of(path)
+    if entry:
+        changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
+        recipe = get_recipe(entry["recipe"]).override(**changes)
+        entry["recipe"] = dataclasses.asdict(recipe)
+    return entry
 
 
 def _real_path(name):
@@ -157,54 +230,3 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         said = "" if isinstance(error, OSError) else str(error).strip()
         reason = said.splitlines()[0].rstrip(".") if said else reason
         raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}") from error
-
-
-@dataclasses.dataclass(frozen=True)
-class Classified:
-    """What a network sees in a picture.
-
-    Attributes:
-        path: Path of the picture, a string.
-        classes: Pairs (class name, probability), the most probable first; empty if the picture
-            cannot be read.
-        error: Why it cannot be read; `None` if it can.
-    """
-
-    path: str
-    classes: tuple = ()
-    error: str | None = None
-
-
-def classify(model, class_names, paths, top=1):
-    """Yield a `Classified` for each of many picture files, in their order.
-
-    Args:
-        model: Network with raw images in and class probabilities out.
-        class_names: The names of its classes.
-        paths: Paths of PNG or JPEG files. One that cannot be read does not end the others.
-        top: How many classes to name for each picture.
-
-    Raises:
-        ValueError: If `top` is out of its range, or pictures do not have the network's channels.
-        TypeError: If `paths` is not a list of paths.
-    """
-    checks.integer("top", top, least=1, most=len(class_names))
-    shape = model.input_shape[1:]
-    data.check_channels(shape)
-    paths = checks.paths("paths", paths)
-    for start in range(0, len(paths), EVALUATION_BATCH):
-        read = [_read(path, shape) for path in paths[start : start + EVALUATION_BATCH]]
-        pixels = [image for _, image, _ in read if image is not None]
-        rows = iter(probabilities(model, np.stack(pixels)) if pixels else ())
-        for path, image, error in read:
-            row = [] if image is None else next(rows)
-            best = np.argsort(-np.asarray(row), kind="stable")[:top]
-            yield Classified(path, tuple((class_names[i], float(row[i])) for i in best), error)
-
-
-def _read(path, shape):
-    """Return a path with its pixels, or with what is wrong with it instead."""
-    try:
-        return str(path), data.read_image(path, shape), None
-    except (OSError, data.DataError) as error:
-        return str(path), None, str(error)

@@ -12,14 +12,15 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
+from highway_keras.analysis.pictures import write_picture
 from highway_keras.extras import extra
-from highway_keras.io import BusyError, optional_picture, replacing, write_figure
+from highway_keras.io import BusyError, replacing
 from highway_keras.models.parts import check_image_shape
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import Session
-from highway_keras.training.batches import PreprocessedImages, plan_steps
+from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
-from highway_keras.training.engines.devices import Devices, data_parallel, engine
+from highway_keras.training.engines.devices import Devices, data_parallel
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
     NotProbabilities,
@@ -99,7 +100,8 @@ def fit(
     The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
-        model: Registered name, such as `"thin-highway-50"`, or a functional or Sequential
+        model: Registered name, such as `"thin-highway-50"`; the path of a `.keras` file that `fit`
+            or `compact` saved, whose network is trained further; or a functional or Sequential
             `keras.Model` that maps images to class probabilities and is trained in place, from the
             weights it has. It takes images as preprocessed by the recipe's `preprocessing`.
         dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
@@ -190,11 +192,10 @@ def fit(
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
+    settings["edge_brightness"] = data.edge_brightness(images.x_train[:100])  # for `predict`
     settings |= {"recipe": dataclasses.asdict(recipe)}
-    if test_curve:
-        settings["test_curve"] = True
-    if skip_broken:
-        settings["skip_broken"] = True
+    flags = {"freeze": freeze, "test_curve": test_curve, "skip_broken": skip_broken}
+    settings |= {name: True for name, is_on in flags.items() if is_on}
     weight = loss_weights(images, class_weight, sample_weight)
     if class_weight is not None or sample_weight is not None:
         settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
@@ -209,7 +210,7 @@ def fit(
         written.open(settings, resume, DEFAULTS)
         session = stack.enter_context(Session(written, distribute))
         seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
-        return dataclasses.replace(run.finish(seconds, bool(callbacks)), folder=folder)
+        return dataclasses.replace(run.finish(seconds), folder=folder)
 
 
 def loss_weights(images, class_weight=None, sample_weight=None):
@@ -234,8 +235,8 @@ def loss_weights(images, class_weight=None, sample_weight=None):
     if isinstance(class_weight, str):
         checks.one_of("class_weight", class_weight, ("balanced",))
         counts = np.bincount(labels, minlength=len(names))
-        by_class = len(labels) / (len(names) * np.maximum(counts, 1))
-        return weights * by_class[labels].astype("float32")
+        equal = len(labels) / (len(names) * np.maximum(counts, 1))
+        class_weight = dict(enumerate(equal.tolist()))
     for key, value in (class_weight or {}).items():
         if key not in names and key not in range(len(names)):
             raise ValueError(
@@ -291,8 +292,8 @@ class _Run:
         complete = keras.Sequential([self.preprocess, saved], name=network.name)
         self.complete = compile_classifier(complete)
         # What is trained: the network behind its augmentation. Never `network` itself, which was
-        # built within the scope: see `replica_steps`.
-        per_call = 1 if self.streamed else engine().steps_per_execution(self.steps, planned)
+        # built within the scope: see `install_replica_steps`. PyTorch takes a step a call.
+        per_call = 1 if self.streamed or keras.backend.backend() == "torch" else planned
         with devices.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
         trainee = (
@@ -314,8 +315,8 @@ class _Run:
             verbose: As in Keras.
         """
         images, folder = self.images, self.folder
-        scope, replicas = self.devices.scope, self.devices.replicas
-        with scope():
+        devices, replicas = self.devices, self.devices.replicas
+        with devices.scope():
             self.trainee.optimizer.build(self.trainee.trainable_variables)
             first = folder.restore_state(self.trainee)
         if first:
@@ -341,13 +342,13 @@ class _Run:
                 import tensorboard  # noqa: F401
             board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
         plan = self.steps, self.batch_size, self.seed, first
+        history = keras.callbacks.CSVLogger(folder.history, append=True)
         started = time.perf_counter()
-        with scope():
-            engine().install_train_function(
-                self.trainee, x, images.y_train, plan, replicas, self.weight
-            )
+        with devices.scope(), contextlib.ExitStack() as at_the_end:
+            at_the_end.callback(history.on_train_end)  # closes the file; Keras forgets if it raises
+            devices.install_steps(self.trainee)
             self.trainee.fit(
-                engine().batches(x, images.y_train, *plan, self.weight),
+                devices.process_share(batches(x, images.y_train, *plan, self.weight)),
                 steps_per_epoch=self.steps,
                 shuffle=False,
                 epochs=self.recipe.epochs,
@@ -359,7 +360,7 @@ class _Run:
                     keras.callbacks.TerminateOnNaN(),
                     EpochSeeds(self.seed),
                     *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
-                    keras.callbacks.CSVLogger(folder.history, append=True),
+                    history,
                     session,  # before the state is saved: an epoch that was not is trained again
                     *board,
                     Checkpoint(folder, self.save, monitor, best),
@@ -368,12 +369,11 @@ class _Run:
             )
         return time.perf_counter() - started
 
-    def finish(self, seconds, may_have_changed):
+    def finish(self, seconds):
         """Measure the best network, save the last one, write the results; return the `Result`.
 
         Args:
             seconds: How long the training took.
-            may_have_changed: Whether a callback may have restored the weights of an earlier epoch.
         """
         rows, images = self.folder.read_history(), self.images
         if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
@@ -388,14 +388,11 @@ class _Run:
         except NotProbabilities as error:  # NaN, from weights near the largest float
             message = f"{error} A lower `learning_rate` helps."
             raise self._diverged(len(rows), message) from error
-        if may_have_changed:
-            kept = self.trainee.get_weights()
-            with self.devices.scope():
-                self.folder.load_weights(self.trainee)
-            self.save(self.folder.final)
-            self.trainee.set_weights(kept)
-        else:
-            self.save(self.folder.final)
+        kept = self.trainee.get_weights()  # a callback may have restored those of another epoch
+        with self.devices.scope():
+            self.folder.load_weights(self.trainee)
+        self.save(self.folder.final)
+        self.trainee.set_weights(kept)
         best_epoch = len(rows)
         if len(images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
@@ -419,16 +416,10 @@ class _Run:
         if len(images.x_val):
             curves["held out"] = [row["val_loss"] for row in rows]
         title = f"{self.complete.name} on {images.name}"
-        with optional_picture(self.folder.curves):
-            from highway_keras.analysis import plots  # needs Matplotlib
-
-            figure = plots.plot_losses(curves, title, "cross-entropy (nats)")
-            write_figure(self.folder.curves, figure)
-        with optional_picture(self.folder.confusion):
-            from highway_keras.analysis import plots
-
-            figure = plots.plot_confusion(found.confusion, images.class_names)
-            write_figure(self.folder.confusion, figure)
+        losses = curves, title, "cross-entropy (nats)"
+        classes = found.confusion, images.class_names
+        write_picture(self.folder.curves, lambda plots: plots.plot_losses(*losses))
+        write_picture(self.folder.confusion, lambda plots: plots.plot_confusion(*classes))
         return result
 
     def as_saved(self):
@@ -500,7 +491,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     """Train a network `runs` times, with seeds starting at `seed`.
 
     Args:
-        model: Registered name; for a single run, also a `keras.Model`.
+        model: Registered name or `.keras` file; for a single run, also a `keras.Model`.
         runs: Number of runs, a positive integer.
         out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
         seed: Seed of the first run.

@@ -16,9 +16,8 @@ import keras
 from highway_keras.runs.folder import RunFolder
 
 
-def engine():
-    """Return the module of this package that runs the steps on the backend in use."""
-    return importlib.import_module(f"highway_keras.training.engines.{keras.backend.backend()}")
+def _unchanged(value):
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +28,16 @@ class Devices:
         scope: Function that returns a context for building and training.
         replicas: Devices that share a batch, over all processes.
         is_chief: Whether this process is the one that writes the run's files.
+        process_share: Function of endless batches that returns those that this process feeds.
+        install_steps: Function that replaces the steps of a compiled model where Keras's own do
+            not serve.
     """
 
     scope: Callable = contextlib.nullcontext
     replicas: int = 1
     is_chief: bool = True
+    process_share: Callable = _unchanged
+    install_steps: Callable = _unchanged
 
     def check_shares(self, batch_size, streamed):
         """Raise a `ValueError` unless the devices get equal shares of batches in memory."""
@@ -73,9 +77,10 @@ def data_parallel():
     Raises:
         ValueError: If the backend trains on one device only.
     """
-    if not hasattr(engine(), "data_parallel"):
+    backend = keras.backend.backend()
+    if backend not in ("tensorflow", "jax"):
         raise ValueError(
             "`distribute` needs the TensorFlow or the JAX backend. Received: distribute=True with "
-            f"KERAS_BACKEND={keras.backend.backend()}."
+            f"KERAS_BACKEND={backend}."
         )
-    return Devices(*engine().data_parallel())
+    return importlib.import_module(f"highway_keras.training.engines.{backend}").data_parallel()

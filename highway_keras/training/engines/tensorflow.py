@@ -5,6 +5,7 @@ Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 `steps_per_execution` is above 1; these do both.
 """
 
+import dataclasses
 import json
 import os
 
@@ -12,14 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from highway_keras import checks
+from highway_keras.training.engines.devices import Devices
 
 
 def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
-    """Return endless batches `(images, labels)` from `first_epoch` on, `steps` an epoch.
+    """Return the batches of `batches.batches` as a `tf.data.Dataset`.
 
-    A `tf.data.Dataset` over tensors that stay on the device, or over `PreprocessedImages`, which
-    are read ahead. The order depends on the seed and the epoch alone. With `weights`, each image's
-    weight in the loss is the third part of a batch.
+    It is over tensors that stay on the device, or over `PreprocessedImages`, which it reads ahead.
     """
     others = [tf.constant(array) for array in (y, weights) if array is not None]
     if isinstance(x, np.ndarray):
@@ -43,26 +43,22 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     return chosen.map(lambda i: (picked(i), *(tf.gather(one, i) for one in others))).prefetch(2)
 
 
-def steps_per_execution(steps, planned):
-    """Return how many steps one call of the train function takes."""
-    return planned
-
-
-def install_train_function(model, x, y, plan, replicas, weights=None):
-    """Give `model` the functions of `replica_steps` on several devices; on one, Keras's serve."""
-    if replicas > 1:
-        model.train_function, model.test_function = replica_steps(model)
-
-
 def data_parallel():
-    """Return what `Devices` are made of: scope, number of replicas, whether this is the chief."""
+    """Return the `Devices` of this process and its peers."""
     if "TF_CONFIG" in os.environ:
         _check_cluster(os.environ["TF_CONFIG"])
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     else:
-        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-        strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
-    return strategy.scope, strategy.num_replicas_in_sync, _is_chief(strategy)
+        found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        strategy = tf.distribute.MirroredStrategy([device.name for device in found])
+    devices = Devices(strategy.scope, strategy.num_replicas_in_sync)
+    if devices.replicas > 1:
+        devices = dataclasses.replace(devices, install_steps=install_replica_steps)
+    if cluster := strategy.cluster_resolver:
+        chief = "chief" if "chief" in cluster.cluster_spec().jobs else "worker"
+        is_chief = (cluster.task_type, cluster.task_id) == (chief, 0)
+        devices = dataclasses.replace(devices, is_chief=is_chief)
+    return devices
 
 
 def _check_cluster(text):
@@ -80,20 +76,11 @@ def _check_cluster(text):
         ) from error
 
 
-def _is_chief(strategy):
-    cluster = strategy.cluster_resolver
-    if cluster is None:
-        return True
-    chief = "chief" if "chief" in cluster.cluster_spec().jobs else "worker"
-    return (cluster.task_type, cluster.task_id) == (chief, 0)
-
-
-def replica_steps(model):
-    """Return a `train_function` and a `test_function` for `fit` under the current strategy.
+def install_replica_steps(model):
+    """Give a model a `train_function` and a `test_function` for `fit` under the current strategy.
 
     Each runs `steps_per_execution` steps per call, a share of the batch on every replica. Loss,
-    metrics and optimizer are those of the model's `train_step` and `test_step`. Assign them after
-    `compile`, which resets them.
+    metrics and optimizer are those of the model's `train_step` and `test_step`.
 
     Args:
         model: A Keras model compiled in the scope of the strategy that made its weights, with
@@ -117,4 +104,5 @@ def replica_steps(model):
 
         return function
 
-    return repeated(model.train_step), repeated(model.test_step)
+    model.train_function = repeated(model.train_step)
+    model.test_function = repeated(model.test_step)
