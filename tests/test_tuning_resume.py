@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import socket
@@ -75,7 +74,7 @@ def curve(state, name="loss"):
 # Rungs
 
 
-@pytest.mark.parametrize("objective", ["loss", "val_accuracy"])
+@pytest.mark.parametrize("objective", all_but(["val_accuracy"], ["loss", "val_accuracy"]))
 def test_a_halved_search_is_its_trials_trained_alone_to_their_rung(objective, tmp_path, digits):
     whole = search(tmp_path / "whole", digits, objective=objective, rungs=None)
     halved = search(tmp_path / "halved", digits, objective=objective)
@@ -99,7 +98,7 @@ def test_a_halved_search_is_its_trials_trained_alone_to_their_rung(objective, tm
             # The loss of an epoch is the mean on the way; it is not that of the network.
             assert objective == "loss" or accuracy == pytest.approx(trial.score, abs=1e-6)
     assert not list(tmp_path.glob("*/*/*/state-*"))
-    kept = {path.parent.name for path in tmp_path.glob("halved/*/*/*.h5")}
+    kept = {path.parent.name for path in tmp_path.glob("halved/*/*/*.keras")}
     assert kept == {f"trial_{trial.trial_id}" for trial in halved.oracle.get_best_trials(2)}
 
 
@@ -149,8 +148,8 @@ class KillAt:
 @pytest.mark.parametrize(
     "moments",
     all_but(
-        [(0, 1, 17), (25, 40), (50,)],
-        [*[(moment,) for moment in range(2, 60, 6)], (0, 1, 17), (25, 40), (50,)],
+        [(1, 40)],
+        [(1, 40), *[(moment,) for moment in range(2, 60, 6)], (0, 1, 17), (25, 40), (50,)],
     ),
 )
 def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
@@ -256,20 +255,6 @@ def forty(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forty")
     assert start(folder).wait(300) == 0
     return results(trials_on_disk(folder))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
-def test_kill_at_random_moments(seed, tmp_path, forty):
-    moments = random.Random(seed)
-    for _ in range(2):
-        process = start(tmp_path)
-        wait_until(lambda: list(tmp_path.glob("*/tuner0.json")), process)
-        time.sleep(5 * moments.random())
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert start(tmp_path).wait(300) == 0
-    assert results(trials_on_disk(tmp_path)) == forty
 
 
 @pytest.fixture

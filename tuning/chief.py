@@ -78,18 +78,16 @@ class Chief:
 
 def wait():
     """Wait until the chief listens."""
-    (host, port), end, said = address(), time.monotonic() + SECONDS, False
-    while True:
+    host, port = address()
+    for attempt in range(round(SECONDS / PAUSE)):
         try:
             socket.create_connection((host, port), timeout=PAUSE).close()
             return
         except OSError:
-            if time.monotonic() > end:
-                raise RuntimeError(
-                    f"No chief listens on {host}:{port} after {SECONDS} s. Start it there, with "
-                    "KERASTUNER_TUNER_ID=chief, and then this worker again."
-                ) from None
-        if not said:
-            said = True
-            print(f"Waiting up to {SECONDS} s for the chief on {host}:{port}.", file=sys.stderr)
-        time.sleep(PAUSE)
+            if not attempt:
+                print(f"Waiting up to {SECONDS} s for the chief on {host}:{port}.", file=sys.stderr)
+            time.sleep(PAUSE)
+    raise RuntimeError(
+        f"No chief listens on {host}:{port} after {SECONDS} s. Start it there, with "
+        "KERASTUNER_TUNER_ID=chief, and then this worker again."
+    )

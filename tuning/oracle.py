@@ -6,7 +6,7 @@ import math
 import pathlib
 
 from highway_keras.extras import extra
-from highway_keras.io import write_json
+from highway_keras.io import read_text, write_json
 from highway_keras.runs.folder import check_same_settings
 
 with extra("tune"):
@@ -14,6 +14,7 @@ with extra("tune"):
     from keras_tuner.engine.trial import Trial
 
 ENDED = ("COMPLETED", "FAILED")
+WEIGHTS = "checkpoint.keras"  # of a trial, as of its best epoch
 
 
 class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
@@ -143,7 +144,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         done = [t for t in done if (t.trial_id, _trained(t)) not in going]
         done.sort(key=lambda trial: trial.score, reverse=self.objective.direction == "max")
         for trial in done[self.keep_models :]:
-            self.file(trial, "checkpoint.weights.h5").unlink(missing_ok=True)
+            self.file(trial, WEIGHTS).unlink(missing_ok=True)
         for path in pathlib.Path(self._project_dir).glob("trial_*/state-*.npz"):
             trial, epochs = self.trials[path.parent.name[6:]], int(path.stem[6:])
             goes_on = _trained(trial) < epochs or (trial.trial_id, epochs) in going
@@ -235,7 +236,7 @@ def read_json(path):
     if not path.exists():
         return {}
     with readable(path.parent):
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return dict(json.loads(read_text(path)))
 
 
 @contextlib.contextmanager

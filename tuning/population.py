@@ -11,6 +11,7 @@ from keras import ops
 
 from highway_keras.backends.current import shim
 from highway_keras.tuning.programs import programs
+from highway_keras.tuning.weights import part_of
 
 # Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, and up to 25 %
 # more in cohorts of 10, whose block states no longer fit into the cache of a core.
@@ -99,15 +100,13 @@ class Population:
             cohort.keep(improved[start : start + self.size])
 
     def state(self, trial):
-        """Return all that a trial goes on from: its `"weights"`, `"velocity"` and `"best"` weights.
-
-        Each is a dictionary of arrays.
-        """
+        """Return all that a trial goes on from; see `weights`."""
         cohort, place = self.cohorts[trial // self.size], trial % self.size
         parts = {**cohort.state, "best": cohort.best}
         return {
-            part: {key: ops.convert_to_numpy(value[:, place]) for key, value in parts[part].items()}
+            f"{part}/{key}": ops.convert_to_numpy(value[:, place])
             for part in ("weights", "velocity", "best")
+            for key, value in parts[part].items()
         }
 
     def restore(self, states):
@@ -136,9 +135,10 @@ class _Cohort:
         }
 
     def restore(self, states):
+        states = _filled(states, self.size)
         for part in ("weights", "velocity"):
-            self.state[part] = _stacked(_filled([state[part] for state in states], self.size))
-        self.best = _stacked(_filled([state["best"] for state in states], self.size))
+            self.state[part] = _stacked([part_of(state, part) for state in states])
+        self.best = _stacked([part_of(state, "best") for state in states])
 
     def train(self, images, epoch, order):
         settings = {**self.settings, "rate": _tensor(self.rates * self.decays**epoch)}

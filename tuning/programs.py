@@ -23,9 +23,11 @@ def programs(kind, shapes):
         kind: `"highway"`, `"plain"` or `"residual"`.
         shapes: The shapes of all weights, a tuple.
     """
-    train, measure = functools.partial(_train, kind), functools.partial(_measure, kind)
-    made = {"train": train, "measure": measure, "keep": functools.partial(_keep)}
-    return {name: shim.compiled(program) for name, program in made.items()}
+    return {
+        "train": shim.compiled(functools.partial(_train, kind)),
+        "measure": shim.compiled(functools.partial(_measure, kind)),
+        "keep": shim.compiled(functools.partial(_keep)),
+    }
 
 
 def _train(kind, state, settings, x, y, indices, counted):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pathlib
 
 import keras
 import numpy as np
@@ -125,48 +124,39 @@ def run_searches(
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
     source = {**data_settings(dataset, images), "seed": seed}
     source |= {} if objective == "loss" else {"objective": objective}
+    searches = [(tuner, RunFolder(tuner.project_dir)) for tuner in tuners]
     # Existing ones come first: if one must not be resumed, the others are not started.
-    for tuner in sorted(tuners, key=lambda tuner: not _folder(tuner).settings.exists()):
-        searched = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
-        decided = tuner.settings(pairs, epochs, BATCH_SIZE)
-        _open_folder(tuner, {**searched, **size, **source}, decided, resume)
+    for tuner, folder in sorted(searches, key=lambda search: not search[1].settings.exists()):
+        settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
+        settings |= {**size, **source}
+        if tuner.is_worker:
+            chief.wait()  # which writes the settings that the worker compares
+            folder.open(settings, resume=True)
+            continue
+        with folder_lock(folder.path):
+            if any(folder.path.glob("trial_*")) and not resume:
+                raise ValueError(
+                    f"`out` already holds a search. Received: out={folder.path}. Pass resume=True "
+                    "to continue it, or name another folder."
+                )
+            if not folder.settings.exists():
+                check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
+            folder.open(settings, resume)
     preprocess = data.preprocessor(("scale",), images.x_train)
     pairs = {
         prefix: (preprocess.predict(np.asarray(x), batch_size=500, verbose=0), y)
         for prefix, (x, y) in pairs.items()
     }
-    for tuner in tuners:
-        sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
-        with contextlib.nullcontext() if tuner.is_worker else Session(_folder(tuner)):
+    sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
+    for tuner, folder in searches:
+        with contextlib.nullcontext() if tuner.is_worker else Session(folder):
             tuner.search(*pairs[""], pairs.get("val_"), **sizes)
         if not tuner.is_worker:
-            _write_results(tuner, preprocess)
-    return [_folder(tuner).path for tuner in tuners]
+            _write_results(tuner, folder, preprocess)
+    return [folder.path for _, folder in searches]
 
 
-def _folder(tuner):
-    return RunFolder(tuner.project_dir)
-
-
-def _open_folder(tuner, settings, decided, resume):
-    """Write `run.json`, or compare what is there with what the search is called with."""
-    folder = _folder(tuner)
-    if tuner.is_worker:
-        chief.wait()  # which writes the settings that the worker compares
-        folder.open(settings, resume=True)
-        return
-    with folder_lock(folder.path):
-        if any(folder.path.glob("trial_*")) and not resume:
-            raise ValueError(
-                f"`out` already holds a search. Received: out={folder.path}. Pass resume=True to "
-                "continue it, or name another folder."
-            )
-        if not folder.settings.exists():
-            check_recorded(folder.path, decided)
-        folder.open(settings, resume)
-
-
-def _write_results(tuner, preprocess):
+def _write_results(tuner, folder, preprocess):
     """Write the trials as a table, and the best network."""
     ended = tuner.oracle.get_best_trials(tuner.max_trials)  # the best first
     rows = [
@@ -178,10 +168,9 @@ def _write_results(tuner, preprocess):
         }
         for trial in ended
     ]
-    folder = pathlib.Path(tuner.project_dir)
-    write_rows(folder / "trials.csv", rows, max(rows, key=len))
+    write_rows(folder.path / "trials.csv", rows, max(rows, key=len))
     if ended[0].status == "COMPLETED":
         best = tuner.get_best_models()[0]
         complete = keras.Sequential([preprocess, best], name=best.name)
-        with replacing(folder / "best.keras") as temporary:
+        with replacing(folder.best) as temporary:
             complete.save(temporary)

@@ -7,9 +7,7 @@ import itertools
 import json
 import os
 import pathlib
-import tempfile
 import time
-import zipfile
 
 import keras
 import numpy as np
@@ -17,10 +15,11 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.backends.current import shim
 from highway_keras.extras import extra
-from highway_keras.io import folder_lock, make_folder, replacing, write_bytes, write_json
+from highway_keras.io import folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import (
+    WEIGHTS,
     PopulationOracle,
     check_recorded,
     read_json,
@@ -29,7 +28,7 @@ from highway_keras.tuning.oracle import (
 )
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw
+from highway_keras.tuning.weights import assign, draw, part_of
 
 with extra("tune"):
     import keras_tuner
@@ -69,7 +68,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         objective: What to minimize or maximize: `"loss"`, `"accuracy"` (over an epoch's batches),
             `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
         max_trials: Number of trials.
-        seed: Non-negative integer; decides hyperparameters, weights and order of images.
+        seed: Non-negative integer; decides hyperparameters, weights and order of images. The
+            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed; 0, which
+            means any to it, draws those of 1, with other weights and another order.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
@@ -124,8 +125,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
             chief.address()  # is one
-        first_seed = self.seed + 1  # the stock oracle takes 0 for "any"
-        oracle = PopulationOracle(objective, max_trials, first_seed, self.rungs, keep_models)
+        first = self.seed or 1  # the stock oracle takes 0 for "any"
+        oracle = PopulationOracle(objective, max_trials, first, self.rungs, keep_models)
         self.objective = oracle.objective
         self.tuner_id = os.environ.get("KERASTUNER_TUNER_ID", "tuner0")  # as keras-tuner sets it
         overwrite = overwrite and not self.is_worker  # the trials there are the chief's
@@ -231,7 +232,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self._search(images, epochs, verbose)
             return
         with folder_lock(self.project_dir):
-            self._open(settings, epochs)
+            if check_recorded(self.project_dir, settings):  # another process may have continued it
+                with readable(self.project_dir):
+                    self.oracle.reload()
+            self.oracle.settings, self.oracle.epochs = settings, epochs
             if not self.is_chief:
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else no worker would come
@@ -271,13 +275,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             **self.chosen,
         }
 
-    def _open(self, settings, epochs):
-        """Read what is in the folder: another process may have continued it."""
-        if check_recorded(self.project_dir, settings):
-            with readable(self.project_dir):
-                self.oracle.reload()
-        self.oracle.settings, self.oracle.epochs = settings, epochs
-
     def _search(self, images, epochs, verbose):
         if not self.population:
             cores = COHORTS_A_CORE * IN_A_COHORT * os.cpu_count()
@@ -293,15 +290,30 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
                 trials = [trial for trial in asked if trial.status == "RUNNING"]
                 if trials:
-                    self._run(trials, images, rounds, progress)
+                    self._train(trials, images, rounds, progress)
                 elif slots:  # the best of a rung are known when other workers have come to it
                     time.sleep(chief.PAUSE)
 
-    def _run(self, trials, images, rounds, progress):
+    def _train(self, trials, images, rounds, progress):
         """Train trials of one round together, from its start to its end."""
         number = trials[0].hyperparameters.values.get("tuner/round", 0)
         first, last, _ = rounds[number]
-        population = self._population_of(trials, first)
+        values = [trial.hyperparameters.values for trial in trials]
+        if self.is_worker:  # with all digits
+            files = [self._file(trial, "trial.json") for trial in trials]
+            values = [read_json(file)["hyperparameters"]["values"] for file in files]
+        if first:
+            files = [self._file(trial, f"state-{first}.npz") for trial in trials]
+            with readable(self.project_dir):
+                states = [dict(np.load(file)) for file in files]
+                weights = [part_of(state, "weights") for state in states]
+        else:
+            seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
+            weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
+        size = self.population if shim.accelerators() else None
+        population = Population(self.hypermodel.kind, values, weights, size)
+        if first:
+            population.restore(states)
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
         best = [t.metrics.get_best_value(name) if first else sign * np.inf for t in trials]
         scores = sign * np.array(best)  # the lower the better
@@ -311,11 +323,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             if "val_" in images:
                 measured = zip(METRICS, population.evaluate(images["val_"]), strict=True)
                 logs |= {f"val_{metric}": column for metric, column in measured}
-            sound = np.all([np.isfinite(column) for column in logs.values()], axis=0)
-            for index in np.flatnonzero(sound):
-                values = {metric: float(column[index]) for metric, column in logs.items()}
-                self.oracle.update_trial(trials[index].trial_id, values, step=epoch)
-            improved = (sign * logs[name] < scores) & sound
+            finite = np.all([np.isfinite(column) for column in logs.values()], axis=0)
+            for index in np.flatnonzero(finite):
+                row = {metric: float(column[index]) for metric, column in logs.items()}
+                self.oracle.update_trial(trials[index].trial_id, row, step=epoch)
+            improved = (sign * logs[name] < scores) & finite
             population.keep(improved)
             scores = np.where(improved, sign * logs[name], scores)
             scores[~np.isfinite(logs["loss"])] = np.inf
@@ -323,49 +335,33 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             progress.report(number, self._best_score(), epochs=epochs)
             if not np.isfinite(logs["loss"]).any():
                 break
-        self._end(trials, scores, population, last if number + 1 < len(rounds) else None)
-        progress.report(number, self._best_score(), ended=len(trials))
-
-    def _population_of(self, trials, first):
-        values = [trial.hyperparameters.values for trial in trials]
-        if self.is_worker:  # with all digits
-            files = [self._file(trial, "trial.json") for trial in trials]
-            values = [read_json(file)["hyperparameters"]["values"] for file in files]
-        size = self.population if shim.accelerators() else None
-        if not first:
-            seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
-            weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
-            return Population(self.hypermodel.kind, values, weights, size)
-        with readable(self.project_dir):
-            states = [_read_state(self._file(trial, f"state-{first}.npz")) for trial in trials]
-        weights = [state["weights"] for state in states]
-        population = Population(self.hypermodel.kind, values, weights, size)
-        population.restore(states)
-        return population
-
-    def _end(self, trials, scores, population, rung):
-        """End a round: first the states and the weights of the best to disk, then the oracle."""
-        # Of trials that tie, the oracle decides later which are the best.
+        # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
+        # the oracle decides later which are the best.
         worst = np.sort(scores)[: self.keep_models][-1]
         for index in np.flatnonzero(np.isfinite(scores)):
-            state = population.state(index)
-            if rung:
-                arrays = {f"{part}/{k}": v for part in state for k, v in state[part].items()}
-                with replacing(self._file(trials[index], f"state-{rung}.npz")) as temporary:
-                    np.savez(temporary, **arrays)
+            trial, state = trials[index], population.state(index)
+            if number + 1 < len(rounds):
+                with replacing(self._file(trial, f"state-{last}.npz")) as temporary:
+                    np.savez(temporary, **state)
             if scores[index] <= worst:
-                self._save_weights(trials[index], state["best"])
+                self._save_weights(trial, part_of(state, "best"))
         for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             self.oracle.end_trial(trial)
+        progress.report(number, self._best_score(), ended=len(trials))
 
     def _save_weights(self, trial, weights):
         activation = trial.hyperparameters["activation"]
         if activation not in self._templates:
             self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
         assign(self._templates[activation], weights)
-        file = weights_file(self._templates[activation])
-        write_bytes(self._get_checkpoint_fname(trial.trial_id), file)
+        # Not `save_weights`: on a full disk HDF5 ends the process with a segmentation fault. Of a
+        # `.keras` archive Keras writes that part in memory.
+        with replacing(self._get_checkpoint_fname(trial.trial_id)) as temporary:
+            self._templates[activation].save(temporary)
+
+    def _get_checkpoint_fname(self, trial_id):
+        return os.path.join(self.get_trial_dir(trial_id), WEIGHTS)
 
     def _file(self, trial, name):
         return pathlib.Path(self.get_trial_dir(trial.trial_id)) / name
@@ -445,24 +441,3 @@ def _check_data(hypermodel, x, y, name=""):
             f"input. Received: {checks.short_repr(y)} for {len(x)} inputs."
         )
     return x, y
-
-
-def _read_state(path):
-    with np.load(path) as arrays:
-        return {
-            part: {key.split("/")[1]: arrays[key] for key in arrays if key.startswith(f"{part}/")}
-            for part in ("weights", "velocity", "best")
-        }
-
-
-def weights_file(model):
-    """Return the bytes that `model.save_weights` writes.
-
-    If the disk is full, HDF5 ends the whole process with a segmentation fault. For a `.keras`
-    archive, Keras writes it in memory, so it is taken from there.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        archive = pathlib.Path(folder) / "model.keras"
-        model.save(archive)
-        with zipfile.ZipFile(archive) as members:
-            return members.read("model.weights.h5")

@@ -8,6 +8,9 @@ first_kernel  (inputs, d)        first_bias  (1, d)
 kernel        (L, d, m * d)      bias        (L, m * d)      m = 2, halves [H | T]; m = 1, [H]
 top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
+
+The state that a trial goes on from has three of each: `weights/kernel`, `velocity/kernel` and
+`best/kernel`, that of its best epoch.
 """
 
 import math
@@ -49,6 +52,11 @@ def draw(hypermodel, values, seed):
         "top_kernel": uniform(1, units, hypermodel.classes, he=False),
         "top_bias": np.zeros((1, hypermodel.classes), "float32"),
     }
+
+
+def part_of(state, part):
+    """Return the `"weights"`, the `"velocity"` or the `"best"` weights of a trial's state."""
+    return {k.removeprefix(f"{part}/"): v for k, v in state.items() if k.startswith(f"{part}/")}
 
 
 def assign(model, weights):
