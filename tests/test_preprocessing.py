@@ -145,7 +145,7 @@ def test_random_layers(layer_class):
     np.testing.assert_array_equal(draws[0], draws[1])
     np.testing.assert_array_equal(draws[2], draws[3])
     assert not np.array_equal(draws[0], draws[2])
-    with pytest.raises(ValueError, match=r"shape=\(8, 8, 1\)"):
+    with pytest.raises(ValueError, match="expected ndim=4"):
         layer_class()(np.zeros((8, 8, 1)))
 
 

@@ -3,7 +3,13 @@
 from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset, fits_training
-from highway_keras.data.images import PictureArray, check_channels, find_pictures, read_image
+from highway_keras.data.images import (
+    PictureArray,
+    check_channels,
+    edge_brightness,
+    find_pictures,
+    read_image,
+)
 from highway_keras.data.loading import NAMES, is_folder, load
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.data.preprocessing import augmenter, preprocessor
@@ -20,6 +26,7 @@ __all__ = [
     "augmenter",
     "check_channels",
     "check_dataset",
+    "edge_brightness",
     "find_pictures",
     "fits_training",
     "is_folder",

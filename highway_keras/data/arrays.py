@@ -59,10 +59,10 @@ def read_memory(source):
     # `image_dataset_from_directory` states them.
     stated = [getattr(part, "class_names", None) for part in parts]
     if None not in stated and list(stated[0]) != list(stated[-1]):
-        shown = " and ".join(", ".join(map(str, names)) for names in stated)
+        both = " and ".join(", ".join(map(str, names)) for names in stated)
         raise DataError(
             "`dataset` must hold the same classes to train on and to test on, in the same order: "
-            f"give both the same folders. Received: {shown}."
+            f"give both the same folders. Received: {both}."
         )
     arrays = [_of_tf_data(p) if _is_tf_data(p) else map(np.asarray, p) for p in parts]
     return check_parts(dict(zip(("train", "test"), arrays, strict=False)), stated[0], "the images")
@@ -129,12 +129,8 @@ def check_parts(parts, class_names, source):
     Raises:
         DataError: If training would fail with them, or learn something else than is meant.
     """
-    checked, most = [], 0
-    for part, (images, labels) in parts.items():
-        images = _check_images(f"x_{part}", images, source)
-        labels = _check_labels(f"y_{part}", labels, len(images), source)
-        checked.append((images, labels))
-        most = max(most, int(labels.max()))
+    checked = [_check_part(part, *pair, source) for part, pair in parts.items()]
+    most = max(int(labels.max()) for _, labels in checked)
     shapes = sorted({images.shape[1:] for images, _ in checked})
     if len(shapes) > 1:
         raise DataError(
@@ -160,38 +156,33 @@ def check_parts(parts, class_names, source):
     return checked, tuple(map(str, range(most + 1)))
 
 
-def _check_images(key, images, source):
+def _check_part(part, images, labels, source):
+    """Return the images and the labels of a part as a `Dataset` holds them."""
+    x, y = f"x_{part}", f"y_{part}"
     images = images[..., None] if images.ndim == 3 else images
-    wrong = None
+    if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
+        labels = labels[:, 0]
+    key, array, wrong = x, images, None
     if images.dtype != np.uint8:
-        wrong = (
-            f"be uint8, 0 to 255; for floats in [0, 1] save (255 * {key}).round().astype('uint8')"
-        )
+        wrong = f"be uint8, 0 to 255; for floats in [0, 1] save (255 * {x}).round().astype('uint8')"
     elif images.ndim != 4 or not images.size:
         wrong = "be images of shape (n, height, width) or (n, height, width, channels)"
     elif images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
-        wrong = f"have its channels last; save numpy.moveaxis({key}, 1, -1)"
+        wrong = f"have its channels last; save numpy.moveaxis({x}, 1, -1)"
+    else:
+        key, array = y, labels
+        if labels.ndim != 1:
+            wrong = f"be class numbers of shape (n,); for one-hot rows save {y}.argmax(axis=1)"
+        elif labels.dtype.kind == "f" and np.isnan(labels).any():
+            wrong = "not be NaN: remove those images or label them"
+        elif labels.dtype.kind not in "iu":
+            wrong = f"be integers, the class numbers from 0; save {y}.astype('int64')"
+        elif len(labels) != len(images):
+            wrong = f"hold a class number for each of the {len(images)} images"
+        elif labels.min() < 0:
+            wrong = "not be negative: number the classes from 0"
     if wrong:
-        got = f"shape={images.shape}, dtype={images.dtype}"
-        raise DataError(f"`{key}` in {source} must {wrong}. Received: {got}.")
-    return images
-
-
-def _check_labels(key, labels, count, source):
-    if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
-        labels = labels[:, 0]
-    wrong = None
-    if labels.ndim != 1:
-        wrong = f"be class numbers of shape (n,); for one-hot rows save {key}.argmax(axis=1)"
-    elif labels.dtype.kind == "f" and np.isnan(labels).any():
-        wrong = "not be NaN: remove those images or label them"
-    elif labels.dtype.kind not in "iu":
-        wrong = f"be integers, the class numbers from 0; save {key}.astype('int64')"
-    elif len(labels) != count:
-        wrong = f"hold a class number for each of the {count} images"
-    elif labels.min() < 0:
-        wrong = "not be negative: number the classes from 0"
-    if wrong:
-        got = f"shape={labels.shape}, dtype={labels.dtype}"
-        raise DataError(f"`{key}` in {source} must {wrong}. Received: {got}.")
-    return labels.astype("int64")
+        raise DataError(
+            f"`{key}` in {source} must {wrong}. Received: shape={array.shape}, dtype={array.dtype}."
+        )
+    return images, labels.astype("int64")

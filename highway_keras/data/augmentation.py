@@ -17,13 +17,7 @@ class _RandomImages(keras.layers.Layer):
         super().__init__(**kwargs)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
-
-    def build(self, input_shape):
-        if len(input_shape) != 4:
-            raise ValueError(
-                "The input must be images of shape (batch, height, width, channels). "
-                f"Received: shape={tuple(input_shape)}."
-            )
+        self.input_spec = keras.layers.InputSpec(ndim=4)
 
     def call(self, inputs, training=False):
         images = ops.cast(inputs, self.compute_dtype)

@@ -133,6 +133,12 @@ def read_image(path, input_shape):
     return np.asarray(picture, "uint8").reshape(input_shape)
 
 
+def edge_brightness(images):
+    """Return the mean of the outermost pixels of gray-level images, `None` for those in colour."""
+    edges = [images[:, [0, -1]], images[:, :, [0, -1]].swapaxes(1, 2)]
+    return float(np.concatenate(edges, axis=2).mean()) if images.shape[-1] == 1 else None
+
+
 def broken_pictures(paths):
     """Return why picture files cannot be read, those that cannot, by their paths."""
 
@@ -189,7 +195,8 @@ def _rgba(picture, bits):
         values = np.asarray(picture)
         return np.stack([*3 * [values >> 8], 255 * (values != transparent)], axis=-1)
     if transparent is not None and picture.mode == "L":  # Pillow scales the pixels, but not this
-        picture.info["transparency"] = transparent * 255 // (2**bits - 1)
+        most = 2**bits - 1  # of a value only these bits count, as for libpng
+        picture.info["transparency"] = (transparent & most) * 255 // most
     if bits == 16 and picture.mode == "RGB":  # Pillow has cut the pixels to 8 bits, but not this
         picture.info.pop("transparency", None)
     return np.asarray(picture.convert("RGBA"))

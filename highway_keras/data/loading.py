@@ -1,7 +1,6 @@
 """`load`: from a name, a path or arrays to a `Dataset` in one call."""
 
 import dataclasses
-import difflib
 import os
 
 import numpy as np
@@ -11,6 +10,7 @@ from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out
 from highway_keras.data.folder import check_readable, read_folder, read_pictures
 from highway_keras.data.public import NAMES, read_digits, read_public
+from highway_keras.messages import did_you_mean
 
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
@@ -123,9 +123,7 @@ def _read(name, data_dir, skip_broken):
         return path.stem, *read_npz(path)
     if path.is_dir():
         return path.resolve().name, *read_folder(path, skip_broken)
-    near = difflib.get_close_matches(str(name).lower(), NAMES, n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(
         f"`dataset` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
-        f"in .npz. Received: dataset={str(name)!r}.{hint}"
+        f"in .npz. Received: dataset={str(name)!r}.{did_you_mean(name, NAMES)}"
     )
