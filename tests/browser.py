@@ -113,20 +113,6 @@ class Browser:
     def click(self, selector, x=0.5, y=0.5):
         self.drag(selector, [(x, y)])
 
-    def touch(self, selector, points):
-        """Draws a line with a finger."""
-        self.call("Emulation.setTouchEmulationEnabled", enabled=True)
-        for number, point in enumerate(points):
-            place = dict(zip("xy", self._point(selector, *point), strict=True))
-            kind = "touchMove" if number else "touchStart"
-            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[place])
-        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-        self.frame()
-
-    def hover(self, selector, x=0.5, y=0.5):
-        self._mouse("mouseMoved", *self._point(selector, x, y), button="none", buttons=0)
-        self.frame()
-
     def press(self, key, code=0):
         for kind in ("keyDown", "keyUp"):
             options = {"key": key, "windowsVirtualKeyCode": code}

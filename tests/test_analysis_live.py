@@ -234,13 +234,6 @@ def test_a_drawing_is_seen_as_the_data_set_is_made(browser):
 
 
 @in_chromium
-def test_a_finger_draws(browser):
-    browser.touch("#pad", [(0.4, 0.5), (0.6, 0.5)])
-    assert text(browser, "caption").startswith("Your drawing")
-    assert 2 <= browser.evaluate("page.pad.pixels.filter(v => v > 200).length") < 60
-
-
-@in_chromium
 def test_keys(browser):
     browser.press("ArrowRight")
     assert text(browser, "caption").startswith("Test image 2 of 20")
@@ -281,37 +274,6 @@ def test_closing_layers(browser):
     assert browser.evaluate("[...page.closed]") == [8]
     browser.click("#open")
     assert text(browser, "closed-count") == "0 of 9 closed"
-
-
-@in_chromium
-def test_what_is_under_the_mouse(browser):
-    browser.hover("#gates", 0.5, 0.5)
-    layer, unit = browser.evaluate("[page.selected.layer, page.selected.unit]")
-    gate = browser.evaluate(f"page.found.blocks[{layer}].gate.values[{unit}]")
-    expected = (
-        f"Layer {layer + 1} \\(highway_{layer}\\), mean gate .* Unit {unit + 1}: gate {gate:.2f}, "
-    )
-    assert re.match(expected, text(browser, "readout"))
-
-
-@in_chromium
-def test_it_is_readable_anywhere(browser):
-    for width, scheme in ((400, "light"), (1200, "dark")):
-        browser.resize(width, 800)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.call("Emulation.setEmulatedMedia", features=features)
-        browser.frame()
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width
-        colours = browser.evaluate(
-            "(s => [s.color, s.backgroundColor].map(c => c.match(/\\d+/g).map(Number)))"
-            "(getComputedStyle(document.body))"
-        )
-        assert abs(np.mean(colours[0]) - np.mean(colours[1])) > 150
-        assert (np.mean(colours[1]) < 60) == (scheme == "dark")
-        size = "e => parseFloat(getComputedStyle(e).fontSize)"
-        texts = "[...document.querySelectorAll('p, li, button, label')]"
-        assert min(browser.evaluate(f"{texts}.map({size})")) >= 12
-    browser.resize(1200, 900)
 
 
 # What is written
@@ -410,14 +372,11 @@ def quantized():
 Dense, Conv2D = keras.layers.Dense, keras.layers.Conv2D
 REFUSED = {
     "layer": (lambda: classifier(keras.layers.BatchNormalization(name="norm")), "'norm'"),
-    "activation": (lambda: classifier(Dense(2, activation="gelu", name="d")), "'gelu'.*'d'"),
     "own": (lambda: classifier(Dense(2, activation=relu, name="own")), "'relu'.*'own'"),
-    "groups": (lambda: classifier(Conv2D(4, 1), Conv2D(4, 1, groups=2, name="g")), "'g'"),
     "channels": (
         lambda: classifier(keras.layers.Flatten(data_format="channels_first", name="f")),
         "channels_first.*'f'",
     ),
-    "rescaling": (lambda: classifier(keras.layers.Rescaling([0.5], name="r")), "'r'"),
     "quantized": (quantized, "quantized"),
     "branches": (branched, "chains.*'sum'"),
     "no softmax": (

@@ -6,9 +6,18 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
+from highway_keras import (
+    ConvHighway2D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+    analysis,
+    models,
+    training,
+)
 from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
+from highway_keras.runs.folder import RunFolder
 
 
 def as_model(shape, *layers):
@@ -125,13 +134,40 @@ def test_the_command(tmp_path, capsys):
     assert (small / "compact.png").stat().st_size > 1000
     assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
     assert '"images": 359' in capsys.readouterr().out
+    assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
 
 
-def test_the_command_takes_the_zoos_weights(tmp_path):
+def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     images, labels = np.random.default_rng(0).integers(0, 255, (40, 28, 28)), np.arange(40) % 10
     test = {"x_test": images[:9].astype("uint8"), "y_test": labels[:9]}
     np.savez(tmp_path / "random.npz", x_train=images.astype("uint8"), y_train=labels, **test)
     data = ["--dataset", str(tmp_path / "random.npz"), "--layers", "2"]
     command = ["compact", "thin-highway-10", "--weights", "mnist", *data]
-    assert cli.main([*command, "--out", str(tmp_path / "small")]) == 0
-    assert cli.main(["evaluate", str(tmp_path / "small" / "best.keras"), *data[:2]]) == 0
+    small = tmp_path / "small"
+    assert cli.main([*command, "--out", str(small)]) == 0
+    assert cli.main(["evaluate", str(small / "best.keras"), *data[:2]]) == 0
+    settings = RunFolder(small).read_json()
+    assert settings["recipe"]["name"] == "thin" and len(settings["compacted"]["closed"]) == 7
+    assert not settings.keys() & {"accuracy", "sha256", "results"}  # which were the whole one's
+
+    # It is fine-tuned as a network of its depth, or by its file, for which no name is needed.
+    settings = ["--recipe", "thin", "--epochs", "1", *data[:2]]
+    depth = [
+        "--model-set",
+        "depth=3",
+        "implementation=stack",
+        "--weights",
+        str(small / "best.keras"),
+    ]
+    for number, network in enumerate((["thin-highway-10", *depth], [str(small / "best.keras")])):
+        out = str(tmp_path / f"tuned-{number}")
+        assert cli.main(["fit", *network, *settings, "--learning-rate", "1e-9", "--out", out]) == 0
+    tuned = [training.SavedNetwork(tmp_path / f"tuned-{n}" / "best.keras").model for n in (0, 1)]
+    before = training.SavedNetwork(small / "best.keras").model.predict(images[..., None], verbose=0)
+    for model in tuned:
+        found = model.predict(images[..., None], verbose=0)
+        np.testing.assert_allclose(found, before, atol=1e-5)
+    assert "expect images" not in capsys.readouterr().err
+    other = ["--recipe", "modern-cifar", "--epochs", "1", "--set", "warmup=0", *data[:2]]
+    cli.main(["fit", str(small / "best.keras"), *other, "--out", str(tmp_path / "other")])
+    assert "expect images preprocessed by scale" in capsys.readouterr().err

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image, ImageOps
 
-from highway_keras import data, models
+from highway_keras import data, models, training
 from highway_keras.data.images import exif_orientation, picture_shape, read_image
-from highway_keras.training.saved_network import classify
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
@@ -71,6 +70,7 @@ def kinds():
     yield "RGB 8 key", png(8, 2, 3, None, key)
     yield "RGB 16 key", png(16, 2, 3, None, lambda bits, first: key(bits, 3 * first))
     picture = Image.fromarray(RAMP)
+    yield "grey 2 by Pillow", as_file(picture, bits=2, transparency=85)  # which counts in 8 bits
     yield "interlaced", as_file(picture.convert("RGB"), interlace=1)
     yield "grey JPEG", as_file(picture, "JPEG", quality=95)
     yield "progressive JPEG", as_file(picture.convert("RGB"), "JPEG", progressive=True)
@@ -257,6 +257,6 @@ def test_names_that_stand_for_nothing(name, pictures, tmp_path):
 def test_pictures_are_named_by_a_list_of_paths(names):
     with pytest.raises(TypeError, match="names"):
         data.find_pictures(names)
-    model = models.thin_mlp(2, input_shape=(8, 8, 1))
+    network = training.SavedNetwork(models.get("thin-highway-10").weights_file("mnist"))
     with pytest.raises(TypeError, match="paths"):
-        next(classify(model, list("0123456789"), names))
+        next(network.classify(names))

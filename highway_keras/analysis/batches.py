@@ -15,9 +15,8 @@ def as_arrays(x, model_inputs):
             "`x` must be a list of arrays, in the order of `model.inputs`, for a model of several "
             f"inputs. Received: a dictionary of {', '.join(map(repr, x))}."
         )
-    arrays = [
-        np.asarray(a) for a in (keras.tree.flatten(x) if isinstance(x, list | tuple) else [x])
-    ]
+    arrays = keras.tree.flatten(x) if isinstance(x, list | tuple) else [x]
+    arrays = [np.asarray(array) for array in arrays]
     wanted = [tuple(tensor.shape) for tensor in model_inputs]
     fit = len(arrays) == len(wanted) and all(
         array.ndim == len(shape)
@@ -61,8 +60,9 @@ def run(model, arrays, batch_size, verbose, parts=1):
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
     batch_size = -(-min(batch_size, count) // parts) * parts
-    shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
-    progress = keras.utils.Progbar(count, verbose=int(shown), unit_name="sample")
+    if verbose == "auto":
+        verbose = sys.stdout.isatty()
+    progress = keras.utils.Progbar(count, verbose=int(bool(verbose)), unit_name="sample")
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
         missing = batch_size - (part.stop - start)

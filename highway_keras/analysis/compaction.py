@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import sys
 
 import keras
@@ -10,7 +11,7 @@ from keras import ops
 
 from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, as_labels
-from highway_keras.analysis.graph import Graph, Renamed
+from highway_keras.analysis.graph import Graph, has_graph
 from highway_keras.analysis.lesion_model import largest_batch, lesion_model
 from highway_keras.analysis.lesioning import check_lesionable, measured
 from highway_keras.layers import HighwayStack
@@ -24,7 +25,8 @@ class Compacted:
     """What `compact` returns.
 
     Attributes:
-        model: The network without the closed layers, a functional `keras.Model`.
+        model: The network without the closed layers, a functional `keras.Model`. Its other layers,
+            and models within it, keep their names.
         closed: Names of the closed layers, in the order in which they were closed.
         curve: A row for each step, dictionaries: the number of gated `layers` left, which one was
             `closed`, the `error` and `loss` (nats) on the images, and of the network without the
@@ -50,8 +52,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         x: Samples as `model` takes them: training images, so that test images stay unseen.
         y: Class numbers, integers `(samples, ...)`.
         budget: By how much the error on these samples may rise, as a share of them.
-        layers: How many gated layers to leave, whatever that costs. Default: as few as the budget
-            allows.
+        layers: How many gated layers to leave, fewer than there are, whatever that costs. Default:
+            as few as the budget allows.
         batch_size: As for `lesions`.
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
@@ -83,7 +85,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     graph = Graph(copy)
     names, blocks = graph.blocks, range(len(graph.blocks))
     if layers is not None:
-        checks.integer("layers", layers, least=0, most=len(blocks))
+        checks.integer("layers", layers, least=0, most=len(blocks) - 1)
     _check(graph)
     arrays = as_arrays(x, graph.inputs)
     labels = as_labels(y, len(arrays[0]), graph.outputs[0].shape[-1])
@@ -93,59 +95,75 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     scored = lesion_model(graph, labels.shape[1:], from_logits=False)
     batch_size = largest_batch(graph) if batch_size is None else batch_size
 
-    sizes = [_size(call) for call in graph.calls]
+    whole = np.array([copy.count_params(), sum(map(_multiplications, graph.calls))])
     cost = {}  # of a block: its parameters and multiplications
-    for call, size in zip(graph.calls, sizes, strict=True):
-        cost |= {block: size / len(call.blocks) for block in call.blocks}
-    size = np.sum(sizes, axis=0)
+    for call in graph.gated:
+        each = np.array([call.layer.count_params(), _multiplications(call)]) / len(call.blocks)
+        cost |= dict.fromkeys(call.blocks, each)
+    closed, curve = [], []
 
-    def row(closed, loss, wrong):
-        left = size - sum(cost[block] for block in closed)
-        return {
+    def note(loss, wrong):
+        parameters, multiplications = whole - sum(cost[block] for block in closed)
+        row = {
             "layers": len(blocks) - len(closed),
             "closed": names[closed[-1]] if closed else "",
             "error": float(wrong / labels.size),
             "loss": float(loss),
-            "parameters": round(left[0]),
-            "multiplications": round(left[1]),
+            "parameters": round(parameters),
+            "multiplications": round(multiplications),
         }
+        curve.append(row)
 
-    closed, curve = [], []
-    shown = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
     most = len(blocks) - (layers or 0)
-    progress = keras.utils.Progbar(most, verbose=int(shown), unit_name="layer")
-    while True:
+    bar = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
+    progress = keras.utils.Progbar(most, verbose=int(bar), unit_name="layer")
+    while len(closed) < most:
         loss, wrong = measured(scored, arrays, labels, batch_size, from_logits=False)
         if not curve:
-            curve.append(row(closed, loss[0], wrong[0]))
-        left = [block for block in blocks if block not in closed]
-        if len(left) == (layers or 0):
-            break
-        best = min(left, key=lambda block: loss[1 + block])
+            note(loss[0], wrong[0])
+        best = min(set(blocks) - set(closed), key=lambda block: loss[1 + block])
         rise = wrong[1 + best] / labels.size - curve[0]["error"]
         if layers is None and rise > budget + 1e-9:
             break
         closed.append(best)
-        curve.append(row(closed, loss[1 + best], wrong[1 + best]))
+        note(loss[1 + best], wrong[1 + best])
         (call,) = (call for call in graph.gated if best in call.blocks)
         bias = ops.convert_to_numpy(call.layer.transform_bias).copy()
         bias.reshape(len(call.blocks), -1)[best - call.blocks.start] = CLOSED
         call.layer.transform_bias.assign(bias)
-        progress.update(len(closed))
+        progress.update(len(closed), finalize=False)
+    progress.update(len(closed), finalize=True)
+    found = tuple(names[block] for block in closed)
+    return Compacted(leave_out(copy, found), found, curve)
 
-    def leave_out(call, *args, **kwargs):
-        left = [block - call.blocks.start for block in call.blocks if block not in closed]
-        if len(left) == len(call.blocks):
-            return call.run(*args, **kwargs)
-        if not left:
-            return args[0]
-        chain = call.layer.unstack()
-        return HighwayStack.from_layers([chain[i] for i in left])(args[0])
 
-    outputs = graph.repeat(leave_out)[0]
-    inputs = graph.inputs if len(graph.inputs) > 1 else graph.inputs[0]
-    compacted = keras.Model(inputs, outputs, name=model.name)
-    return Compacted(compacted, tuple(names[block] for block in closed), curve)
+def leave_out(model, closed):
+    """Return a model without the gated layers of these names; it shares all others."""
+    graph = Graph(model)
+    left = {}  # of a gated layer by its id: which of its blocks stay
+    for call in graph.gated:
+        of_layer = [graph.blocks[block] for block in call.blocks]
+        left[id(call.layer)] = [i for i, name in enumerate(of_layer) if name not in closed]
+
+    def shorter(layer):
+        if has_graph(layer):
+            return without(layer)
+        stay = left.get(id(layer), ())
+        if not isinstance(layer, HighwayStack) or len(stay) in (0, layer.depth):
+            return layer
+        name = re.sub(f"_x{layer.depth}$", f"_x{len(stay)}", layer.name)
+        chain = layer.unstack()
+        return HighwayStack.from_layers([chain[i] for i in stay], name)
+
+    def call(layer, *args, **kwargs):
+        return args[0] if left.get(id(layer)) == [] else layer(*args, **kwargs)
+
+    def without(model):
+        functional = keras.Model(model.inputs, model.outputs, name=model.name)
+        # Keras's public way to build a graph again, here with the very same layers.
+        return keras.models.clone_model(functional, clone_function=shorter, call_function=call)
+
+    return without(model)
 
 
 def _check(graph):
@@ -161,18 +179,11 @@ def _check(graph):
             what = "gated layers that are used once, so that one use can be closed"
         if what:
             raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
-    for call in graph.calls:
-        if isinstance(call.run, Renamed):
-            raise ValueError(
-                "`model` must not have two layers of one name, which no saved model may have. "
-                f"Received: {call.layer.name!r} twice."
-            )
 
 
-def _size(call):
-    """Return the parameters and multiplications of a layer call, an array of two."""
-    weights = {w.path: math.prod(w.shape) for w in getattr(call.layer, "weights", [])}
-    kernels = sum(size for path, size in weights.items() if path.endswith("kernel"))
+def _multiplications(call):
+    """Return those of a layer's kernels, at each position of a sample to which they are applied."""
+    weights = getattr(call.layer, "weights", ())
+    kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
     outputs = keras.tree.flatten(call.outputs)[0].shape
-    positions = math.prod(n or 1 for n in outputs[1:-1])  # of a sample, where kernels are applied
-    return np.array([sum(weights.values()), positions * kernels], float)
+    return kernels * math.prod(n or 1 for n in outputs[1:-1])

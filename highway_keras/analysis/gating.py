@@ -77,15 +77,16 @@ def block_starts(graph):
     """
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
-        if call.layer.transform_bias is None:
+        layer = call.layer
+        if layer.transform_bias is None:
             continue
-        if isinstance(call.layer, HighwayStack):
-            initializer = stacked.initializer(call.layer.transform_bias_initializer)
+        if isinstance(layer, HighwayStack):
+            initializer = stacked.initializer(layer.transform_bias_initializer)
         else:
-            initializer = call.layer.transform.bias_initializer
-        start = initializer(call.layer.transform_bias.shape, dtype="float32")
-        start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
-        starts[call.blocks] = np.where((start == start[:, :1]).all(axis=1), start[:, 0], np.nan)
+            initializer = layer.transform.bias_initializer
+        start = ops.convert_to_numpy(initializer(layer.transform_bias.shape, dtype="float32"))
+        start = start.reshape(len(call.blocks), -1)
+        starts[call.blocks] = np.where(np.ptp(start, axis=1) == 0, start[:, 0], np.nan)
     return starts
 
 
@@ -193,24 +194,18 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
 
 
 def observer(graph, what, per_position=False):
-    """Return a model from the inputs of `graph` to what its blocks do, a list of outputs.
-
-    Args:
-        graph: A `Graph`.
-        what: `"gates"` or `"outputs"`.
-        per_position: As for `gates`.
-    """
-    seen = []
+    """Return a model from the inputs of a `Graph` to the `"gates"` or `"outputs"` of its blocks."""
+    observed = []
 
     def visit(call, *args, **kwargs):
         if not call.blocks:
             return call.run(*args, **kwargs)
         outputs, gates, *blocks = Observed(call.layer, what, per_position)(args[0])
-        seen.extend(blocks)
+        observed.extend(blocks)
         return (outputs, gates) if kwargs.get("return_gate") else outputs
 
     graph.repeat(visit)
-    return graph.model(seen)
+    return graph.model(observed)
 
 
 class Observed(keras.Layer):
@@ -228,18 +223,14 @@ class Observed(keras.Layer):
         outputs, gate = layer(inputs, return_gate=True)
         blocks = [gate if self.what == "gates" else outputs]
         if isinstance(layer, HighwayStack):
-            sequence = gate
             if self.what == "outputs":
-                sequence = layer.scan(inputs, return_sequence=True)
-            blocks = ops.unstack(sequence)
-        seen = []
-        for values in blocks:
-            values = ops.cast(ops.moveaxis(values, self.channel_axis, -1), "float32")
-            positions = tuple(range(1, len(values.shape) - 1))
-            if positions and not self.per_position:
-                values = ops.mean(values, axis=positions)
-            seen.append(values)
-        return outputs, gate, *seen
+                blocks = [layer.scan(inputs, return_sequence=True)]
+            blocks = ops.unstack(blocks[0])
+        blocks = [ops.cast(ops.moveaxis(z, self.channel_axis, -1), "float32") for z in blocks]
+        positions = tuple(range(1, len(inputs.shape) - 1))
+        if positions and not self.per_position:
+            blocks = [ops.mean(z, axis=positions) for z in blocks]
+        return outputs, gate, *blocks
 
     def compute_output_spec(self, inputs):
         y, gate = self.layer.compute_output_spec(inputs, return_gate=True)

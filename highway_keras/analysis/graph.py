@@ -57,22 +57,15 @@ class Graph:
     """
 
     def __init__(self, model, shapes=None):
-        if not isinstance(model, keras.Model):
+        if not has_graph(model):
+            if isinstance(model, keras.Sequential):
+                raise ValueError(
+                    "`model` must be built: start it with a `keras.Input`, or call it once. "
+                    f"Received: model={model!r}."
+                )
             raise TypeError(
-                f"`model` must be a Keras model. Received: model={model!r} "
-                f"(of type {type(model).__name__})."
-            )
-        if not _has_graph(model) and isinstance(model, keras.Sequential):
-            raise ValueError(
-                f"`model` must be built. Received: the Sequential model {model.name!r}, which does "
-                "not know its input yet. Start it with a `keras.Input`, or call it once."
-            )
-        if not _has_graph(model):
-            raise TypeError(
-                "`model` must be a functional or Sequential model, whose layer calls can be "
-                f"repeated. Received: {model.name!r}, a subclassed model ({type(model).__name__}). "
-                "Analyse the functional models it is made of, or write it as one: "
-                "`keras.Model(inputs, outputs)`."
+                "`model` must be a functional or Sequential Keras model, whose layer calls can be "
+                f"repeated. Received: model={model!r} (of type {type(model).__name__})."
             )
         inputs = zip(model.inputs, shapes or [x.shape[1:] for x in model.inputs], strict=True)
         self.inputs = [keras.Input(shape, x.shape[0], x.dtype) for x, shape in inputs]
@@ -120,13 +113,18 @@ class Graph:
         note(clone.inputs, inputs, tensors)
         for layer, args, kwargs, outputs in recorded:
             args, kwargs = replaced((args, kwargs), tensors)
-            if _has_graph(layer):
+            if has_graph(layer):
                 results = self._inline(layer, keras.tree.flatten(args))
             else:
                 homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
                 clash = any(other is not layer for other in homonyms)
                 run = Renamed(layer) if clash and isinstance(layer, keras.Layer) else layer
-                results, names = run(*args, **kwargs), _block_names(layer)
+                results, names = run(*args, **kwargs), []
+                if isinstance(layer, HighwayStack):
+                    name = layer.name.removesuffix(f"_x{layer.depth}")
+                    names = [f"{name}_{i}" for i in range(layer.depth)]
+                elif isinstance(layer, GatedLayer):
+                    names = [layer.name]
                 blocks = range(len(self.blocks), len(self.blocks) + len(names))
                 self.calls.append(Call(layer, run, args, kwargs, results, blocks))
                 for name in names:
@@ -164,7 +162,7 @@ def replaced(structure, tensors):
     return keras.tree.map_structure(lambda x: tensors.get(id(x), x), structure)
 
 
-def _has_graph(layer):
+def has_graph(layer):
     """Return whether the layer is a built functional or Sequential model."""
     if not isinstance(layer, keras.Model):
         return False
@@ -172,10 +170,3 @@ def _has_graph(layer):
         return bool(layer.inputs)
     except (AttributeError, ValueError):  # a subclassed model; a Sequential that is not built
         return False
-
-
-def _block_names(layer):
-    if isinstance(layer, HighwayStack):
-        name = layer.name.removesuffix(f"_x{layer.depth}")
-        return [f"{name}_{i}" for i in range(layer.depth)]
-    return [layer.name] if isinstance(layer, GatedLayer) else []

@@ -29,12 +29,7 @@ def lesion_model(graph, label_shape, from_logits):
     """Return a model from samples and labels to the scores of the intact network and all lesions.
 
     They are loss, wrong classes and sum of the probabilities, each summed over the positions of a
-    sample, `(n, 1 + blocks, 3)`.
-
-    Args:
-        graph: A `Graph`.
-        label_shape: Shape of a sample's labels.
-        from_logits: As for `lesions`.
+    sample, `(n, 1 + blocks, 3)`. `label_shape` is that of a sample's labels.
     """
     chain_of = {id(call): chain for chain in chains(graph) for call in chain}
     copies = {}  # of a tensor by its id: 1, and one for each lesion that was made before it
@@ -97,8 +92,7 @@ def _is_dense(layer):
 
 
 def _options(layer):
-    activations = layer.activation, layer.transform_activation
-    return layer.learned_carry, layer.dtype_policy.name, *activations
+    return layer.learned_carry, layer.dtype_policy.name, *layer.activations
 
 
 def largest_batch(graph):

@@ -67,15 +67,9 @@ class NamedArray:
 
 
 def by_layer(arrays, names, **leading):
-    """Join one array `(..., units)` for each block into one of `(..., layer, unit)`.
+    """Join one array `(..., units)` for each block of `names` into a `NamedArray`.
 
-    Args:
-        arrays: The arrays.
-        names: Names of the blocks.
-        **leading: From the names of the axes before `layer` to the labels along them.
-
-    Returns:
-        A `NamedArray`.
+    Its axes are those of `leading`, a dictionary to the labels along them, then `layer`, `unit`.
     """
     widest = max(array.shape[-1] for array in arrays)
     values = np.full((*arrays[0].shape[:-1], len(arrays), widest), np.nan)

@@ -59,16 +59,9 @@ def plot_lines(
     yscale="log",
     as_error=False,
 ):
-    """Draw lines over epochs, or over anything else.
+    """Draw each `Line`, over epochs or anything else.
 
-    Args:
-        lines: A list of `Line`.
-        title, xlabel, ylabel: What the picture and its axes say.
-        xscale, yscale: `"linear"` or `"log"`.
-        as_error: Whether values are accuracies in percent, drawn by their distance from 100 %.
-
-    Returns:
-        A `matplotlib.figure.Figure`.
+    With `as_error`, values are accuracies in percent, drawn by their distance from 100 %.
     """
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
@@ -92,13 +85,7 @@ def plot_lines(
 
 
 def plot_losses(curves, title, ylabel="training loss (nats)"):
-    """Draw losses by epoch on a logarithmic axis.
-
-    Args:
-        curves: Dictionary of names to sequences of losses, one per epoch.
-        title: Title of the picture.
-        ylabel: What the losses are.
-    """
+    """Draw losses by epoch, from a dictionary of names to sequences, on a logarithmic axis."""
     lines = [Line(y, name, colour=i) for i, (name, y) in enumerate(curves.items())]
     return plot_lines(lines, title, ylabel)
 
@@ -140,11 +127,8 @@ def plot_figure1(curves, tops=None):
 def plot_biases(trials, medians):
     """Draw a dot per trial over its transform bias, and the median of each step of the bias.
 
-    A row of panels per activation, a column per depth.
-
-    Args:
-        trials: Rows of `figure1-trials.csv`, dictionaries of numbers or of their text.
-        medians: The same for `transform-bias.csv`.
+    A row of panels per activation, a column per depth. `trials` are the rows of
+    `figure1-trials.csv` or their text, `medians` those of `transform-bias.csv`.
     """
     trials = [row for row in trials if row["kind"] == "highway"]
     depths = sorted({int(row["depth"]) for row in trials})
@@ -171,10 +155,9 @@ def plot_biases(trials, medians):
 
 
 def plot_gradient_norms(rows):
-    """Draw the norm of the gradient by layer, with a panel for each kind of network and scale.
+    """Draw the norm of the gradient by layer, from rows of `gradient-norms.csv` or their text.
 
-    Args:
-        rows: Those of `gradient-norms.csv`, dictionaries with numbers or with their text.
+    There is a panel for each kind of network and scale of its start.
     """
     kinds, scales, depths = (
         list(dict.fromkeys(row[key] for row in rows)) for key in ("kind", "scale", "depth")
@@ -251,23 +234,23 @@ def plot_routing(by_class, classes=None, names=None):
     Raises:
         ValueError: If a class has no name.
     """
-    shown = list(by_class.axes["class"])[: 2 * MAPS_A_ROW] if classes is None else list(classes)
-    if names is not None and max(shown) >= len(names):
+    classes = list(by_class.axes["class"])[: 2 * MAPS_A_ROW] if classes is None else list(classes)
+    if names is not None and max(classes) >= len(names):
         raise ValueError(
-            f"`names` must name all classes, up to class {max(shown)}. "
+            f"`names` must name all classes, up to class {max(classes)}. "
             f"Received: {len(names)} names."
         )
-    maps = [by_class.at(**{"class": number}).values for number in shown]
-    columns = min(MAPS_A_ROW, len(shown))
-    rows = -(-len(shown) // columns)
+    maps = [by_class.at(**{"class": number}).values for number in classes]
+    columns = min(MAPS_A_ROW, len(classes))
+    rows = -(-len(classes) // columns)
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
     figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)
-    for axes, number, values in zip(panels, shown, maps, strict=False):
+    for axes, number, values in zip(panels, classes, maps, strict=False):
         name = str(number if names is None else names[number])
-        title = f"Class {name}" if name.isdigit() else in_picture(name)
+        title = f"Class {name}" if name.isdigit() else name
         image = _map(axes, title, values, None, _reach(np.stack(maps)))
         axes.label_outer()
-    for axes in panels[len(shown) :]:
+    for axes in panels[len(classes) :]:
         axes.set_visible(False)
     label = "Mean gate of the class minus mean gate of all"
     _colorbar(figure, image, panels, location="right", aspect=40, pad=0.02, label=label)
@@ -316,12 +299,7 @@ def plot_lesions(lesions, needed=None):
 def plot_confusion(confusion, names):
     """Draw the images of each class by the class that they are taken for.
 
-    Args:
-        confusion: Array of integers `(classes, classes)`, the true class first.
-        names: Names of the classes.
-
-    Returns:
-        A `matplotlib.figure.Figure`.
+    `confusion` are integers `(classes, classes)`, the true class first.
     """
     confusion, names = np.asarray(confusion), [in_picture(name) for name in names]
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
@@ -335,10 +313,7 @@ def plot_confusion(confusion, names):
         turned = max(map(len, names)) > 3
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
         axes.set_yticks(range(len(names)), names)
-    axes.set_title("Test images", fontsize=TITLE)
-    axes.set_xlabel("Taken for", fontsize=LABEL)
-    axes.set_ylabel("Class", fontsize=LABEL)
-    axes.tick_params(labelsize=TICK)
+    _label(axes, "Test images", "Taken for", "Class")
     _colorbar(figure, image, axes, label="Share of the class")
     return figure
 
@@ -359,10 +334,7 @@ def _map(axes, title, values, low, high):
         interpolation="nearest",
         extent=(0.5, units + 0.5, depth + 0.5, 0.5),
     )
-    axes.set_title(title, fontsize=TITLE)
-    axes.set_xlabel("Block", fontsize=LABEL)
-    axes.set_ylabel("Gated layer", fontsize=LABEL)
-    axes.tick_params(labelsize=TICK)
+    _label(axes, title, "Block", "Gated layer")
     for ticks in (axes.xaxis, axes.yaxis):
         ticks.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     return image
@@ -397,12 +369,16 @@ def _panels(size, rows=1, columns=1, **options):
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
-def _finish(axes, title="", xlabel="", ylabel=""):
-    """Give axes with curves their texts, grid and ticks."""
+def _label(axes, title, xlabel, ylabel):
     axes.set_title(in_picture(title), fontsize=TITLE)
     axes.set_xlabel(xlabel, fontsize=LABEL)
     axes.set_ylabel(ylabel, fontsize=LABEL)
     axes.tick_params(which="both", labelsize=TICK)
+
+
+def _finish(axes, title="", xlabel="", ylabel=""):
+    """Give axes with curves their texts, grid and ticks."""
+    _label(axes, title, xlabel, ylabel)
     axes.grid(which="both", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

@@ -4,7 +4,6 @@ import base64
 import dataclasses
 import html
 import importlib.resources
-import io
 import pathlib
 import string
 
@@ -15,7 +14,8 @@ from highway_keras import checks
 from highway_keras.analysis import gating, lesioning
 from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.graph import Graph
-from highway_keras.io import folder_lock, optional_picture, write_bytes, write_rows, write_text
+from highway_keras.analysis.pictures import write_picture
+from highway_keras.io import folder_lock, write_rows, write_text
 from highway_keras.live.page import render
 
 DOTS_PER_INCH = 110
@@ -105,25 +105,15 @@ def analyze(
             page=out / "index.html",
         )
         write_rows(out / "layers.csv", layer_rows(found))
-        pictures = {}
-        for name in ("figure2", "figure3", "figure4"):
-            path = out / f"{name}.png"
-            with optional_picture(path):
-                path.unlink(missing_ok=True)  # it may show another network
-                from highway_keras.analysis import plots  # needs Matplotlib
-
-                if name == "figure2":
-                    shown = found.biases, found.mean.overall, found.gates, found.outputs
-                    figure = plots.plot_gates(*shown, sample=x[0][0])
-                elif name == "figure3":
-                    figure = plots.plot_routing(found.mean.by_class, names=class_names)
-                else:
-                    figure = plots.plot_lesions(found.lesions, found.needed)
-                file = io.BytesIO()
-                options = {"dpi": DOTS_PER_INCH, "pil_kwargs": {"optimize": True}}
-                figure.savefig(file, format="png", **options)
-                write_bytes(path, file.getvalue())
-                pictures[name] = file.getvalue()
+        figures = {
+            "figure2": lambda plots: plots.plot_gates(
+                found.biases, found.mean.overall, found.gates, found.outputs, sample=x[0][0]
+            ),
+            "figure3": lambda plots: plots.plot_routing(found.mean.by_class, names=class_names),
+            "figure4": lambda plots: plots.plot_lesions(found.lesions, found.needed),
+        }
+        for name, figure in figures.items():
+            write_picture(out / f"{name}.png", figure, DOTS_PER_INCH)
         live, no_live = out / "live.html", ""
         try:
             live.unlink(missing_ok=True)  # it may show another network
@@ -131,7 +121,7 @@ def analyze(
         except Exception as error:  # the rest must not be lost
             live, no_live = None, (str(error) or type(error).__name__).splitlines()[0]
         found = dataclasses.replace(found, live=live, no_live=no_live)
-        write_text(found.page, _page(found, pictures, title, gating.block_starts(graph)))
+        write_text(found.page, _page(found, title, gating.block_starts(graph)))
         return found
 
 
@@ -198,58 +188,41 @@ def live_page(model, x, y, path, class_names=None, title=None):
     write_text(path, render(graph, images, labels, names, title or model.name, observe))
 
 
-def _page(found, pictures, title, starts):
-    """Return the page as HTML.
-
-    Args:
-        found: An `Analysis`.
-        pictures: The bytes of the PNG files by name; those that could not be drawn are missing.
-        title: Heading of the page.
-        starts: Where the biases of each block started, as `block_starts` returns it.
-    """
+def _page(found, title, starts):
+    """Return the page of an `Analysis`; `starts` are those of the biases, by `block_starts`."""
     lesions, biases, last = found.lesions, found.biases.values, found.outputs.values[0]
-    summary = (
-        f"{len(lesions.layers)} gated layers, measured on {lesions.samples:,} samples: error "
-        f"{100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats. {found.needed}"
-    )
     moved = ""
     if not np.isnan(starts).any():
         share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
-        start = (
-            f"their start {starts[0]:g}" if len(set(starts)) == 1 else "the start of their layer"
-        )
+        start = "the start of their layer" if np.ptp(starts) else f"their start {starts[0]:g}"
         moved = f", {share:.0%} of them below {start}"
     is_open = np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)
-    gates = (
-        f"The biases of the transform gates average {np.nanmean(biases):.2f}{moved}. Over all "
-        f"samples the mean gate is {np.nanmean(found.mean.overall.values):.2f}; of the gates of "
-        f"the one sample shown {np.nanmean(is_open):.0%} are open (above 0.5). Stripes in the "
-        "block outputs are values that layers pass on unchanged."
-    )
     differences = np.abs(found.mean.by_class.values)
     by_layer = np.nanmean(differences, axis=(0, 2))
-    most = int(np.argmax(by_layer))
-    routing = (
-        "Each map is the mean gate of one class minus that of all samples: where it is not white, "
-        "the way through the network depends on the class. The difference is "
-        f"{np.nanmean(differences):.3f} on average and largest in layer {most + 1} "
-        f"({by_layer[most]:.3f})."
-    )
-    worst = int(np.argmax(lesions.error))
-    worth = (
-        "The error with the gates of one layer forced to 0, so that the layer copies its input, "
-        "for each layer in turn; the dashed line is the intact network. Layer "
-        f"{worst + 1} ({lesions.layers[worst]}) is worth most: without it the error is "
-        f"{100 * lesions.error[worst]:.2f} %."
-    )
-    shown = dict.fromkeys(
-        ("figure2", "figure3", "figure4"), "<p>This picture could not be drawn.</p>"
-    )
-    for name, picture in pictures.items():
-        source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        shown[name] = f'<div class="picture"><img alt="{name}" src="{source}"></div>'
-    texts = {"title": title, "summary": summary, "gates": gates, "routing": routing}
-    texts = {name: html.escape(text) for name, text in {**texts, "lesions": worth}.items()}
-    live = LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
+    most, worst = int(np.argmax(by_layer)), int(np.argmax(lesions.error))
+    texts = {
+        "title": title,
+        "layers": len(lesions.layers),
+        "samples": f"{lesions.samples:,}",
+        "error": f"{100 * lesions.intact_error:.2f}",
+        "loss": f"{lesions.intact_loss:.4f}",
+        "needed": found.needed,
+        "bias": f"{np.nanmean(biases):.2f}",
+        "moved": moved,
+        "mean_gate": f"{np.nanmean(found.mean.overall.values):.2f}",
+        "open": f"{np.nanmean(is_open):.0%}",
+        "difference": f"{np.nanmean(differences):.3f}",
+        "largest": f"{most + 1} ({by_layer[most]:.3f})",
+        "worst": f"{worst + 1} ({lesions.layers[worst]})",
+        "worst_error": f"{100 * lesions.error[worst]:.2f}",
+    }
+    parts = {name: html.escape(str(text)) for name, text in texts.items()}
+    parts["live"] = LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
+    for name in ("figure2", "figure3", "figure4"):
+        path = found.page.with_name(f"{name}.png")
+        parts[name] = "<p>This picture could not be drawn.</p>"
+        if path.is_file():
+            source = f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+            parts[name] = f'<div class="picture"><img alt="{name}" src="{source}"></div>'
     frame = importlib.resources.files(__package__).joinpath("page.html").read_text("utf-8")
-    return string.Template(frame).substitute(**texts, **shown, live=live)
+    return string.Template(frame).substitute(parts)

@@ -16,7 +16,7 @@ class Network {
   }
 
   /**
-   * One pass. `image` holds grey levels 0 to 255, row by row, channels last; `closed` is a Set of
+   * One pass. `image` holds gray levels 0 to 255, row by row, channels last; `closed` is a Set of
    * the numbers of the highway layers whose transform gates are forced to 0.
    * Returns {probabilities, blocks}; a block is {gate, output, change}: two tensors, and the mean
    * of |output - input|.

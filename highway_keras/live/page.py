@@ -18,19 +18,12 @@ SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
 
 
 def render(graph, images, labels, class_names, title, observe):
-    """Return the page as HTML.
+    """Return the page as HTML; the arguments are those of `highway_keras.analysis.live_page`.
 
     Args:
         graph: The `highway_keras.analysis.graph.Graph` of the network.
-        images: Images to choose examples from, gray levels 0 to 255, `(n, height, width, 1 or 3)`.
-        labels: Their class numbers.
-        class_names: Names of the classes.
-        title: A line that says which network it is.
         observe: A function from `"gates"` or `"outputs"` and images to a list of arrays, what each
             block does with them.
-
-    Raises:
-        ValueError: If the page cannot show the network or the images.
     """
     shapes = [tuple(x.shape) for x in graph.inputs]
     shape = shapes[0][1:]

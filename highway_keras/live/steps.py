@@ -13,20 +13,18 @@ ACTIVATIONS = {
     getattr(keras.activations, name): name
     for name in ("linear", "relu", "sigmoid", "softmax", "tanh")
 }
+POOLS = {keras.layers.MaxPooling2D: "max", keras.layers.AveragePooling2D: "average"}
+GLOBAL_POOLS = {
+    keras.layers.GlobalMaxPooling2D: "max",
+    keras.layers.GlobalAveragePooling2D: "average",
+}
 
 
 def network_steps(graph, weights):
-    """Return the steps of a chain of layers, each a dictionary that JSON can hold.
+    """Return the steps of a chain of layers, dictionaries for JSON; add their weights to `weights`.
 
     A dense layer is a convolution at a single position, so both are the same kind of step. A
     highway layer takes two or three of them: H, T and, if it is learned, C.
-
-    Args:
-        graph: The `highway_keras.analysis.graph.Graph` of the network.
-        weights: The `Weights` to add the layers' weights to.
-
-    Raises:
-        ValueError: If the network is not a chain, or the page cannot compute one of its layers.
     """
     steps, before = [], graph.inputs[0]
     for call in graph.calls:
@@ -69,22 +67,22 @@ def _steps(layer, weights):
         return [{"op": "contrast", "epsilon": layer.epsilon}]
     if kind is MeanImage:
         return [{"op": "subtract", "image": weights.add(layer.mean)}]
-    if kind in (keras.layers.MaxPooling2D, keras.layers.AveragePooling2D):
-        pool = "max" if kind is keras.layers.MaxPooling2D else "average"
+    if kind in POOLS:
         sides = {"size": list(layer.pool_size), "strides": list(layer.strides)}
-        return [{"op": "pool", "kind": pool, **sides, "padding": layer.padding}]
-    if kind in (keras.layers.GlobalMaxPooling2D, keras.layers.GlobalAveragePooling2D):
-        pool = "max" if kind is keras.layers.GlobalMaxPooling2D else "average"
-        pool = {"op": "pool", "kind": pool, "size": None, "strides": [1, 1], "padding": "valid"}
+        return [{"op": "pool", "kind": POOLS[kind], **sides, "padding": layer.padding}]
+    if kind in GLOBAL_POOLS:
+        sides = {"size": None, "strides": [1, 1], "padding": "valid"}
+        pool = {"op": "pool", "kind": GLOBAL_POOLS[kind], **sides}
         return [pool] if layer.keepdims else [pool, {"op": "flatten"}]
     if kind in (keras.layers.Dense, keras.layers.Conv2D):
         return [{"op": "transform", **_transform(layer, layer.activation, weights)}]
     if kind is HighwayStack:
         return [step for block in layer.unstack() for step in _steps(block, weights)]
     if kind in (ConvHighway2D, Highway):
-        activations = [layer.activation, *[layer.transform_activation] * (len(parts) - 1)]
-        pairs = zip(parts, activations, strict=True)
-        return [{"op": "highway", "transforms": [_transform(*pair, weights) for pair in pairs]}]
+        h, *gates = parts
+        transforms = [_transform(h, layer.activation, weights)]
+        transforms += [_transform(gate, layer.transform_activation, weights) for gate in gates]
+        return [{"op": "highway", "transforms": transforms}]
     raise _unsupported(layer, "a layer of that type")
 
 
