@@ -4,6 +4,7 @@ Measurements are in `results/`, joined to a card by its name. Neither this modul
 families import Keras before a network is built, so listing the zoo takes no time.
 """
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,8 +55,7 @@ class Card:
     def weights_file(self, dataset):
         """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
 
-        It holds the network and its preprocessing: `keras.models.load_model` returns a model that
-        takes raw images.
+        It holds the preprocessing too: `keras.models.load_model` returns a model of raw images.
 
         Raises:
             ValueError: If there are no such weights, or the file is damaged.
@@ -70,29 +70,25 @@ class Card:
 
     def build(self, weights=None, features_at=None, **overrides):
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
-        path = shipped.resolve(self.name, weights)
-        model = self._make(overrides)
-        if path is not None:
-            self._load(model, path, overrides)
-        if features_at is None:
-            return model
         import keras
 
-        outputs = [model.get_layer(layer).output for layer in features_at]
-        return keras.Model(model.input, outputs, name=model.name)
-
-    def _load(self, model, path, overrides):
         from highway_keras.models.weight_files import load_features, load_weights, part_after
 
+        path = shipped.resolve(self.name, weights)
+        model = self._make(**overrides)
         network = part_after(overrides.get("input_tensor"), model)
         if overrides.get("include_top", True):
             load_weights(network, path, new_classifier="classes" in overrides)
-        else:
+        elif path is not None:
             top = ("include_top", "pooling", "classifier_activation", "input_tensor")
             below = {key: value for key, value in overrides.items() if key not in top}
-            load_features(network, path, lambda size: self._make({**below, **size}))
+            load_features(network, path, functools.partial(self._make, **below))
+        if features_at is None:
+            return model
+        outputs = [model.get_layer(layer).output for layer in features_at]
+        return keras.Model(model.input, outputs, name=model.name)
 
-    def _make(self, overrides):
+    def _make(self, **overrides):
         model = self.factory(**{"name": self.name, **self.arguments, **overrides})
         if not getattr(model, "inputs", None):  # as a functional or Sequential model has them
             raise TypeError(

@@ -119,23 +119,13 @@ def cifar_network(
     In a highway network, the first layer of a stage is a plain convolution that changes the width.
 
     Args:
-        default_name: Registered name.
         stages: The widths of a stage's layers, a sequence for each stage.
         head: What makes features of the last maps: a number of units, for 8x8 max-pooling and a
             fully connected layer; `"average"`, for a 1x1 convolution and global average pooling of
             maps of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
-        transform_bias: Initial bias of the transform gates.
         kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
             they start as normal numbers of their own.
-        input_shape: (height, width, channels), sides of at least 32; `None` with `"average"` or
-            without the top.
-        dropout_rate, kernel_initializer, pooling, classes, classifier_activation, include_top,
-            weights, name, input_tensor: As for every CIFAR network; see
-            `highway_keras.models.types.CifarArguments`.
-
-    Returns:
-        An uncompiled `keras.Model`.
     """
     import keras
 
@@ -146,7 +136,7 @@ def cifar_network(
     any_size = head == "average" or not checks.flag("include_top", include_top)
     inputs = parts.first_images(input_shape, input_tensor, least=32, any_size=any_size)
     default_kernel = "lecun_uniform" if head == "maxout" else parts.AUTHORS_KERNEL
-    kernel = parts.drawn_anew(parts.or_default(kernel_initializer, default_kernel))
+    kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
     convolution = functools.partial(keras.layers.Conv2D, padding="same")
     plain = functools.partial(convolution, activation="relu")
     x = parts.dropout(inputs, dropout_rate, "input_dropout")

@@ -60,7 +60,7 @@ def mnist_highway(
     checks.positive_integer("width", width)
     checks.flag("include_top", include_top)
     inputs = parts.first_images(input_shape, input_tensor, least=12, any_size=not include_top)
-    kernel = parts.drawn_anew(parts.or_default(kernel_initializer, parts.AUTHORS_KERNEL))
+    kernel = parts.unshared(parts.or_default(kernel_initializer, parts.AUTHORS_KERNEL))
     x = parts.dropout(inputs, INPUT_DROPOUT, "input_dropout")
     x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
     for number, (layers, pool, rate) in enumerate(STAGES, start=1):

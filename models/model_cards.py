@@ -3,8 +3,10 @@
 from highway_keras import results
 from highway_keras.models import registry, shipped
 
-# Where the images come from, and what a network trained on them is not fit for.
+# What the Hugging Face Hub calls a data set, where its images come from, and what a network trained
+# on them is not fit for.
 _CIFAR = (
+    "uoft-cs/cifar{0}",
     "CIFAR-{0} (Krizhevsky, 2009): 50,000 training and 10,000 test images in {0} classes. Its "
     "authors ask to be cited and name no licence.",
     "Pictures of 32x32 pixels with one of {1} kinds of things in the middle. Any other picture is "
@@ -12,6 +14,7 @@ _CIFAR = (
 )
 DATA = {
     "mnist": (
+        "ylecun/mnist",
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
         "digits. Its terms are stated differently in different places, often as CC BY-SA 3.0.",
         "Light digits on a dark ground, centred and scaled as MNIST's are. Any other picture is "
@@ -20,7 +23,6 @@ DATA = {
     "cifar10": [text.format("10", "ten") for text in _CIFAR],
     "cifar100": [text.format("100", "a hundred") for text in _CIFAR],
 }
-
 # What each step of the preprocessing does to an image.
 STEPS = {
     "scale": "`scale` (gray levels / 256)",
@@ -28,10 +30,7 @@ STEPS = {
     "mean": "`mean` (minus the mean training image)",
     "half": "`half` (times 1/2)",
 }
-
-
-# What the Hugging Face Hub calls the data sets.
-HUB_DATA = {"mnist": "ylecun/mnist", "cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100"}
+# What the hub reads.
 HUB_HEAD = """---
 library_name: keras
 license: {licence}
@@ -74,7 +73,7 @@ def card_text(name, dataset):
     library_name: keras
     """
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
-    source, limits = DATA.get(dataset, (dataset, ""))
+    hub_name, source, limits = DATA.get(dataset, (dataset, dataset, ""))
     steps = ", ".join(STEPS[step] for step in entry["preprocessing"])
     images = f"{entry['images']:,} training images, preprocessed by {steps}"
     if entry["held_out"]:
@@ -112,7 +111,7 @@ def card_text(name, dataset):
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
     head = HUB_HEAD.format(
         licence=entry["licence"].lower(),
-        dataset=HUB_DATA.get(dataset, dataset),
+        dataset=hub_name,
         name=name,
         accuracy=entry["accuracy"],
     )

@@ -25,12 +25,8 @@ def or_default(value, default):
     return default if value is None else value
 
 
-def drawn_anew(kernel_initializer):
-    """Return an initializer from which each kernel gets a draw of its own.
-
-    That is a function, or the configuration of an initializer: one object would draw all kernels
-    the same.
-    """
+def unshared(kernel_initializer):
+    """Return a function, or a configuration: one initializer would draw all kernels alike."""
     start = keras.initializers.get(kernel_initializer)
     is_object = isinstance(start, keras.initializers.Initializer)
     return keras.initializers.serialize(start) if is_object else start

@@ -28,16 +28,11 @@ def datasets(name):
 def entry_of(path):
     """Return the entry of a file in the folder of weights; an empty one for any other file."""
     path = pathlib.Path(path).resolve()
-    found = (e for e in read_index() if (FOLDER / e["file"]).resolve() == path)
-    return next(found, {})
+    return next((e for e in read_index() if (FOLDER / e["file"]).resolve() == path), {})
 
 
 def find_entry(name, dataset):
-    """Return the entry of a network's weights for a data set.
-
-    Raises:
-        ValueError: If there are no such weights; the message lists the existing ones.
-    """
+    """Return the entry of a network's weights for a data set, or raise a `ValueError`."""
     for entry in read_index():
         if (entry["name"], entry["dataset"]) == (name, dataset):
             return entry
@@ -48,12 +43,7 @@ def find_entry(name, dataset):
 
 
 def find_file(name, dataset):
-    """Return the path of the `.keras` file with a network's weights for a data set.
-
-    Raises:
-        ValueError: If there are no such weights, or the file is not the one that was published.
-        FileNotFoundError: If the file is missing.
-    """
+    """Return the path of a network's weights for a data set; see `Card.weights_file`."""
     entry = find_entry(name, dataset)
     path = FOLDER / entry["file"]
     if not path.is_file():
@@ -72,23 +62,21 @@ def is_on_hub(weights):
 
 
 def resolve(name, weights):
-    """Return the path of what a user passes as `weights`: `None`, a data set's name or a file.
-
-    An address on the Hugging Face Hub is returned as it is.
+    """Return the file that a user means by `weights`; `None` and addresses on the hub as they are.
 
     Raises:
-        FileNotFoundError: If it is none of these; the message lists the existing data sets.
+        FileNotFoundError: If it names neither a data set nor a file.
     """
-    there = datasets(name)
     if weights is None or is_on_hub(weights):
         return weights
-    if isinstance(weights, str) and weights in there:
+    trained = datasets(name)
+    if isinstance(weights, str) and weights in trained:
         return find_file(name, weights)
     path = checks.path("weights", weights)
     if not path.is_file():
-        named = f", or one of the trained ones: {', '.join(there)}" if there else ""
+        also = f", or one of the trained ones: {', '.join(trained)}" if trained else ""
         raise FileNotFoundError(
-            f"`weights` must be None or an existing file{named}. "
+            f"`weights` must be None or an existing file{also}. "
             f"{checks.received('weights', weights)}"
         )
     return path

@@ -87,7 +87,7 @@ def thin_mlp(
     layer = {
         "units": parts.or_default(units, UNITS[kind]),
         "activation": activation,
-        "kernel_initializer": parts.drawn_anew(parts.or_default(kernel_initializer, normalized)),
+        "kernel_initializer": parts.unshared(parts.or_default(kernel_initializer, normalized)),
     }
     gate = {
         "transform_kernel_initializer": normalized,

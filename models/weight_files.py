@@ -1,5 +1,6 @@
 """Weights of a network from what Keras or `fit` saved, and from nothing else."""
 
+import contextlib
 import re
 
 import h5py
@@ -28,52 +29,42 @@ def load_weights(model, weights, new_classifier=False):
         model: A built `keras.Model`.
         weights: Path of the file, or `"hf://owner/name"` for a network on the Hugging Face Hub.
         new_classifier: Whether a classifier of another size keeps its start; a notice says so.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged or does not fit.
     """
     if weights is None:
-        return model
+        return
     on_hub = shipped.is_on_hub(weights)
     path = weights if on_hub else checks.existing_file("weights", weights)
-    try:
+    with _one_error(model, path):
         if on_hub or path.suffix == ".keras":
             _copy(_read_network(path), model, new_classifier)
-        else:
-            model.load_weights(path)
-            _check_nothing_left(model, path)
-    except ImportError:  # of what reads the hub
-        raise
-    except Exception as error:  # damaged files raise errors of many kinds
-        raise _misfit(model, path, error) from error
-    return model
+            return
+        model.load_weights(path)
+        stored = []
+
+        def note(name, item):  # a highway layer keeps the names of its activations beside weights
+            if isinstance(item, h5py.Dataset) and not name.endswith("/activations"):
+                stored.append(name)
+
+        with h5py.File(path) as file:
+            file["layers"].visititems(note)
+        if len(stored) != len(model.weights):  # Keras skips those of a deeper network
+            raise ValueError(f"It has {len(stored)} arrays, the model {len(model.weights)}")
 
 
 def load_features(model, path, whole):
-    """Load a `.keras` file into `model`, a network without its top.
+    """Load the `.keras` file of a network into `model`, the network without its top.
 
-    Args:
-        model: The network without its top.
-        path: Path of a file of the network with its top.
-        whole: Function from the `input_shape` and `classes` of the file, a dictionary, to the
-            network with its top: the file must be of that one, not of a deeper one.
-
-    Raises:
-        ValueError: If the file is damaged or does not fit.
+    `whole(input_shape=..., classes=...)` returns the network with its top, of which the file must
+    be: a deeper one begins with the same layers.
     """
-    try:
+    with _one_error(model, path):
         source = _read_network(path)
         size = {"input_shape": source.input_shape[1:], "classes": source.output_shape[-1]}
-        _copy(source, whole(size))
+        _copy(source, whole(**size))
         for old, new in zip(_layers(source), _layers(model), strict=False):
             if new.weights:
                 _check_shapes(old, new)
                 new.set_weights(old.get_weights())
-    except ImportError:
-        raise
-    except Exception as error:
-        raise _misfit(model, path, error) from error
 
 
 def part_after(tensor, model):
@@ -81,9 +72,28 @@ def part_after(tensor, model):
     return model if tensor is None else keras.Model(tensor, model.output, name=model.name)
 
 
+@contextlib.contextmanager
+def _one_error(model, path):
+    """Turn the errors that damaged and foreign files raise, of many kinds, into one."""
+    try:
+        yield
+    except ImportError:  # of what reads the hub
+        raise
+    except Exception as error:
+        reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
+        raise ValueError(
+            f"`weights` does not fit the model {model.name!r}. Received: weights={path}. {reason}. "
+            "Give the weights of this very network, or build the one that they are of."
+        ) from error
+
+
 def _read_network(path):
-    source = keras.models.load_model(path, compile=False)
-    first, *others = source.layers
+    return without_preprocessor(keras.models.load_model(path, compile=False))
+
+
+def without_preprocessor(source):
+    """Return the network in what `fit` saved, or a model without a preprocessor as it is."""
+    first, *others = _layers(source)
     return others[0] if first.name == PREPROCESSOR and len(others) == 1 else source
 
 
@@ -105,6 +115,14 @@ def _copy(source, network, new_classifier=False):
         new.set_weights(old.get_weights())
 
 
+def _check_shapes(old, new):
+    if type(old) is not type(new) or _shapes(old) != _shapes(new):
+        raise ValueError(
+            f"Its layer {old.name!r} has weights of shapes {_shapes(old)}, not the {_shapes(new)} "
+            f"of {new.name!r}"
+        )
+
+
 def _layers(model):
     """Return the layers that compute something when the network is used."""
     unused = keras.layers.InputLayer | keras.layers.Dropout
@@ -115,41 +133,14 @@ def _shapes(layer):
     return [tuple(weight.shape) for weight in layer.weights]
 
 
-def _check_shapes(old, new):
-    if type(old) is not type(new) or _shapes(old) != _shapes(new):
-        raise ValueError(
-            f"Its layer {old.name!r} has weights of shapes {_shapes(old)}, not the {_shapes(new)} "
-            f"of {new.name!r}"
-        )
-
-
 def _computes(config):
     """Return what a configuration, and those within it, say of what a layer computes."""
-    if isinstance(config, dict):
-        kept = {
-            k: v for k, v in config.items() if k == "config" or not _COMPUTES_NOTHING.fullmatch(k)
-        }
-        return {key: _computes(value) for key, value in kept.items()}
-    return [_computes(one) for one in config] if isinstance(config, list | tuple) else config
-
-
-def _check_nothing_left(model, path):
-    """Raise if a file has more arrays than the model: Keras skips those of a deeper network."""
-    stored = []
-
-    def note(name, item):  # beside its weights, a highway layer keeps the names of its activations
-        if isinstance(item, h5py.Dataset) and not name.endswith("/activations"):
-            stored.append(name)
-
-    with h5py.File(path) as file:
-        file["layers"].visititems(note)
-    if len(stored) != len(model.weights):
-        raise ValueError(f"It has {len(stored)} arrays, the model {len(model.weights)}")
-
-
-def _misfit(model, path, error):
-    reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
-    return ValueError(
-        f"`weights` does not fit the model {model.name!r}. Received: weights={path}. {reason}. "
-        "Give the weights of this very network, or build the one that they are of."
-    )
+    if isinstance(config, list | tuple):
+        return [_computes(one) for one in config]
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: _computes(value)
+        for key, value in config.items()
+        if key == "config" or not _COMPUTES_NOTHING.fullmatch(key)
+    }

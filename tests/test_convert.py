@@ -161,14 +161,6 @@ def test_prefixes_and_names_of_variables(prefix):
         assert difference(function(renamed, "relu"), expected) == 0
 
 
-@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
-def test_of_any_float(dtype):
-    weights = {name: w.astype(dtype) for name, w in keras_weights().items()}
-    layer = convert.from_keras1(in_order(weights, "1.0"), "tanh", "1.0")
-    weights = {name: w.astype("float64") for name, w in weights.items()}
-    assert difference([layer], keras_highway(inputs(), weights, "tanh")) < TOLERANCE
-
-
 @pytest.mark.parametrize("written", KERAS)
 def test_file_of_the_real_keras(written):
     outputs = np.load(OLD / f"keras-{written}.npz")
@@ -311,13 +303,6 @@ def test_biases_of_swapped_keras_weights(version, start):
     convert.from_keras1(wrong, "tanh", version, check_biases=False)
 
 
-def test_biases_that_tell_nothing():
-    both = in_order(started(keras_weights(), -2.0, -2.0), "1.0")
-    convert.from_keras1(both, "tanh", "1.0")
-    few = [np.eye(3), np.full(3, -2.0), np.eye(3), np.zeros(3)]
-    convert.from_keras1(few, "tanh", "1.0")
-
-
 @pytest.mark.parametrize("halves", [(1, 0), (0, -1)])
 def test_biases_of_wrong_allennlp_weights(halves):
     state = allennlp_state(1)
@@ -432,19 +417,14 @@ V, T = ValueError, TypeError
 MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     # activation and version
     "none": (from_list(keras_list(), activation=None), V, "activation"),
-    "unknown": (from_list(keras_list(), activation="reluu"), V, "reluu"),
     "slope": (lambda _: convert.from_allennlp(allennlp_state(), "leaky_relu"), V, MEANING),
     "version unknown": (from_list(keras_list(), "1.1"), V, "version"),
     # lists of Keras
     "late as early": (from_list(keras_list("1.2"), "1.0"), V, "version.*'1.2'"),
     "early as late": (from_list(keras_list("1.0"), "2.0"), V, "version.*'1.0'"),
-    "three arrays": (from_list(keras_list()[:3]), V, "weights.* 3 arrays"),
     "a dictionary": (from_list(keras_weights()), T, "weights"),
     "not square": (from_list(keras_list(W=np.zeros((4, 6)))), V, r"weights\[0\]"),
     "NaN": (from_list(keras_list(W_carry=NAN)), V, r"weights\[2\].* 6 of 36"),
-    "too large": (from_list(keras_list(b=np.full(6, 1e39))), V, r"weights\[1\].* 6 of 6"),
-    "text": (from_list(keras_list(b=np.array(["a"] * 6))), T, r"weights\[1\].*real"),
-    "a list's layer": (from_list(keras_list(), layer="gate"), T, "layer"),
     # files of Keras
     "no file": (lambda path: convert.from_keras1(path, "relu", **KERAS_1), OSError, "weights"),
     "a folder": (lambda p: convert.from_keras1(p.parent, "relu", **KERAS_1), OSError, "weights"),
@@ -452,12 +432,9 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "external array": (instead_of_an_array(array_of_another_file), V, "weights.*HDF5"),
     "external link": (instead_of_an_array(link_to_another_file), V, "weights.*HDF5"),
     "external layer": (from_file(change=layer_of_another_file), V, "weights.*HDF5"),
-    "no names": (from_file(change=lambda f: f["gate"].attrs.pop("weight_names")), V, "layer"),
     "layer unknown": (from_file("gata"), V, "layer.*'gate'"),
     "layer not named": (from_file(None), V, "layer.*'gate'"),
-    "another kind": (from_file("dense_1"), V, "layer.*'dense_1'"),
     "a name unknown": (from_file(names="{layer}_{weight}_kernel"), V, "layer.*W_kernel"),
-    "NaN in a file": (from_file(weights={**keras_weights(), "W": NAN}), V, "gate_W"),
     # states of allennlp
     "a list": (lambda _: convert.from_allennlp([np.eye(3)], "relu"), T, "state"),
     "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight.*nothing"),
@@ -465,10 +442,8 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "missing": (of_allennlp(lambda s: s.pop("_layers.1.bias")), V, "state.* without 'bias'"),
     "twice": (of_allennlp(lambda s: s.update({"layers.1.bias": 0})), V, "state.*layers.1.bias"),
     "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.* number .* 1"),
-    "no prefix": (of_allennlp(lambda s: None, prefix=None), T, "prefix"),
     "prefix": (of_allennlp(lambda s: None, prefix="encoder."), V, "encoder._layers.0.weight"),
     "parts": (of_allennlp(lambda s: s.update({LAYER_0[0]: np.ones((18, 6))})), V, "(12, 6)"),
-    "two widths": (of_allennlp(lambda s: s.update(NARROW)), V, "_layers.1.weight.*12, 6"),
     "inf": (of_allennlp(lambda s: s.update({LAYER_0[1]: np.full(12, np.inf)})), V, "0.bias.* fin"),
     # ELMo and Tacotron
     "no ELMo file": (lambda path: convert.from_elmo(path, "relu"), OSError, "weights"),

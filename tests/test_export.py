@@ -5,7 +5,6 @@ import importlib.util
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -129,7 +128,7 @@ def test_a_saved_model_has_two_signatures_names_and_a_card(run, digits, tmp_path
     assert file.count(kernel.tobytes()) == 1
 
 
-@formats("onnx", "litert", "openvino", "keras")
+@formats("onnx", "litert", "openvino")
 def test_the_suffix_names_the_format(format, run, digits, tmp_path):
     path = tmp_path / "new" / f"digits{FORMATS[format].suffix}"
     assert export.export(run / "best.keras", path).difference <= 1e-5
@@ -181,24 +180,6 @@ def encode(array, kind="png"):
     file = io.BytesIO()
     Image.fromarray(array).save(file, kind)
     return file.getvalue()
-
-
-@needs_tensorflow
-@pytest.mark.parametrize("kind", ["png", "jpeg"])
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("size", [(20, 16), (41, 33), (10, 9)])
-def test_pictures_are_read_as_predict_reads_them(kind, channels, size, tmp_path):
-    from highway_keras.export.decoding import decode
-
-    shape = (20, 16, channels)
-    coarse = np.random.default_rng(0).integers(0, 256, (5, 4, 3), "uint8")
-    picture = np.asarray(Image.fromarray(coarse).resize(size[::-1]))
-    file = tmp_path / "picture"
-    file.write_bytes(encode(picture, kind))
-    ours = decode(file.read_bytes(), shape).numpy().astype(int)
-    theirs = data.read_image(file, shape).astype(int)
-    assert ours.shape == shape
-    assert np.abs(ours - theirs).max() <= (0 if size == (20, 16) else 1)
 
 
 # Mistakes
@@ -401,27 +382,6 @@ def test_files_of_others_are_not_replaced(run, tmp_path):
         exporting.check_place(tmp_path, "saved_model", overwrite=True)
     (tmp_path / "digits.bin").unlink()
     assert contents(tmp_path) == before
-
-
-KILLED = """
-import os, signal, sys
-from highway_keras.export import export, verification
-verification.verify = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
-export(*sys.argv[1:], overwrite=True)
-"""
-
-
-@needs_tensorflow
-def test_what_was_exported_before_stays_whole(run, tmp_path, unverified):
-    path = tmp_path / "digits"
-    export.export(run / "best.keras", path)
-    before = contents(tmp_path)
-    done = subprocess.run([sys.executable, "-c", KILLED, run / "best.keras", path])
-    assert done.returncode == -signal.SIGKILL
-    after = contents(tmp_path)
-    assert {path: after.pop(path) for path in before} == before
-    (left,) = {path.relative_to(tmp_path).parts[0] for path in after}
-    assert left.startswith(".digits-")
 
 
 # The command

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import pytest
 from processes import SCRIPT
-from selection import all_but
 
 from highway_keras import models
 from highway_keras.extras import extra
@@ -54,13 +53,36 @@ def test_an_absent_package_is_one_line():
     assert caught.value.name == "a_package_that_nobody_has"
 
 
-def test_the_core_does_without_extras(tmp_path):
-    """Layers, zoo, weights that come along, `load_model`, training by Keras, gates as numbers."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("core")
+    models.thin_mlp(3, input_shape=(8, 8, 1)).save(folder / "model.keras")
+    images, labels = np.zeros((20, 8, 8, 1), "uint8"), np.arange(20) % 10
+    arrays = {"x_train": images, "y_train": labels, "x_test": images, "y_test": labels}
+    np.savez(folder / "data.npz", **arrays)
+    return {"model": folder / "model.keras", "data": folder / "data.npz"}
+
+
+LINES = {
+    "fit thin-highway-10 --dataset digits": ("sklearn", "train"),
+    "search --depth 2 --trials 1": ("keras_tuner", "tune"),
+    "predict {model} x.png": ("tqdm", "train"),
+    "evaluate {model} --dataset digits": ("sklearn", "train"),
+    "evaluate {model} --dataset mnist": ("tensorflow_datasets", "train"),
+}
+
+
+def test_the_core_does_without_extras(files, tmp_path):
+    """Layers, zoo, weights that come along, `load_model`, training by Keras, gates as numbers.
+
+    The command names the extra that it needs.
+    """
     script = """
 import keras, numpy as np
 import highway_keras as hk
+from highway_keras.cli.command import main
 
-path = sys.argv[1]
+path, *lines = sys.argv[1:]
 for name in hk.models.list_models():
     hk.models.get(name)
 model = hk.models.create("thin-highway-10", weights="mnist")
@@ -72,46 +94,17 @@ again.compile("sgd", "sparse_categorical_crossentropy")
 again.fit(x, np.arange(8), verbose=0)
 hk.analysis.gates(model, x)
 hk.training.get_recipe("digits"), hk.convert, hk.results.accuracies()
+assert [main(line.split()) for line in lines] == [2] * len(lines)
 """
-    done = without(EXTRAS, script, tmp_path / "model.keras")
+    lines = [line.format(**files) for line in LINES]
+    done = without(EXTRAS, script, tmp_path / "model.keras", *lines)
     assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("highway-keras")]
+    for line, (package, name) in zip(said, LINES.values(), strict=True):
+        assert f"{package} is missing. Install the extra `{name}`: pip install" in line
 
 
-LINES = {
-    "fit thin-highway-10 --dataset digits": ("sklearn", "train"),
-    "search --depth 2 --trials 1": ("keras_tuner", "tune"),
-    "predict {model} x.png": ("tqdm", "train"),
-    "analyze {model} --dataset {data}": ("matplotlib", "plot"),
-    "evaluate {model} --dataset digits": ("sklearn", "train"),
-    "evaluate {model} --dataset mnist": ("tensorflow_datasets", "train"),
-}
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("core")
-    models.thin_mlp(3, input_shape=(8, 8, 1)).save(folder / "model.keras")
-    images, labels = np.zeros((20, 8, 8, 1), "uint8"), np.arange(20) % 10
-    arrays = {"x_train": images, "y_train": labels, "x_test": images, "y_test": labels}
-    np.savez(folder / "data.npz", **arrays)
-    return {"model": folder / "model.keras", "data": folder / "data.npz"}
-
-
-QUICK = [line for line in LINES if line.startswith("fit")]
-
-
-@pytest.mark.parametrize("command", all_but(QUICK, LINES))
-def test_the_command_names_the_extra(command, files, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    package, name = LINES[command]
-    done = without(EXTRAS, SCRIPT, *command.format(**files).split())
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 2
-    assert re.match(
-        rf"highway-keras: .*{package} is missing. Install the extra `{name}`: pip install", line
-    )
-
-
+@pytest.mark.slow
 def test_a_run_without_pictures_says_what_draws_them(files, tmp_path):
     command = ["fit", "thin-highway-10", "--dataset", files["data"], "--epochs", 1, "--out"]
     done = without(["matplotlib"], SCRIPT, *command, tmp_path / "run", "--model-set", "depth=2")
@@ -122,7 +115,10 @@ def test_a_run_without_pictures_says_what_draws_them(files, tmp_path):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="hides a backend")
-@pytest.mark.parametrize(("backend", "name"), [("tensorflow", "cpu"), ("jax", "jax")])
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [("tensorflow", "cpu"), pytest.param("jax", "jax", marks=pytest.mark.slow)],
+)
 def test_a_missing_backend_names_its_extra(backend, name, files):
     done = without([backend], SCRIPT, "evaluate", files["model"], KERAS_BACKEND=backend)
     (line,) = done.stderr.splitlines()

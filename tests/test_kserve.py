@@ -1,13 +1,10 @@
 """The example of a server: picture files over the wire, wrong ones, load, and its end."""
 
 import asyncio
-import csv
 import importlib.util
 import io
 import json
-import os
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 
@@ -23,7 +20,6 @@ from benchmarks import server
 from examples.kserve import ask
 from highway_keras import models, training
 from highway_keras.export import export
-from tools.render import ROOT
 
 WEIGHTS = models.get("mnist-highway-16").weights_file("mnist")
 
@@ -105,36 +101,6 @@ def test_a_wrong_request_is_an_error_of_the_client(inputs, message, addresses):
     assert caught.value.code == 400 and message in json.load(caught.value)["error"]
 
 
-def test_the_server_describes_the_network(addresses):
-    url = f"http://{addresses['http']}/v2/models/{server.MODEL}"
-    with urllib.request.urlopen(url) as answer:
-        described = json.load(answer)
-    assert described["inputs"] == [{"name": "encoded", "datatype": "BYTES", "shape": [-1]}]
-    kinds = {o["name"]: (o["datatype"], o["shape"]) for o in described["outputs"]}
-    assert kinds == {
-        "class_id": ("INT64", [-1]),
-        "class_name": ("BYTES", [-1]),
-        "probabilities": ("FP32", [-1, 10]),
-    }
-
-
-def test_the_command_of_the_client(addresses, tmp_path):
-    for number, file in enumerate([*FILES[:2], b"no picture"]):
-        (tmp_path / f"{number}.png").write_bytes(file)
-    url = f"grpc://{addresses['grpc']}/{server.MODEL}"
-    script = [sys.executable, ROOT / "examples/kserve/ask.py", url]
-
-    def run(*numbers):
-        command = [*script, *(tmp_path / f"{number}.png" for number in numbers)]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    found = answer(addresses, "grpc", FILES[:2])
-    lines = run(0, 1).stdout.splitlines()
-    assert [int(line.split()[1]) for line in lines] == found["class_id"].tolist()
-    done = run(0, 2)
-    assert done.returncode == 1 and "Element 1 is neither." in done.stderr.splitlines()[-1]
-
-
 @pytest.mark.parametrize("protocol", server.PROTOCOLS)
 def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatch):
     many = 600 * FILES[:1]
@@ -159,35 +125,3 @@ def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatc
         found = asyncio.run(end_during_a_request(addresses))
     assert told == [False], "the request was too short for this test"
     assert found["class_id"].shape == (600,)
-
-
-def test_the_benchmark(tmp_path):
-    if not os.environ.get("TFDS_DATA_DIR"):
-        pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
-    sizes = [
-        "--clients",
-        "2",
-        "--seconds",
-        "1",
-        "--turns",
-        "1",
-        "--out",
-        str(tmp_path / "rows.csv"),
-    ]
-    server.main([str(WEIGHTS), *sizes])
-    with (tmp_path / "rows.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["protocol"] for row in rows] == ["grpc", "http"]
-    for row in rows:
-        assert row["errors"] == "0" and int(row["answers"]) > 0
-        assert float(row["p50_ms"]) <= float(row["p99_ms"])
-
-
-def test_lost_and_wrong_answers_are_counted(addresses, capsys):
-    """One picture that is none, and one whose class is not the one expected."""
-    right = answer(addresses, "grpc", FILES)["class_id"]
-    files, classes = [FILES[0], FILES[1], b"none"], [right[0], right[1] + 1, 0]
-    load = server._client("grpc", addresses["grpc"], files, classes, 1, first=0)
-    latencies, errors = asyncio.run(load)
-    assert abs(errors - 2 * len(latencies)) <= 2
-    assert "Element 0 is neither" in capsys.readouterr().err

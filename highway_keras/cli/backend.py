@@ -18,8 +18,8 @@ def library(module):
         module: Its name within `highway_keras`.
     """
     warnings.simplefilter("ignore")  # meant for those who write Python
-    for shown in (Notice, PictureWarning):
-        warnings.filterwarnings("always", category=shown)
+    for kind in (Notice, PictureWarning):
+        warnings.filterwarnings("always", category=kind)
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # "triggered tf.function retracing"
@@ -47,7 +47,7 @@ def _show_warning(message, *where, **others):
 def silent_libraries():
     """Drop what native libraries write to the descriptor of stderr; hold our notices until then."""
     stderr, show, held = os.dup(2), warnings.showwarning, []
-    warnings.showwarning = lambda *shown, **others: held.append((shown, others))
+    warnings.showwarning = lambda *warning, **others: held.append((warning, others))
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
@@ -56,5 +56,5 @@ def silent_libraries():
         os.dup2(stderr, 2)
         os.close(stderr)
         warnings.showwarning = show
-        for shown, others in held:
-            show(*shown, **others)
+        for warning, others in held:
+            show(*warning, **others)

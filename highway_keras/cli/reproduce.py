@@ -1,12 +1,12 @@
 """`reproduce`: the experiments of the paper."""
 
 import functools
-import shlex
 
 from highway_keras import models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.cli.search import DEPTHS, KINDS
+from highway_keras.results.provenance import command_line
 
 SECTION_4 = {
     "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",
@@ -67,17 +67,13 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
             lines.append((kind, str(depth), trial, str(row["epoch"]), loss))
         cli.print_table(lines, right=(1, 3, 4))
     else:
-        words = ["highway-keras", "reproduce", "figure1", "--preset", preset]  # draws it again
-        words += ["--search", searches] if searches else []
-        for name, value in {**which, **sizes}.items():
-            if name in which:
-                words += [f"--{name.removesuffix('s')}", *map(str, value)]
-            elif name != "population":  # which does not change the results
-                words += [f"--{name}", str(value)]
+        asked = {"preset": preset, "search": searches, "depth": depths, "kind": kinds, **sizes}
+        asked.pop("population", None)  # does not change the results
+        command = command_line("highway-keras", "reproduce", "figure1", **asked)
         sizes |= {"out": out, "data_dir": data_dir}
         searches = searches or paper.run_preset(preset, **which, **sizes)
         lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-        for row in paper.draw_figure1(searches, out, shlex.join(words), **which):
+        for row in paper.draw_figure1(searches, out, command, **which):
             counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
             mean = row["top10_mean"]
             lines.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
@@ -161,57 +157,58 @@ for name, title in results.TABLES.items():
     )(functools.partial(table, name))
 
 
-def _print_columns(rows, keys, out):
-    cli.print_table([keys, *([str(row[key]) for key in keys] for row in rows)])
+# What `paper.reproduce_NAME` measures into one file: a summary, the columns to print, its options
+
+MEASUREMENTS = {
+    "gradients": (
+        "MNIST: the gradient by layer before the first step, for networks of any depth.",
+        ("kind", "depth", "scale", "activation", "first", "last"),
+        cli.several("--kind", default=["highway", "plain", "residual"], **KINDS),
+        cli.several(
+            "--depth", default=[10, 20, 50, 100], **DEPTHS, help="numbers of hidden layers"
+        ),
+        cli.several(
+            "--scale",
+            dest="scales",
+            metavar="SCALE",
+            type=float,
+            default=[0.5, 1.0, 2.0],
+            help="of the start",
+        ),
+        cli.option("--seeds", type=int, default=5, help="of each, from 0 on"),
+        cli.limit(500),
+    ),
+    "starts": (
+        "MNIST: deep networks from several zero-mean starts (section 2.2).",
+        ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss"),
+        cli.several("--kind", default=["highway", "plain"], **KINDS),
+        cli.option("--depth", type=int, default=50, help="hidden layers"),
+        cli.option("--epochs", type=int, default=5, help="of a training"),
+        cli.SEED,
+        cli.limit(5000),
+    ),
+    "first-losses": (
+        "The loss before the first step, next to those of the authors' logs.",
+        ("model", "kernel_initializer", "input_scale", "mean", "std", "authors"),
+        cli.option("--seeds", type=int, default=10, help="of each, from 0 on"),
+        cli.option("--limit", type=int, default=1000, help="held-out images"),
+    ),
+}
+
+
+def measurement(name, columns, out, **arguments):
+    """Measure, and print the columns that say the most."""
+    measure = getattr(library("paper"), f"reproduce_{name.replace('-', '_')}")
+    rows = measure(out=out, **arguments)
+    cli.print_table([columns, *([str(row[key]) for key in columns] for row in rows)])
     cli.print_saved(out)
 
 
-@cli.command(
-    "reproduce gradients",
-    "MNIST: the gradient by layer before the first step, for networks of any depth.",
-    cli.limit(500),
-    cli.DATA_DIR,
-    cli.out("runs/gradients"),
-)
-def gradients(out, **arguments):
-    """Measure, and print the first and the last layer's."""
-    paper = library("paper")
-    rows = paper.reproduce_gradients(out=out, **arguments)
-    _print_columns(rows, ("kind", "depth", "scale", "activation", "first", "last"), out)
-
-
-@cli.command(
-    "reproduce starts",
-    "MNIST: deep networks from several zero-mean starts (section 2.2).",
-    cli.option("--depth", type=int, default=50, help="hidden layers"),
-    cli.option("--epochs", type=int, default=5, help="of a training"),
-    cli.SEED,
-    cli.limit(5000),
-    cli.DATA_DIR,
-    cli.out("runs/starts"),
-)
-def starts(out, **arguments):
-    """Train from each start, and print the losses."""
-    paper = library("paper")
-    rows = paper.reproduce_starts(out=out, **arguments)
-    keys = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
-    _print_columns(rows, keys, out)
-
-
-@cli.command(
-    "reproduce first-losses",
-    "The loss before the first step, next to those of the authors' logs.",
-    cli.option("--seeds", type=int, default=10, help="of each, from 0 on"),
-    cli.option("--limit", type=int, default=1000, help="held-out images"),
-    cli.DATA_DIR,
-    cli.out("runs/first-losses"),
-)
-def first_losses(out, **arguments):
-    """Measure, and print both."""
-    paper = library("paper")
-    rows = paper.reproduce_first_losses(out=out, **arguments)
-    keys = ("model", "kernel_initializer", "input_scale", "mean", "std", "authors")
-    _print_columns(rows, keys, out)
+for name, (summary, columns, *options) in MEASUREMENTS.items():
+    shared = (cli.DATA_DIR, cli.out(f"runs/{name}"))
+    cli.command(f"reproduce {name}", summary, *options, *shared)(
+        functools.partial(measurement, name, columns)
+    )
 
 
 @cli.command(

@@ -1,7 +1,6 @@
 """`predict`, `evaluate`, `analyze`, `compact` and `export`: what to do with a trained network."""
 
 import csv as csv_files
-import dataclasses
 import pathlib
 import sys
 
@@ -12,6 +11,7 @@ from highway_keras.extras import extra
 from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
+KEPT = ("dataset", "recipe", "test_images", "skip_broken")  # by `compact`, of a run's settings
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 
@@ -158,24 +158,25 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         before = saved.evaluate(images)
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
-        settings = {"model": saved.model.name, "dataset": saved.settings.get("dataset", dataset)}
-        settings |= saved.settings | {"class_names": list(images.class_names)}
-        settings.pop("results", None)
-        if isinstance(settings.get("recipe"), str):  # of the zoo's weights, which name theirs
-            settings["recipe"] = dataclasses.asdict(training.get_recipe(settings["recipe"]))
-        folder.write_json({**settings, "compacted": {"budget": budget, "closed": done.closed}})
+        # Of the whole network's settings those that hold for the smaller one, too.
+        settings = {"model": saved.model.name, "dataset": dataset}
+        settings["class_names"] = list(images.class_names)
+        settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
+        chosen = {"network": str(network), "weights": weights, "limit": limit}
+        chosen |= {"budget": budget, "layers": layers, "closed": done.closed}
+        folder.write_json({**settings, "compacted": chosen})
         loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
         io.write_rows(folder.path / "compact.csv", done.curve)
-        picture = folder.path / "compact.png"
-        with io.optional_picture(picture):
-            from highway_keras.analysis.plots import Line, plot_lines  # needs Matplotlib
-
-            numbers = [row["layers"] for row in done.curve]
-            errors = [100 * row["error"] for row in done.curve]
-            axes = {"xlabel": "gated layers left", "yscale": "linear"}
-            ylabel = f"error on {len(images.x_train):,} training images (%)"
-            line = Line(errors, x=numbers)
-            io.write_figure(picture, plot_lines([line], saved.model.name, ylabel, **axes))
+        numbers = [row["layers"] for row in done.curve]
+        errors = [100 * row["error"] for row in done.curve]
+        axes = {"xlabel": "gated layers left", "yscale": "linear"}
+        axes["ylabel"] = f"error on {len(images.x_train):,} training images (%)"
+        library("analysis.pictures").write_picture(
+            folder.path / "compact.png",
+            lambda plots: plots.plot_lines(
+                [plots.Line(errors, x=numbers)], saved.model.name, **axes
+            ),
+        )
     first, last = done.curve[0], done.curve[-1]
     print(
         f"{last['layers']} of {first['layers']} gated layers, {last['parameters']:,} of "

@@ -14,7 +14,7 @@ import json
 import pathlib
 
 from highway_keras import checks
-from highway_keras.messages import printable
+from highway_keras.messages import did_you_mean, printable
 
 COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
@@ -132,7 +132,7 @@ def check_paths(dataset=None, out=None, resume=True):
     if dataset and dataset not in NAMED_DATA and not checks.path("dataset", dataset).exists():
         raise FileNotFoundError(
             f"`dataset` must be one of {', '.join(NAMED_DATA)}, or an existing file or folder. "
-            f"{checks.received('dataset', dataset)}"
+            f"{checks.received('dataset', dataset)}{did_you_mean(dataset, NAMED_DATA)}"
         )
     folder = pathlib.Path() if out is None else checks.path("out", out)
     if folder.exists() and not folder.is_dir():

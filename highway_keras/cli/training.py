@@ -47,7 +47,12 @@ PAIRS = {"nargs": "+", "type": _pair, "action": _Collect, "default": {}, "metava
 @cli.command(
     "fit",
     "Train a network and save it.",
-    cli.option("model", metavar="MODEL", help="a name that `highway-keras list` shows"),
+    cli.option(
+        "model",
+        help="a name that `highway-keras list` shows, or a .keras file to train further",
+        metavar="MODEL",
+        complete=cli.FILES,
+    ),
     cli.dataset("the network's own"),
     cli.DATA_DIR,
     cli.option(

@@ -43,18 +43,16 @@ class Convention:
     redefined: dict = dataclasses.field(default_factory=dict)
 
 
-# `W_carry` is the transform gate, in Keras as in ELMo. Keras's legacy layers are in Keras 2 too.
-_KERAS = {
-    "weights": ("W", "W_carry", "b", "b_carry"),
-    "redefined": {"hard_sigmoid": "keras.ops.clip(0.2 * z + 0.5, 0, 1)"},
-}
-_LATE = ("W", "W_carry", "b", "b_carry")
-# By the version that began with it: Keras 0.3 and 1.1 store what 1.0 does.
-KERAS = {
-    "1.0": Convention(**_KERAS, order=("W", "b", "W_carry", "b_carry"), gate_start=-2.0),
-    "1.2": Convention(**_KERAS, order=_LATE, gate_start=1.0),
-    "2.0": Convention(**_KERAS, order=_LATE, gate_start=1.0),
-}
+# `W_carry` is the transform gate, in Keras as in ELMo.
+_KERAS = Convention(
+    weights=("W", "W_carry", "b", "b_carry"),
+    order=("W", "W_carry", "b", "b_carry"),
+    gate_start=1.0,
+    redefined={"hard_sigmoid": "keras.ops.clip(0.2 * z + 0.5, 0, 1)"},
+)
+_EARLY = dataclasses.replace(_KERAS, order=("W", "b", "W_carry", "b_carry"), gate_start=-2.0)
+# By the version that began with it: 0.3 and 1.1 store what 1.0 does; 2 has it as a legacy layer.
+KERAS = {"1.0": _EARLY, "1.2": _KERAS, "2.0": _KERAS}
 ALLENNLP = Convention(  # and fairseq, whose names begin without the "_"
     weights=("weight", "bias"),
     scope=r"_?layers\.{number}\.",
@@ -106,8 +104,6 @@ def to_highway(convention, activation, arrays, check_biases=None, width=None):
     """Return the built `Highway` layer that computes what the source's did.
 
     Args:
-        convention: A `Convention`.
-        activation: Activation of H.
         arrays: A dictionary from the names of the convention to pairs of a label, for errors, and
             an array. Without biases, H has none and T adds 0.
         check_biases: What errors call the weights, to refuse biases that look like those of the

@@ -21,7 +21,7 @@ from highway_keras.convert.named_arrays import finite_array, opened, read_array
 # highway_1_W_carry (Theano), highway_1_W_carry:0 (TensorFlow), highway_1_W_carry_1:0 (loaded into a
 # session where the name was taken), highway_1/W_carry:0 (Keras 2).
 _NAME = re.compile(r"(?:.*[/_])?(W_carry|b_carry|W|b)(?:_[0-9]+)?(?::0)?")
-_UNNAMED = re.compile(r"param_[0-9]+")  # what Keras calls an array that has no name
+_NO_NAME = re.compile("(param_)?[0-9]+")  # Keras numbers arrays that have no names
 
 
 def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
@@ -72,39 +72,61 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
             f"{checks.received('version', version)}"
         )
     check_activation(activation, KERAS[version])
-    named = False
     if isinstance(weights, str | os.PathLike):
-        arrays, written, noted = _read_layer(weights, layer)
-        _check_noted(written, version, noted, activation)
-        named = not all(map(_UNNAMED.fullmatch, arrays))
-    elif not isinstance(weights, list | tuple) or layer is not None:
+        arrays = _read_layer(weights, layer, version, activation)
+    elif isinstance(weights, list | tuple) and layer is None:
+        arrays = {str(index): array for index, array in enumerate(weights)}
+    else:
         raise TypeError(
             "`weights` must be the path of an HDF5 file, or a list of arrays, which are those of "
             f"one layer, with layer=None. Received: a {type(weights).__name__}, layer={layer!r}."
         )
-    else:
-        arrays = dict(enumerate(weights))
+    names = list(arrays)
+    named = not all(map(_NO_NAME.fullmatch, names))
     if not named and len(arrays) not in (2, 4):
         raise ValueError(
             f"`weights` must be the four arrays {', '.join(KERAS[version].order)}, or W and "
             f"W_carry of a layer without biases. Received: {len(arrays)} arrays."
         )
-    names = list(arrays)
-    arrays = {f"`weights[{key!r}]`": array for key, array in arrays.items()}
-    arrays = {label: finite_array(label, array) for label, array in arrays.items()}
-    order = _check_order(list(map(_role, names)) if named else None, arrays, version, layer)
-    checked = "weights" if check_biases and not named else None
-    parts = dict(zip(order, arrays.items(), strict=True))
-    return to_highway(KERAS[version], activation, parts, checked)
+    labels = [f"`weights[{name if name.isdecimal() else repr(name)}]`" for name in names]
+    arrays = [finite_array(*pair) for pair in zip(labels, arrays.values(), strict=True)]
+
+    # What an array is shows in its name, or, without names, in its rank.
+    orders, expected = {}, {}
+    for one, convention in KERAS.items():
+        order = [w for w in convention.order if len(arrays) != 2 or w.startswith("W")]
+        orders[one] = order
+        expected[one] = order if named else [2 if w.startswith("W") else 1 for w in order]
+    found = [array.ndim for array in arrays]
+    if named:
+        found = [match and match[1] for match in map(_NAME.fullmatch, names)]
+    right = [one for one, kinds in expected.items() if kinds == found]
+    if right and version not in right:
+        raise ValueError(
+            f"`version` must be {right[0]!r} for weights in the order "
+            f"{', '.join(orders[right[0]])}. Received: version={version!r}, whose order is "
+            f"{', '.join(orders[version])}."
+        )
+    if named and not right:
+        raise ValueError(
+            f"`layer` must be one Highway layer with the weights {', '.join(orders[version])}. "
+            f"Received: layer={layer!r} with {', '.join(labels)}. If it is a model, pass the "
+            "arrays of its layer as a list."
+        )
+    parts = dict(zip(orders[version], zip(labels, arrays, strict=True), strict=True))
+    return to_highway(
+        KERAS[version], activation, parts, "weights" if check_biases and not named else None
+    )
 
 
-def _read_layer(path, layer):
-    """Return a layer's arrays by name, and the Keras and the activation that the file notes."""
+def _read_layer(path, layer, version, activation):
+    """Return a layer's arrays by name, if the file notes no other version or activation."""
     with opened(path) as file:
         whole = isinstance(file.get("model_weights"), h5py.Group)
         root, place = (file["model_weights"], "model_weights/") if whole else (file, "")
         group = root.get(layer) if isinstance(layer, str) and layer else None
-        names = _weight_names(group)
+        names = group.attrs.get("weight_names", ()) if isinstance(group, h5py.Group) else ()
+        names = [_text(name) for name in np.atleast_1d(names)]
         arrays = {name: read_array(file, f"{place}{layer}/{name}") for name in names}
         written = _text(root.attrs.get("keras_version", file.attrs.get("keras_version", "")))
         config = json.loads(_text(file.attrs.get("model_config", "null")))
@@ -115,18 +137,31 @@ def _read_layer(path, layer):
             for inner in _configs(outer)
             if inner["class_name"] == "Highway"
         ]
-        others = list(root)
+        layers = ", ".join(map(repr, root))
     if not arrays:
         raise ValueError(
-            f"`layer` must be the name of a Highway layer in {str(path)!r}, which has "
-            f"{', '.join(map(repr, others))}. Received: layer={layer!r}."
+            f"`layer` must be the name of a Highway layer in {str(path)!r}, which has {layers}. "
+            f"Received: layer={layer!r}."
         )
-    return arrays, written, noted[0] if len(noted) == 1 else None
-
-
-def _weight_names(item):
-    names = item.attrs.get("weight_names", ()) if isinstance(item, h5py.Group) else ()
-    return [_text(name) for name in np.atleast_1d(names)]
+    numbers = re.match(r"([0-9]+)\.([0-9]+)", written)  # Keras 1 notes it for whole models only
+    if numbers:
+        major, minor = int(numbers[1]), int(numbers[2])
+        right = "1.0" if (major, minor) < (1, 2) else "1.2" if major == 1 else "2.0"
+        if right != version:
+            raise ValueError(
+                f"`version` must be {right!r} for a file of Keras {written}. "
+                f"Received: version={version!r}."
+            )
+    said = keras.activations.get(activation)
+    name = getattr(said, "__name__", "")
+    # Only one of Keras's functions has a name to compare, and a custom one is noted otherwise.
+    known = getattr(keras.activations, name, None) is said
+    if known and len(noted) == 1 and isinstance(noted[0], str) and noted[0] != name:
+        raise ValueError(
+            f"`activation` must be {noted[0]!r}, which the file notes for this layer. "
+            f"{checks.received('activation', activation)}"
+        )
+    return arrays
 
 
 def _text(value):
@@ -142,59 +177,3 @@ def _configs(node):
     if isinstance(node, list):
         for child in node:
             yield from _configs(child)
-
-
-def _role(name):
-    """Return which of W, b, W_carry and b_carry an array is by its name, or `None`."""
-    found = _NAME.fullmatch(name)
-    return found and found[1]
-
-
-def _check_noted(written, version, noted, activation):
-    """Raise if a file's version of Keras or activation contradicts what the caller says."""
-    numbers = re.match(r"([0-9]+)\.([0-9]+)", written)  # Keras 1 notes it for whole models only
-    if numbers:
-        major, minor = int(numbers[1]), int(numbers[2])
-        right = "1.0" if (major, minor) < (1, 2) else "1.2" if major == 1 else "2.0"
-        if right != version:
-            raise ValueError(
-                f"`version` must be {right!r} for a file of Keras {written}. "
-                f"Received: version={version!r}."
-            )
-    said = keras.activations.get(activation)
-    name = getattr(said, "__name__", "")
-    # A custom function may be noted as a dictionary, which cannot be compared with anything.
-    if getattr(keras.activations, name, None) is said and isinstance(noted, str) and noted != name:
-        raise ValueError(
-            f"`activation` must be {noted!r}, which the file notes for this layer. "
-            f"{checks.received('activation', activation)}"
-        )
-
-
-def _check_order(roles, arrays, version, layer):
-    """Return the names of a layer's arrays in the order of `version`, or raise if it is another.
-
-    What arrays are shows in their `roles`, or, if their names do not say, in their ranks.
-    """
-    orders = {
-        one: [w for w in convention.order if len(arrays) != 2 or w in ("W", "W_carry")]
-        for one, convention in KERAS.items()
-    }
-    found = roles or [array.ndim for array in arrays.values()]
-    expected = {
-        one: order if roles else [2 if name.startswith("W") else 1 for name in order]
-        for one, order in orders.items()
-    }
-    right = next((one for one, order in expected.items() if found == order), None)
-    if right and found != expected[version]:
-        raise ValueError(
-            f"`version` must be {right!r} for weights in the order {', '.join(orders[right])}. "
-            f"Received: version={version!r}, whose order is {', '.join(orders[version])}."
-        )
-    if roles and not right:
-        raise ValueError(
-            f"`layer` must be one Highway layer with the weights {', '.join(orders[version])}. "
-            f"Received: layer={layer!r} with {', '.join(arrays)}. If it is a model, pass the "
-            "arrays of its layer as a list."
-        )
-    return orders[version]

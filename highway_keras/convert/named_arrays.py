@@ -16,15 +16,8 @@ _NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
 def layers_of_state(argument, state, convention, prefix=""):
     """Return the weights of each layer in a state, from the first to the last.
 
-    Args:
-        argument: What errors call the state.
-        state: A dictionary from names to arrays.
-        convention: The `Convention` of the names.
-        prefix: What comes before the convention's names. If it is not empty, `state` may also hold
-            other weights, and TensorFlow's optimizer slots for these.
-
-    Returns:
-        A list of dictionaries, one per layer, from a weight's own name to its label and its array.
+    They are dictionaries from a weight's own name to its label, for errors, and its array. With a
+    prefix, `state` may also hold other weights, and TensorFlow's optimizer slots for these.
     """
     scope, weights = _scope(convention), convention.weights
     layers, others = {}, []
@@ -129,5 +122,5 @@ def _scope(convention):
 
 
 def _listed(values, most=5):
-    shown = ", ".join(map(repr, list(values)[:most])) or "nothing"
-    return shown if len(values) <= most else f"{shown}, … ({len(values)} in all)"
+    listed = ", ".join(map(repr, list(values)[:most])) or "nothing"
+    return listed if len(values) <= most else f"{listed}, … ({len(values)} in all)"

@@ -31,14 +31,12 @@ class Format:
 
     Attributes:
         suffix: Of its file; empty for a folder.
-        beside: Suffixes of the files next to it.
         quantizations: What `quantize` may be, besides `None`.
         packages: What must be installed.
         runs_int8: Whether it can hold a network that Keras has quantized.
     """
 
     suffix: str
-    beside: tuple = (".json", ".txt")
     quantizations: tuple = ()
     packages: tuple = ()
     runs_int8: bool = False
@@ -46,17 +44,12 @@ class Format:
 
 # The name of a format with packages is also the name of the extra that installs them.
 FORMATS = {
-    "saved_model": Format("", beside=(), runs_int8=True),
+    "saved_model": Format("", runs_int8=True),
     "onnx": Format(".onnx", packages=("tf2onnx", "onnxruntime")),
     "litert": Format(".tflite", quantizations=("float16", "int8"), packages=("ai_edge_litert",)),
-    "openvino": Format(".xml", (".bin", ".json", ".txt"), ("float16",), ("openvino", "scipy")),
+    "openvino": Format(".xml", quantizations=("float16",), packages=("openvino", "scipy")),
     "keras": Format(".keras", quantizations=("int8",), runs_int8=True),
 }
-# All that is in the folder of a SavedModel, the card and the class names in its assets.
-CARD, NAMES = pathlib.PurePath("assets/model_card.json"), pathlib.PurePath("assets/class_names.txt")
-SAVED_MODEL = {CARD, NAMES} | set(
-    map(pathlib.PurePath, ("saved_model.pb", "fingerprint.pb", "variables/variables.index"))
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +151,12 @@ def export(
         raise ImportError(f"`format={format!r}`: {missing(' and '.join(absent), format)}")
     check_place(path, format, overwrite)
 
-    with _saved(model_or_file) as saved:
+    with tempfile.TemporaryDirectory() as folder:
+        file = model_or_file
+        if isinstance(file, keras.Model):  # which stays untouched
+            file = pathlib.Path(folder) / "model.keras"
+            model_or_file.save(file)
+        saved = SavedNetwork(file)
         is_int8 = any(weight.dtype == "int8" for weight in saved.model.weights)
         if is_int8 and not known.runs_int8:
             raise ValueError(
@@ -206,18 +204,6 @@ def export(
     return Exported(path, size, **measured)
 
 
-@contextlib.contextmanager
-def _saved(model_or_file):
-    """Yield the network as loaded from a file: a model in memory stays untouched."""
-    if not isinstance(model_or_file, keras.Model):
-        yield SavedNetwork(model_or_file)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "model.keras"
-        model_or_file.save(file)
-        yield SavedNetwork(file)
-
-
 def _write_card(path, saved, format, quantize, names, verification):
     """Write what an export says about itself: the model card as JSON, the class names as text."""
     model = saved.model
@@ -237,10 +223,8 @@ def _write_card(path, saved, format, quantize, names, verification):
         "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
         "training": {k: v for k, v in saved.settings.items() if k != "class_names"},
     }
-    card_path, names_path = path.with_suffix(".json"), path.with_suffix(".txt")
-    if format == "saved_model":
-        card_path, names_path = path / CARD, path / NAMES
-        card_path.parent.mkdir(exist_ok=True)
+    card_path, names_path = beside(path, format)
+    card_path.parent.mkdir(exist_ok=True)
     io.write_json(card_path, card)
     io.write_text(names_path, "".join(f"{printable(name)}\n" for name in names))
 
@@ -277,36 +261,43 @@ def staged(path, format, overwrite):
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def beside(path, format):
+    """Return the paths of an export's model card and class names."""
+    if format == "saved_model":
+        return path / "assets" / "model_card.json", path / "assets" / "class_names.txt"
+    return path.with_suffix(".json"), path.with_suffix(".txt")
+
+
 def check_place(path, format, overwrite):
     """Raise a `ValueError` if the export would replace what it must not.
 
-    That is anything without `overwrite`. With it, a file without an export's card beside it, as
-    neither a network that a training saved nor a user's own labels.txt has one; and a folder that
-    is no SavedModel of an export, or holds other files, too.
+    That is anything without `overwrite`, and with it whatever is no export with its card, such as a
+    network that a training saved, a user's own labels.txt, or another file in a SavedModel.
     """
-    existing = [path, *map(path.with_suffix, FORMATS[format].beside)]
-    existing = [file for file in existing if os.path.lexists(file)]
+    card, names = beside(path, format)
     if format == "saved_model":
-        foreign = [] if _is_card(path / CARD) else existing
-        files = (file for file in path.rglob("*") if not file.is_dir())
+        parts = ("saved_model.pb", "fingerprint.pb", "variables/variables.index")
+        ours = {card, names, *(path / part for part in parts)}
+        existing = [path] if os.path.lexists(path) else []
+        foreign = [] if _is_card(card) else existing
         foreign += [
             file
-            for file in files
-            if (inside := file.relative_to(path)) not in SAVED_MODEL
-            and not inside.match("variables/variables.data-*")
+            for file in path.rglob("*")
+            if not (file.is_dir() or file in ours or file.match("variables/variables.data-*"))
         ]
     else:
-        ours = _is_card(path.with_suffix(".json"))
-        foreign = [file for file in existing if not (ours and file.is_file())]
-    if existing and not overwrite:
-        file = (foreign or existing)[0]
-        also = "" if file == path else f", and {file.name} exists"
-        remedy = "Name another." if foreign else "Name another, or pass overwrite=True."
-        raise ValueError(f"`path` must not exist yet. Received: path={path}{also}. {remedy}")
-    if existing and foreign:
+        files = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
+        existing = [file for file in files if os.path.lexists(file)]
+        foreign = [file for file in existing if not (_is_card(card) and file.is_file())]
+    if foreign:
         raise ValueError(
-            f"`overwrite=True` replaces only an earlier export. Received: path={path}, but "
-            f"{foreign[0]} is something else. Name another."
+            "`path` must not exist yet: only an earlier export can be replaced. "
+            f"Received: path={path}, but {foreign[0]} is something else. Name another."
+        )
+    if existing and not overwrite:
+        raise ValueError(
+            f"`path` must not exist yet. Received: path={path}. Name another, or pass "
+            "overwrite=True."
         )
 
 

@@ -24,13 +24,9 @@ def verify(path, format, quantize, images, labels, expected, class_names):
     """Run an export in a new process, and compare it with the Keras model.
 
     Args:
-        path: The exported file.
-        format: As in `export`.
         quantize: As in `export`; `"int8"` also for a network that Keras has quantized.
-        images: Raw images, uint8.
-        labels: Their classes.
+        images, labels: Raw images, uint8, and their classes.
         expected: The Keras model's probabilities for them.
-        class_names: Names of the classes.
 
     Returns:
         A dictionary with `difference`, `accuracy`, `keras_accuracy`, `images` and `runtime`, as in

@@ -17,10 +17,7 @@ ONNX_OPSET = 17
 
 
 def write(saved, path, format, quantize, class_names, calibration):
-    """Write a `SavedNetwork` at `path`; the arguments are those of `export`.
-
-    `calibration` are the images that a quantization of activations needs.
-    """
+    """Write a `SavedNetwork`; `calibration` are the images that int8 activations need."""
     if format == "keras":
         write_keras(saved.path, path, quantize)
         return
@@ -92,11 +89,7 @@ def write_saved_model(model, path, class_names):
 
 
 def classifier(network):
-    """Return a Keras model from raw `images` to `probabilities` and `class_id`.
-
-    Args:
-        network: A Sequential or functional model: raw images in, class probabilities out.
-    """
+    """Return a Keras model from raw `images` to the `probabilities` of `network` and `class_id`."""
     images = keras.Input(network.input_shape[1:], dtype="uint8", name="images")
     return keras.Model(images, Classifier(unrolled(network))(images), name="serving")
 
