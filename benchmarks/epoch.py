@@ -1,6 +1,6 @@
 """An epoch through our trainer next to plain `model.fit`, and next to the floor.
 
-    KERAS_BACKEND=jax python -m benchmarks.epoch --model highway-a --images 2000
+    python -m benchmarks.epoch --model highway-a --images 2000
 
 Both train the same network with its recipe's batch size and augmentation on the same random
 images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
@@ -63,22 +63,19 @@ def trainer(model, images, dtype, turns):
 
     from benchmarks.peers.with_keras import ENDLESS, EpochTurns
     from highway_keras import models
-    from highway_keras.training.engines.devices import engine
+    from highway_keras.training.batches import batches
     from highway_keras.training.evaluation import compile_classifier
     from highway_keras.training.optimizer import from_recipe
 
     network, recipe, x, y, steps, batch, planned = _prepare(model, images, dtype)
-    stepping = engine()
-    executed = stepping.steps_per_execution(steps, planned)
-    compiled = compile_classifier(network, from_recipe(recipe, steps), executed)
-    plan = steps, batch, 0, 0  # seed and first epoch
-    stepping.install_train_function(compiled, x, y, plan, replicas=1)
+    per_call = 1 if keras.backend.backend() == "torch" else planned
+    compiled = compile_classifier(network, from_recipe(recipe, steps), per_call)
     operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
     figures = {"images": len(x), "batch": batch, "operations": operations}
     figures["machine"] = f"{keras.backend.backend()} on {keras.distribution.list_devices()[0]}"
     turns.wait()
     compiled.fit(
-        stepping.batches(x, y, *plan),
+        batches(x, y, steps, batch, seed=0),
         steps_per_epoch=steps,
         shuffle=False,
         epochs=ENDLESS,

@@ -3,7 +3,6 @@
 import argparse
 import os
 import pathlib
-import shlex
 import statistics
 import sys
 
@@ -78,18 +77,9 @@ def record(rows, keys, out, module, *files, **options):
     if out:
         from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
 
-        made = provenance.of_command(command(module, *files, **options))
+        command = provenance.command_line("python", "-m", module, *files, **options)
+        made = provenance.of_command(command)
         update_rows(out, [{**made, **row} for row in rows], keys)
-
-
-def command(module, *files, **options):
-    """Return the command line that measures a row again; see `record`."""
-    words = ["python", "-m", module, *files]
-    for name, value in options.items():
-        if value is not None:
-            words.append(f"--{name.replace('_', '-')}")
-            words += value if isinstance(value, list) else [value]
-    return shlex.join(map(str, words))
 
 
 def print_table(rows):

@@ -1,8 +1,32 @@
 """Where a number comes from: the columns that every row of a measurement ends with."""
 
-import datetime
+import shlex
 
 COLUMNS = ("hardware", "versions", "commit", "date", "command")
+
+
+def command_line(*words, **options):
+    """Return the command that measures something again, as one types it.
+
+    Args:
+        *words: It begins with them.
+        **options: By name a value, several in a list, or `KEY=VALUE` pairs in a dictionary; `True`
+            stands for an option without a value. Those that are `None` or `False` are left out.
+    """
+    line = [shlex.quote(str(word)) for word in words]
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        line.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, dict):
+            for key, one in value.items():
+                one = tuple(one) if isinstance(one, list) else one  # JSON's lists were tuples
+                pair = f"{key}={one}".replace(", ", ",")
+                line.append(f'"{pair}"' if "(" in pair else shlex.quote(pair))
+        elif value is not True:
+            values = value if isinstance(value, list | tuple) else [value]
+            line += [shlex.quote(str(one)) for one in values]
+    return " ".join(line)
 
 
 def of_command(command):
@@ -11,11 +35,9 @@ def of_command(command):
     Args:
         command: The command that measures it again.
     """
-    from highway_keras.runs.provenance import commit, hardware, versions  # imports Keras
+    from highway_keras.runs.provenance import here  # imports Keras
 
-    today = datetime.date.today().isoformat()
-    values = (hardware(), versions(), commit(), today, command)
-    return dict(zip(COLUMNS, values, strict=True))
+    return {**here(), "command": command}
 
 
 def of_run(folder, command):

@@ -16,7 +16,7 @@ from benchmarks.peers import with_keras
 from benchmarks.turns import Worker, take_turns
 from highway_keras import models, training
 from highway_keras.results import provenance
-from tools.footprint import ROOT, import_seconds, weigh
+from tools.footprint import ROOT
 
 PEERS = """
 import os, subprocess, sys, time
@@ -97,10 +97,6 @@ def test_convolutional_peers_are_of_our_size(block, model):
     assert network.count_params() == models.get(model).parameters
 
 
-def test_every_peer_has_a_module():
-    assert {peer for case in CASES.values() for peer in case.peers} == command.MODULES.keys()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -153,15 +149,6 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
     lines = [f"python -m benchmarks --case '{case}' {' '.join(asked)}" for case in (first, third)]
     assert [row["command"] for row in read(out)] == lines
     assert "plain" in capsys.readouterr().out
-
-
-def test_the_footprint_of_an_environment(tmp_path):
-    for name in ("one-1.0.dist-info", "one", "two-2.0.dist-info"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_bytes(b"x" * 100)
-    assert weigh(tmp_path) == (2, 300)
-    found = import_seconds(sys.executable, ("json", "csv"), 1)
-    assert {name: len(seconds) for name, seconds in found.items()} == {"json": 1, "csv": 1}
 
 
 @pytest.mark.slow

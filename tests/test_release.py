@@ -7,7 +7,7 @@ import re
 import pytest
 
 import highway_keras
-from tools import project_urls
+from tools import release
 
 ROOT = pathlib.Path(__file__).parents[1]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_changes_have_versions_and_dates():
 def test_a_release_says_where_the_project_is():
     text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
     parser = configparser.ConfigParser()
-    parser.read_string(project_urls.with_urls(text, "https://host/us/it", "v1.0"))
+    parser.read_string(release.setup(text, "https://host/us/it", "v1.0"))
     lines = parser["metadata"]["project_urls"].strip().splitlines()
     urls = dict(line.split(" = ") for line in lines)
     assert urls["Source"] == "https://host/us/it" and urls["Issues"] == "https://host/us/it/issues"
@@ -49,4 +49,4 @@ def test_a_release_says_where_the_project_is():
 
 def test_a_release_needs_a_place_for_its_addresses():
     with pytest.raises(ValueError, match="must have one `project_urls`"):
-        project_urls.with_urls("[metadata]\n", "https://host/us/it", "v1.0")
+        release.setup("[metadata]\n", "https://host/us/it", "v1.0")

@@ -8,19 +8,17 @@ import shlex
 import shutil
 import sys
 
-import keras
 import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import analysis, data, models, results, training
+from highway_keras import data, models, results, training
 from highway_keras.cli.command import main
-from highway_keras.export import FORMATS, Exported
 from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
-from tools import numbers, pictures, rows
-from tools.render import ROOT
+from tools import numbers, pictures, rows, tables
+from tools.render import NONE, ROOT, number
 
 TRANSCRIBED = "authors-logs"
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
@@ -207,26 +205,6 @@ def test_a_run_that_diverged_ends_so(run, tmp_path):
     assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
 
 
-def test_layers_as_rows(tmp_path):
-    keras.utils.set_random_seed(0)
-    x, y = np.random.default_rng(0).standard_normal((30, 12, 12, 1), "float32"), np.arange(30) % 10
-    thin = models.thin_mlp(depth=5, units=6, input_shape=(12, 12, 1), transform_bias=-2.0)
-    whole, *layers = rows.gate_rows(thin, x, y)
-    thin.compile(loss="sparse_categorical_crossentropy")
-    assert whole["lesion_loss"] == pytest.approx(thin.evaluate(x, y, verbose=0), rel=1e-5)
-    assert [row["layer"] for row in (whole, *layers)] == [0, 1, 2, 3, 4]
-    assert layers[0]["change"] == "" and all(row["change"] > 0 for row in layers[1:])
-    assert {(row["start"], row["mean_bias"], row["below_start"]) for row in layers} == {(-2, -2, 0)}
-    assert all(0 < row["mean_gate"] < 1 and row["routing_0"] > 0 for row in layers)
-    convolutional = models.mnist_highway(2, input_shape=(12, 12, 1), transform_bias=-2.0)
-    found = analysis.analyze(convolutional, x, y, tmp_path, verbose=0)
-    whole, *layers = rows.layer_rows(found, [-2.0] * 8)
-    assert (whole["layer"], whole["lesion_error"]) == (0, found.lesions.intact_error)
-    assert [row["name"] for row in layers] == list(found.lesions.layers)
-    assert [row["lesion_error"] for row in layers] == found.lesions.error.tolist()
-    assert {(row["start"], row["mean_bias"]) for row in layers} == {(-2, -2)}
-
-
 @pytest.fixture
 def images(monkeypatch):
     """Noise in the shape of MNIST, in its place."""
@@ -247,27 +225,6 @@ def test_the_tool_of_layers_writes_rows_and_a_picture(monkeypatch, tmp_path, ima
     assert matplotlib.image.imread(tmp_path / "docs" / "figure4-thin-highway-10.png").std() > 0.01
 
 
-def test_exports_as_rows(monkeypatch, tmp_path, capsys, images):
-    """With the packages that are here; without one, the others are recorded."""
-
-    def export(file, path, format, *arguments):
-        if format == "onnx":
-            raise ImportError("pip install onnx")
-        return Exported(path, 1)
-
-    monkeypatch.setattr(rows, "export", export)
-    (tmp_path / "b").mkdir()
-    for folder, name, *chosen in (
-        (tmp_path, "thin-highway-50"),
-        (tmp_path / "b", "highway-a", "--weights", "cifar10"),
-    ):
-        found = record(monkeypatch, folder, "exports", name, *chosen)
-        assert {row["format"] for row in found} == set(FORMATS) - {"onnx"}
-        command = " ".join(["python -m tools.rows exports", name, *chosen])
-        assert {row["command"] for row in found} == {command}
-    assert "without onnx" in capsys.readouterr().err
-
-
 def test_conversions_as_rows():
     found = list(rows.differences())
     assert len(found) == 8 and all(0 < difference < 1e-5 for _, _, difference in found)
@@ -283,22 +240,21 @@ def test_a_picture_comes_out_of_rows(name, tmp_path):
 
 
 def test_what_has_no_row_says_so_and_several_rows_are_no_number(monkeypatch, tmp_path):
-    monkeypatch.setattr(numbers, "RESULTS", tmp_path)
-    assert numbers.number("thin1000.ms") == numbers.number("logs") == numbers.NONE
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    assert number("cell speed {ms:.1f} case=a") == number("logs") == NONE
     write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": 2}])
-    assert numbers.one("speed", "{ms:.1f} {ms:.0%}", case="a")() == "1.2 125"
-    with pytest.raises(numbers.NotMeasured):
-        numbers.one("speed", "{ms}", case="c")()
+    assert number("cell speed '{ms:.1f} {ms:.0%}' case=a") == "1.2 125"
+    assert number("cell speed {ms} case=c") == NONE
     with pytest.raises(LookupError, match=r"2 rows of speed\.csv"):
-        numbers.one("speed", "{ms}")()
-    assert numbers.table("speed", "case | ms", "{case} | {ms:.2f}")().splitlines()[1:] == [
+        numbers.cell("speed", "{ms}")
+    assert tables.table("speed", "case | ms", "{case} | {ms:.2f}")().splitlines()[1:] == [
         "| case | ms |",
         "| --- | ---: |",
         "| a | 1.25 |",
         "| b | 2.00 |",
     ]
     spread = {"s": 2.0, "s_low": 1.0, "s_high": 3.0}
-    assert numbers.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
+    assert tables.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
 
 
 def test_whole_runs_are_those_on_all_training_images(monkeypatch, tmp_path):
@@ -317,11 +273,11 @@ def test_whole_runs_are_those_on_all_training_images(monkeypatch, tmp_path):
         folder = tmp_path / str(len(runs))
         folder.mkdir()
         write_rows(folder / "training-curves.csv", curves)
-        monkeypatch.setattr(numbers, "RESULTS", folder)
-        return numbers.training_accuracy("highway-a", 1)
+        monkeypatch.setattr(tables, "RESULTS", folder)
+        return numbers.training("highway-a", "1")
 
     others = [(0.05, 0.2, ""), (0.0, 0.3, " --limit 10")]
-    with pytest.raises(numbers.NotMeasured):
+    with pytest.raises(tables.NotMeasured):
         accuracy(*others)
     assert accuracy(*others, (0.0, 0.925, "")) == "92.5"
     assert accuracy(*others, (0.0, 0.925, ""), (0.0, 0.895, " --seed 1")) == "91.0"

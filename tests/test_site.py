@@ -14,10 +14,10 @@ from selection import all_but
 from tools.notebooks import FOLDER, NOTEBOOKS, execute
 
 ROOT = pathlib.Path(__file__).parents[1]
-GUIDES = ("index", "own-network", "transfer", "search", "zoo/index", "../README")
+GUIDES = ("index", "own-network", "search", "zoo/index", "../README")
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("guide", all_but(GUIDES, (*GUIDES, "transfer")))
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
@@ -37,8 +37,9 @@ def shown(notebook):
             yield kinds, re.sub(r"-?\d[\d.,]*", "#", text).split()
 
 
-# The others do what the code of a page or a command does, and those are tested.
-@pytest.mark.parametrize("name", all_but(["first-layer"], [path.stem for path in NOTEBOOKS]))
+# They do what the code of a page or a command does, and those are tested.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
 def test_a_notebook_shows_what_it_is_committed_with(name):
     path = FOLDER / f"{name}.ipynb"
     found, committed = (list(shown(n)) for n in (execute(path), nbformat.read(path, as_version=4)))
@@ -57,6 +58,7 @@ def test_a_notebook_is_listed_and_tidy(path):
     assert f"notebooks/{path.name}" in (ROOT / "properdocs.yml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_found(tmp_path):
     path = tmp_path / "broken.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")]), path)

@@ -139,6 +139,7 @@ def test_a_run_that_diverges_does_not_end_the_others(whole, tmp_path, capsys, mo
     assert f"Without a row in table1.csv: {NAME} with seed 0 (The loss" in printed.err
 
 
+@pytest.mark.slow
 def test_both_recipes_share_a_folder_and_a_picture(whole, tmp_path, capsys):
     out = tmp_path / "both"
     shutil.copytree(whole, out)
@@ -262,6 +263,7 @@ def test_the_authors_test_images_choose_nothing(accuracies, compared, tmp_path, 
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in")
 def test_the_comparison_goes_on_where_it_was(compared, tmp_path, capsys):
     _, whole = compared

@@ -17,9 +17,42 @@ from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import joined, sessions
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.recipe import compared_fields
-from tools.comparable import common_settings
 
 DTYPES = ("float16", "float32")
+
+
+def common_settings(runs):
+    """Return the settings of the first of some `RunFolder`s.
+
+    Raises:
+        ValueError: Unless all of them trained the network as it is registered, from scratch and to
+            the end, and differ only in their seeds.
+    """
+    for run in runs:
+        if not run.has_ended or run.epochs < run.read_json()["recipe"]["epochs"]:
+            raise ValueError(
+                "`folders` must hold runs that have ended, after all epochs of their recipe. "
+                f"Received: {run.path}."
+            )
+    first, *_ = settings = [run.read_json() for run in runs]
+    seeds = [each["seed"] for each in settings]
+    compared = [
+        {**each, "recipe": compared_fields(each["recipe"]), "seed": None, "results": None}
+        for each in settings
+    ]
+    differing = {k for c in compared for k in c | compared[0] if c.get(k) != compared[0].get(k)}
+    if differing or len(set(seeds)) < len(seeds):
+        raise ValueError(
+            "Runs must be the same but for their seeds. Received: seeds "
+            f"{', '.join(map(str, seeds))}, differing in {', '.join(sorted(differing)) or 'none'}."
+        )
+    if first["model_options"] or "weights" in first or "loss_weights" in first:
+        raise ValueError(
+            "Runs must be of the network as it is registered, from scratch, with images of equal "
+            "weight. Received: "
+            f"model_options={first['model_options']}, weights={first.get('weights')}."
+        )
+    return first
 
 
 def pack(folders, dtype="float16", data_dir=None):
@@ -79,6 +112,7 @@ def pack(folders, dtype="float16", data_dir=None):
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],
         "class_names": settings["class_names"],
+        "edge_brightness": data.edge_brightness(images.x_train[:100]),
         **{key: joined(sessions(runs[0]), key) for key in ("hardware", "versions")},
         "licence": "Apache-2.0",
     }

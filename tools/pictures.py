@@ -9,8 +9,9 @@ from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
-from tools.numbers import NotMeasured, rows, whole_runs
+from tools.numbers import whole_runs
 from tools.render import ROOT
+from tools.tables import NotMeasured, rows
 
 
 def depth_50():

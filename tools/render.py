@@ -3,21 +3,24 @@
 A page marks what is rendered with comments, which Markdown does not show:
 
 ```
-a step takes <!--=thin100.ours.ms-->9.3<!--/--> ms
+a step takes <!--=cell speed-thin {ms_a_step:.1f} peer=ours-->9.3<!--/--> ms
 ```
 
-`numbers.py` says what each name stands for. `--check` writes nothing and fails if a page differs.
+The first word of a mark is a function of `numbers.py`, the others are its arguments. `--check`
+writes nothing and fails if a page differs.
 """
 
 import argparse
 import pathlib
 import re
+import shlex
 import sys
 
 from highway_keras.io import write_text
 
 ROOT = pathlib.Path(__file__).parents[1]
-MARK = re.compile(r"<!--=(?P<name>[^>]+?)-->(?P<text>.*?)<!--/-->", re.DOTALL)
+MARK = re.compile(r"<!--=(?P<call>[^>]+?)-->(?P<text>.*?)<!--/-->", re.DOTALL)
+NONE = "not measured yet"
 
 
 def pages():
@@ -25,30 +28,33 @@ def pages():
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def render(text):
-    """Return `text` with every marked number as `results/` has it now.
+def number(call):
+    """Return the text that a mark stands for.
 
     Raises:
-        KeyError: If a mark has an unknown name.
+        KeyError: If its first word is no function of `numbers.py`.
     """
-    return MARK.sub(_rendered, text)
+    from tools import numbers, tables  # need pandas; the site is built without
 
-
-def _rendered(mark):
-    from tools.numbers import NUMBERS, number  # needs pandas; the site is built without
-
-    name = mark["name"]
-    if name not in NUMBERS:
+    name, *words = shlex.split(call)
+    if name.startswith("_") or not hasattr(numbers, name):
         raise KeyError(f"A page asks for {name!r}, which tools/numbers.py does not have.")
-    return f"<!--={name}-->{number(name)}<!--/-->"
+    named = dict(word.split("=", 1) for word in words if "=" in word)
+    try:
+        return getattr(numbers, name)(*(word for word in words if "=" not in word), **named)
+    except tables.NotMeasured:
+        return NONE
+
+
+def render(text):
+    """Return `text` with every marked number as `results/` has it now."""
+    return MARK.sub(lambda m: f"<!--={m['call']}-->{number(m['call'])}<!--/-->", text)
 
 
 def differences(text):
-    """Return (name, text on the page, text from the results) of the marks that differ."""
-    marks = [
-        (mark["name"], mark["text"], MARK.match(_rendered(mark))) for mark in MARK.finditer(text)
-    ]
-    return [(name, before, now["text"]) for name, before, now in marks if before != now["text"]]
+    """Return (call, text on the page, text from the results) of the marks that differ."""
+    marks = ((m["call"], m["text"], number(m["call"])) for m in MARK.finditer(text))
+    return [(call, before, now) for call, before, now in marks if before != now]
 
 
 def main(arguments=None):
@@ -59,9 +65,9 @@ def main(arguments=None):
     stale = 0
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        for name, before, now in differences(text):
+        for call, before, now in differences(text):
             stale += 1
-            print(f"{page.relative_to(ROOT)}: {name}: {before.strip()!r} -> {now.strip()!r}")
+            print(f"{page.relative_to(ROOT)}: {call}: {before.strip()!r} -> {now.strip()!r}")
         if not options.check:
             write_text(page, render(text))
     return 1 if stale and options.check else 0

@@ -6,6 +6,7 @@
     python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
     python -m tools.rows conversions               how converted layers agree with their sources
+    python -m tools.rows halving FOLDER            what rungs would have kept of whole searches
 
 Runs of a table each have a row in its own file, which `reproduce` writes. Rows replace those in the
 file that are of the same case.
@@ -19,6 +20,7 @@ import sys
 import tempfile
 
 import numpy as np
+import pandas as pd
 
 from highway_keras import analysis, convert, data, models, results, training
 from highway_keras.analysis import report
@@ -27,13 +29,13 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.export import FORMATS, export
 from highway_keras.models import shipped
 from highway_keras.paper.finals import best_final
+from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.recipe import compared_fields
-from tools import recipe_options
-from tools.comparable import common_settings
-from tools.numbers import RESULTS
+from tools.pack import common_settings
 from tools.render import ROOT
+from tools.tables import RESULTS
 
 # Runs
 
@@ -96,17 +98,24 @@ def curves(options):
 
 
 def fit_command(settings):
-    """Return the command that trains as the `run.json` of a run says."""
-    parts, dataset = ["highway-keras fit", settings["model"]], settings["dataset"]
-    if dataset != models.get(settings["model"]).dataset:
-        parts.append(f"--dataset {dataset}")
-    if settings["model_options"]:
-        parts.append(f"--model-set {recipe_options.pairs(settings['model_options'])}")
-    parts.append(recipe_options.options(compared_fields(settings["recipe"])))
-    parts += [f"--{key} {settings[key]}" for key in ("limit", "weights") if settings.get(key)]
-    if settings.get("freeze"):
-        parts.append("--freeze")
-    return " ".join([*parts, f"--seed {settings['seed']}"])
+    """Return the command that trains as the `run.json` of a run says.
+
+    It names every value of the recipe, so it stays true when the recipe of that name changes.
+    """
+    recipe = compared_fields(settings["recipe"])
+    flags = ("epochs", "batch_size", "learning_rate", "dtype_policy")  # have an option of their own
+    own = settings["dataset"] == models.get(settings["model"]).dataset
+    return provenance.command_line(
+        *("highway-keras", "fit", settings["model"]),
+        dataset=None if own else settings["dataset"],
+        model_set=settings["model_options"] or None,
+        **{key: recipe.pop(key) for key in flags},
+        set=recipe,
+        limit=settings["limit"],
+        weights=settings.get("weights"),
+        freeze=settings.get("freeze"),
+        seed=settings["seed"],
+    )
 
 
 # Layers
@@ -122,8 +131,12 @@ def gates(options):
     folder, search = best_final(network), training.RunFolder(searched).read_json()
     settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
     images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
-    command = f"highway-keras reproduce figure2 --dataset {search['dataset']}"
-    command += f" --search-epochs {search['epochs']} --limit {search['limit']}"
+    command = provenance.command_line(
+        *("highway-keras", "reproduce", "figure2"),
+        dataset=search["dataset"],
+        search_epochs=search["epochs"],
+        limit=search["limit"],
+    )
     made = {
         "dataset": settings["dataset"],
         "seed": settings["seed"],
@@ -206,12 +219,18 @@ def layers(options):
 
 def layer_rows(found, starts):
     """Return a row per layer of what `analyze` found; `starts` are the biases at the start."""
-    columns = ("start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
-    rows = []
-    for measured, start in zip(report.layer_rows(found), starts, strict=True):
-        known = {**measured, "start": start}
-        row = {"layer": len(rows) + 1, "name": measured["layer"]}
-        rows.append(row | {column: known[column] for column in columns})
+    columns = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error")
+    rows = [
+        {
+            "layer": number,
+            "name": row["layer"],
+            "start": start,
+            **{key: row[key] for key in columns},
+        }
+        for number, (row, start) in enumerate(
+            zip(report.layer_rows(found), starts, strict=True), start=1
+        )
+    ]
     return [intact_row(rows[0], found.lesions), *rows]
 
 
@@ -312,6 +331,42 @@ def differences():
     yield "bilm-tf.hdf5", len(found), difference(found, outputs["x"], outputs["y"])
 
 
+# Searches
+
+
+def halving(options):
+    """Yield what rungs at a tenth and a third of the epochs would have kept of whole searches.
+
+    A trial's losses do not depend on which others go on, so that the curves of a search without
+    rungs say what one with rungs ends with: of all trials, the best 30 % at the first rung and the
+    best 10 % at the second.
+    """
+    for search in read_searches(*options.what):
+        losses = {trial.number: trial.losses for trial in search.completed}
+        best = pd.DataFrame(losses).cummin()  # a trial's score so far; by epoch (rows) and trial
+        epochs, trials = search.settings["epochs"], len(search.trials)
+        first, second, end = (best.loc[e - 1] for e in (epochs // 10, epochs // 3, epochs))
+        kept = second[first.nsmallest(3 * trials // 10).index].nsmallest(trials // 10).index
+        top = end.nsmallest(trials // 10).index
+        yield {
+            "kind": search.kind,
+            "depth": search.depth,
+            **{key: search.settings[key] for key in ("dataset", "limit", "epochs", "seed")},
+            "trials": trials,
+            "failed": trials - len(end),
+            "best": end.min(),
+            "best_halved": end[kept].min(),
+            "rank_of_best_halved": int(end.rank()[end[kept].idxmin()]),
+            "top_kept": len(set(top) & set(kept)),
+            "top_mean": end[top].mean(),
+            "top_mean_halved": end[kept].mean(),
+            "rank_correlation_first_second": first.corr(second, "spearman"),
+            "rank_correlation_second_end": second.corr(end, "spearman"),
+            "rank_correlation_first_end": first.corr(end, "spearman"),
+            **provenance.of_run(search.folder, "python -m tools.rows halving FOLDER"),
+        }
+
+
 # By name: what makes rows, the file they go to, and the columns that say which case a row is of
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
@@ -320,6 +375,7 @@ RECORDS = {
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
     "conversions": (conversions, "convert", ("file",)),
+    "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
 }
 
 

@@ -17,8 +17,6 @@ from highway_keras.runs.folder import RunFolder
 from highway_keras.training import fit
 from highway_keras.training.recipes import get_recipe
 
-COMMAND = "highway-keras reproduce authors-log"
-
 
 def compare_with_authors(
     model="mnist-highway-32", epochs=5, seeds=(0,), out=None, data_dir=None, verbose="auto"
@@ -76,7 +74,8 @@ def compare_with_authors(
         options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
         recipe = get_recipe(card.recipe).override(epochs=until)
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
-        command = f"{COMMAND} --model {model} --epochs {epochs} --seed {seed}"
+        command = ("highway-keras", "reproduce", "authors-log")
+        command = provenance.command_line(*command, model=model, epochs=epochs, seed=seed)
         made = {"n": 1, **provenance.of_run(folder, command)}
         new = [
             {

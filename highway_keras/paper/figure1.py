@@ -15,7 +15,8 @@ import statistics
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
+from highway_keras.analysis.pictures import write_picture
+from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results.provenance import COLUMNS, of_run
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
@@ -77,31 +78,26 @@ def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
     with folder_lock(out, seconds=60):  # another process may be drawing
         found = read_searches(searches, depths, kinds)
         made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
-        tables = {
-            "figure1-top10": top_rows(found),
-            "figure1-trials": trial_rows(found),
-            "figure1-curves": curve_rows(found),
-            "transform-bias": bias_rows(found),
-        }
+        tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
+        tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
+        tables["figure1-curves"] = curve_rows(found)
         for name, rows in tables.items():
             if rows:
                 columns = max(rows, key=len)  # those of a failed trial are fewer
                 # Rows of biases name no kind: only highway networks have gates.
                 rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
                 write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
-        with optional_picture(out / "figure1.png"):
-            from highway_keras.analysis import plots  # imports Matplotlib, which may be missing
-
-            curves = {(search.kind, search.depth): search.trials[0].losses for search in found}
-            figure = plots.plot_figure1(curves, tables["figure1-top10"])
-            write_figure(out / "figure1.png", figure)
-        if tables["transform-bias"]:
-            with optional_picture(out / "transform-bias.png"):
-                from highway_keras.analysis import plots
-
-                figure = plots.plot_biases(tables["figure1-trials"], tables["transform-bias"])
-                write_figure(out / "transform-bias.png", figure)
-    return tables["figure1-top10"]
+        write_picture(
+            out / "figure1.png",
+            lambda plots: plots.plot_figure1(
+                {(search.kind, search.depth): search.trials[0].losses for search in found}, tops
+            ),
+        )
+        if biases:
+            write_picture(
+                out / "transform-bias.png", lambda plots: plots.plot_biases(trials, biases)
+            )
+    return tops
 
 
 def curve_rows(searches):

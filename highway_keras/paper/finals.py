@@ -12,7 +12,8 @@ import math
 import pathlib
 
 from highway_keras import checks
-from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
+from highway_keras.analysis.pictures import write_picture
+from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
@@ -20,7 +21,6 @@ from highway_keras.training.recipe import DEFAULTS
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
 LASTING = 1e-3  # of the first rate, at the last epoch
-COMMAND = "highway-keras reproduce figure1 --preset finals"
 
 
 def run_finals(
@@ -82,14 +82,16 @@ def run_finals(
     for search in found:
         options = {"limit": limit, "data_dir": data_dir, "verbose": verbose}
         train_finals(search, out / search.name, **sizes, **options)
-        with folder_lock(out, seconds=60):  # another process may be training another search
-            rows = final_rows(out, searches)
-            write_rows(out / "figure1-finals.csv", rows)
-            with optional_picture(out / "figure1-finals.png"):
-                from highway_keras.analysis import plots  # imports Matplotlib
+        rows = _write(out, searches)
+    return rows
 
-                figure = plots.plot_figure1(better_curves(rows))
-                write_figure(out / "figure1-finals.png", figure)
+
+def _write(out, searches):
+    with folder_lock(out, seconds=60):  # another process may be training another search
+        rows = final_rows(out, searches)
+        write_rows(out / "figure1-finals.csv", rows)
+        curves = better_curves(rows)
+        write_picture(out / "figure1-finals.png", lambda plots: plots.plot_figure1(curves))
     return rows
 
 
@@ -187,11 +189,15 @@ def final_rows(out, searches):
         # plain networks have no gates
         network |= {key: options.get(key, "") for key in ("activation", "transform_bias")}
         network |= {"images": settings["limit"] or "all", "batch_size": recipe["batch_size"]}
-        command = f"{COMMAND} --search {searches} --depth {depth} --kind {kind}"
-        if recipe["epochs"] != EPOCHS:
-            command += f" --epochs {recipe['epochs']}"
-        if settings["limit"]:
-            command += f" --limit {settings['limit']}"
+        command = provenance.command_line(
+            *("highway-keras", "reproduce", "figure1"),
+            preset="finals",
+            search=searches,
+            depth=depth,
+            kind=kind,
+            epochs=recipe["epochs"] if recipe["epochs"] != EPOCHS else None,
+            limit=settings["limit"],
+        )
         made = {"n": 1, "seed": settings["seed"], **provenance.of_run(run, command)}
         losses = [f"{row['loss']:.6g}" for row in run.read_history()]
         if run.has_diverged:

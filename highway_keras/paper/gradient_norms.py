@@ -12,14 +12,16 @@ import math
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
+from highway_keras.analysis.pictures import write_picture
+from highway_keras.io import folder_lock, write_rows
+from highway_keras.models.thin import UNITS
 from highway_keras.results import provenance
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw
 
-KINDS = ("highway", "plain", "residual")
-DEPTHS = (10, 20, 50, 100)
+KINDS = tuple(UNITS)
 SCALES = (0.5, 1.0, 2.0)
 ACTIVATIONS = ("tanh", "relu")
 
@@ -54,7 +56,7 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
         weights[-1]["kernel"][..., : hypermodel.units] *= scale
     population = Population(kind, trials, weights)
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
-    kernels = [population.state(trial)["velocity"]["kernel"] for trial in range(len(trials))]
+    kernels = [population.state(trial)["velocity/kernel"] for trial in range(len(trials))]
     gradients = np.asarray(kernels, "float64")[..., : hypermodel.units]
     norms = np.linalg.norm(gradients, axis=(-2, -1))
     return dict(zip(ACTIVATIONS, np.split(norms, len(ACTIVATIONS)), strict=True))
@@ -87,8 +89,15 @@ def reproduce_gradients(
     out = checks.path("out", out)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    made = provenance.of_command(f"highway-keras reproduce gradients --limit {len(x)}")
-    rows = []
+    command = provenance.command_line(
+        *("highway-keras", "reproduce", "gradients"),
+        kind=kinds,
+        depth=depths,
+        scale=scales,
+        seeds=seeds,
+        limit=len(x),
+    )
+    made, rows = provenance.of_command(command), []
     with folder_lock(out):
         for kind, depth, scale in itertools.product(kinds, depths, scales):
             found = gradient_norms(kind, depth, x, images.y_train, scale, seeds)
@@ -101,8 +110,5 @@ def reproduce_gradients(
                 row |= {"first": means[0], "last": means[-1], "by_layer": " ".join(means)}
                 rows.append(row | made)
         write_rows(out / "gradient-norms.csv", rows)
-        with optional_picture(out / "gradient-norms.png"):
-            from highway_keras.analysis import plots  # imports Matplotlib
-
-            write_figure(out / "gradient-norms.png", plots.plot_gradient_norms(rows))
+        write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(rows))
     return rows

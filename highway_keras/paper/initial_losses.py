@@ -36,9 +36,13 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
 
     Returns:
         A list of losses, in nats.
+
+    Raises:
+        ValueError: If an argument is unknown or out of its range.
     """
     card = models.get(model)
     images = data.load(card.dataset, data_dir=data_dir, validation=0.1)
+    checks.integer("limit", limit, least=1, most=len(images.x_val))
     steps = [step for step in get_recipe(card.recipe).preprocessing if step != HALF]
     preprocess = data.preprocessor(steps, images.x_train)
     x = scale * preprocess.predict(images.x_val[:limit], verbose=0)
@@ -65,7 +69,7 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
         The rows, dictionaries.
 
     Raises:
-        ValueError: If `seeds` or `limit` is not a positive integer.
+        ValueError: If `seeds` or `limit` is not a positive integer, or there are fewer images.
     """
     checks.positive_integers(seeds=seeds, limit=limit)
     out, rows = checks.path("out", out), []

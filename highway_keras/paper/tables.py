@@ -12,7 +12,8 @@ quarter of the recipe's epochs.
 import dataclasses
 
 from highway_keras import checks, results
-from highway_keras.io import folder_lock, optional_picture, write_figure, write_rows
+from highway_keras.analysis.pictures import write_picture
+from highway_keras.io import folder_lock, write_rows
 from highway_keras.models import get, list_models
 from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
@@ -123,8 +124,7 @@ def reproduce_table(
     rows = read_table(table, out)
     if is_chief and rows:
         _write(table, out)
-        with optional_picture(out / f"{table}.png"):
-            write_figure(out / f"{table}.png", draw_table(table, out))
+        write_picture(out / f"{table}.png", lambda plots: draw_table(table, out))
     if failed:
         kind = next(iter(failed.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
@@ -178,14 +178,17 @@ def _row(table, card, recipe, folder):
         raise ValueError(
             f"{folder.settings} lacks {error}. Restore it, or delete the folder to start over."
         ) from error
-    command = f"highway-keras reproduce {table} --recipe {recipe} --model {card.name} --runs 1"
-    command += f" --seed {row['seed']}"
-    if row["epochs"] != named.epochs:
-        command += f" --epochs {row['epochs']}"
-    if row["images"] != "all":
-        command += f" --limit {row['images']}"
-    if row["dtype_policy"] != named.dtype_policy:
-        command += f" --dtype-policy {row['dtype_policy']}"
+    policy = row["dtype_policy"]
+    command = provenance.command_line(
+        *("highway-keras", "reproduce", table),
+        recipe=recipe,
+        model=card.name,
+        runs=1,
+        seed=row["seed"],
+        epochs=row["epochs"] if row["epochs"] != named.epochs else None,
+        limit=settings["limit"],
+        dtype_policy=policy if policy != named.dtype_policy else None,
+    )
     return row | provenance.of_run(folder, command)
 
 

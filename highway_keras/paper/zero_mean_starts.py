@@ -135,8 +135,15 @@ def reproduce_starts(
     out = checks.path("out", out)
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
-    command = f"highway-keras reproduce starts --depth {depth} --epochs {epochs} --limit {len(x)}"
-    made, rows = provenance.of_command(f"{command} --seed {seed}"), []
+    command = provenance.command_line(
+        *("highway-keras", "reproduce", "starts"),
+        kind=kinds,
+        depth=depth,
+        epochs=epochs,
+        limit=len(x),
+        seed=seed,
+    )
+    made, rows = provenance.of_command(command), []
     with folder_lock(out):
         for kind in kinds:
             for case in train_from_starts(kind, depth, x, images.y_train, epochs, seed=seed):

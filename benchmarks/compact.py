@@ -1,0 +1,201 @@
+"""What `compact` is worth: networks before and after, fine-tuned, and from scratch at that depth.
+
+    python -m benchmarks.compact thin-highway-50             accuracies
+    python -m benchmarks.compact thin-highway-50 --speed     milliseconds, on a quiet machine
+
+Gates are chosen on training images; test images measure each network once. What is trained stays
+in a folder: called again, the benchmark continues with the first row that the results lack.
+"""
+
+import json
+import pathlib
+import statistics
+import tempfile
+import time
+
+from benchmarks import rows
+from highway_keras import analysis, export, models, results, training
+
+RESULTS = pathlib.Path(__file__).parents[1] / "results"
+SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
+FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images: calls
+# Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
+# choose them, the epochs from scratch (0: none), and how many images fine-tune it, how often.
+CASES = {
+    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, 10, None, 3),
+    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, 10, None, 3),
+    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 5, None, 3),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 0, 5000, 1),
+}
+
+
+def main(arguments=None):
+    parser = rows.parser("benchmarks.compact", __doc__, data=True)
+    parser.add_argument("network", choices=CASES)
+    parser.add_argument("--layers", type=int, nargs="+", help="gated layers to leave (all)")
+    parser.add_argument("--speed", action="store_true", help="measure milliseconds of exports")
+    parser.add_argument("--runs", default="compact-runs", help="folder of what is trained")
+    options = parser.parse_args(arguments)
+    case = Case(options.network, pathlib.Path(options.runs), options.data_dir)
+    for layers in options.layers or (case.of, *case.depths):
+        if options.speed:
+            record("compact-speed", case, layers, "format", dict.fromkeys(FORMATS, case.speed))
+        else:
+            ways = {way.__name__: way for way in (case.closed, case.tuned, case.scratch)}
+            record("compact", case, layers, "way", ways)
+
+
+def record(file, case, layers, column, ways):
+    """Record the rows of a network with so many gated layers left, unless the results have them."""
+    for name, measure in ways.items():
+        key = {"model": case.name, "layers": str(layers), column: name}
+        if any(key.items() <= row.items() for row in results.read(file)):
+            continue
+        for row in measure(layers, name):
+            row, command = {**key, "of": case.of, **row}, ("benchmarks.compact", case.name)
+            options = {"layers": layers, "speed": column == "format"}
+            rows.record([row], tuple(key), RESULTS / f"{file}.csv", *command, **options)
+
+
+class Case:
+    """A network of `CASES`, and the folder with what becomes of it.
+
+    `closed`, `tuned`, `scratch` and `speed` yield a row of the network with so many gated layers
+    left: as it is, trained further, trained from scratch, and in a runtime; or none.
+    """
+
+    def __init__(self, name, runs, data_dir):
+        self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
+        weights, recipe, self.depths, self.choosing, self.epochs, self.limit, n = CASES[name]
+        self.recipe, self.seeds = training.get_recipe(recipe), SEEDS[:n]
+        self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
+        order = self.folder / "order.json"
+        if not order.exists():
+            images = self.images()
+            found = analysis.compact(
+                self.whole.model, images.x_train, images.y_train, layers=min(self.depths), verbose=1
+            )
+            self.folder.mkdir(parents=True, exist_ok=True)
+            order.write_text(json.dumps([found.closed, found.curve]))
+        self.order, self.curve = json.loads(order.read_text())
+        self.of = self.curve[0]["layers"]
+
+    def images(self):
+        return self.whole.load(None, self.data_dir, validation=0, limit=self.choosing)
+
+    def gone(self, layers):
+        """Return the names of the layers that are closed."""
+        return self.order[: self.of - layers]
+
+    def small(self, layers):
+        """Return the file of the network without them."""
+        from highway_keras.analysis.compaction import leave_out
+
+        path = self.folder / f"{layers}.keras"
+        if not path.exists():
+            leave_out(self.whole.model, self.gone(layers)).save(path)
+        return path
+
+    def closed(self, layers, _):
+        images, small = self.images(), training.SavedNetwork(self.small(layers))
+        yield self._row(layers, [small.evaluate(images)[1]], "", self.choosing) | {
+            "chosen_error": self.curve[self.of - layers]["error"],
+            "difference": self._difference(small.model, layers, images.x_test[:500]),
+        }
+
+    def _difference(self, small, layers, x):
+        """Return the largest difference from the whole network with closed gates."""
+        import keras
+        import numpy as np
+
+        from highway_keras.analysis.graph import Graph
+
+        shut = training.SavedNetwork(self.whole.path).model
+        graph = Graph(shut)
+        for call in graph.gated:
+            bias = keras.ops.convert_to_numpy(call.layer.transform_bias).copy()
+            for row, block in zip(bias.reshape(len(call.blocks), -1), call.blocks, strict=True):
+                row[:] = -1e9 if graph.blocks[block] in self.gone(layers) else row
+            call.layer.transform_bias.assign(bias)
+        found, expected = (m.predict(x, batch_size=100, verbose=0) for m in (small, shut))
+        return float(np.abs(found - expected).max())
+
+    def tuned(self, layers, _):
+        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.limit}
+        file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
+        fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in self.seeds]
+        yield self._row(layers, fits, TUNED, self.limit or "all")
+
+    def scratch(self, layers, _):
+        """Nothing for a network of the zoo, whose runs `accuracy.csv` has."""
+        model, folder, options = None, self.folder / f"scratch-{layers}", {}
+        if self.recipe.name == "thin":  # whose gates start by the depth
+            model, folder = "thin-highway-10", self.runs / "scratch" / f"thin-{layers + 1}"
+            options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
+        known = layers == self.of or f"thin-highway-{layers + 1}" in models.list_models()
+        if self.epochs and not known:
+            fits = [
+                self._fit(model or self._untrained(layers, s), folder, s, self.epochs, **options)
+                for s in SEEDS
+            ]
+            yield self._row(layers, fits, self.epochs, "all")
+
+    def _untrained(self, layers, seed):
+        import keras
+
+        from highway_keras.analysis.compaction import leave_out
+
+        keras.utils.set_random_seed(seed)
+        start = self.recipe.kernel_initializer
+        return leave_out(models.create(self.name, kernel_initializer=start), self.gone(layers))
+
+    def _fit(self, model, folder, seed, epochs, **options):
+        options = {"resume": True, "verbose": 2, "data_dir": self.data_dir, **options}
+        data, out = self.whole.dataset, folder / f"seed-{seed}"
+        return training.fit(
+            model, data, self.recipe, out, seed=seed, epochs=epochs, **options
+        ).test_accuracy
+
+    def _row(self, layers, accuracies, epochs, images):
+        percent = [100 * accuracy for accuracy in accuracies]
+        cost = self.curve[self.of - layers]
+        return {
+            **{key: cost[key] for key in ("parameters", "multiplications")},
+            "n": len(percent),
+            "seed": " ".join(map(str, SEEDS[: len(percent)])),
+            "mean": round(statistics.mean(percent), 2),
+            "std": round(statistics.stdev(percent), 2) if len(percent) > 1 else "",
+            "epochs": epochs,
+            "images": images,
+            "chosen_error": "",
+            "difference": "",
+        }
+
+    def speed(self, layers, format):
+        """Calls of the whole network and of the smaller one take turns in one process."""
+        from highway_keras.export.runtimes import RUNTIMES
+
+        calls, images, row = [], self.images().x_test, {"n": BATCHES[1]}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, file in (("whole", self.whole.path), ("small", self.small(layers))):
+                path = pathlib.Path(folder) / f"{name}{export.FORMATS[format].suffix}"
+                export.export(file, path, format, verify=False)
+                calls.append(RUNTIMES[format](path)[0])
+            for size, count in BATCHES.items():
+                times = [
+                    [_milliseconds(call, images[:size]) for call in calls] for _ in range(3 + count)
+                ]
+                before, after = zip(*times[3:], strict=True)  # the first calls warm up
+                row |= rows.middle(f"before_{size}", before) | rows.middle(f"after_{size}", after)
+                row |= rows.middle(f"faster_{size}", rows.ratios(before, after))
+        yield row
+
+
+def _milliseconds(call, images):
+    started = time.perf_counter()
+    call(images)
+    return 1000 * (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    main()

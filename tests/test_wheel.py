@@ -1,0 +1,106 @@
+"""The built wheel: what it holds; what an editor knows of it, and the mistakes that it finds."""
+
+import hashlib
+import importlib.util
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from layer_cases import DEFAULTS
+
+ROOT = pathlib.Path(__file__).parents[1]
+IN_THE_WHEEL = ("highway_keras", "models", "tuning", "results")
+BUILT_FROM = (*IN_THE_WHEEL, "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+USER = pathlib.Path(__file__).with_name("typed_user.py")
+# Each line with a part of the message of its error.
+MISTAKES = """
+from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, layers, models, ops
+Highway(50, transform_bias=-2.0)  # No parameter named "transform_bias"
+Highway(50, use_bias="no")  # "use_bias"
+ConvHighway2D(16)  # Argument missing for parameter "kernel_size"
+HighwayStack(10, carry="free")  # "carry"
+HighwayWrapper("lstm")  # "layer"
+layers.MatchSize(chanels=3)  # No parameter named "chanels"
+models.thin_mlp(10, widht=50)  # No parameter named "widht"
+ops.highway(1.0, 2.0)  # Argument missing for parameter "t"
+models.highway_d()  # "highway_d" is not a known attribute
+"""
+SIGNATURES = ["from highway_keras import layers"]
+SIGNATURES += [f"reveal_type(layers.{layer.__name__}.__init__)" for layer in DEFAULTS]
+
+pytestmark = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("build", "setuptools"))), reason="cannot build a wheel"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in BUILT_FROM:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+def test_it_holds_the_package_and_the_weights(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in json.loads(archive.read("highway_keras/models/weights/index.json")):
+            content = archive.read(f"highway_keras/models/weights/{entry['file']}")
+            assert hashlib.sha256(content).hexdigest() == entry["sha256"]
+        inside = set(archive.namelist())
+    for folder in IN_THE_WHEEL:
+        kept = "highway_keras" if folder == "highway_keras" else f"highway_keras/{folder}"
+        for file in (ROOT / folder).rglob("*"):
+            if file.suffix in (".py", ".js", ".css", ".html"):
+                assert f"{kept}/{file.relative_to(ROOT / folder)}" in inside
+
+
+@pytest.fixture(scope="module")
+def said(wheel, tmp_path_factory):
+    """What Pyright with its own settings says of each file: pairs of a line and a message."""
+    if importlib.util.find_spec("basedpyright") is None:
+        pytest.skip("basedpyright is not installed")
+    folder = tmp_path_factory.mktemp("typing")
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    files = {"user.py": USER.read_text("utf-8"), "mistakes.py": MISTAKES}
+    files["signatures.py"] = "\n".join(SIGNATURES)
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    settings = {"typeCheckingMode": "standard", "extraPaths": ["site"], "include": ["*.py"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    command = [sys.executable, "-m", "basedpyright", "--outputjson"]
+    command += ["--pythonpath", sys.executable, "--project", folder]
+    report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+    assert report["summary"]["filesAnalyzed"] == len(files)
+    found = {name: [] for name in files}
+    for diagnostic in report["generalDiagnostics"]:
+        line = diagnostic["range"]["start"]["line"]
+        found[pathlib.Path(diagnostic["file"]).name].append((line, diagnostic["message"]))
+    return found
+
+
+def test_a_users_file_has_no_errors(said):
+    assert said["user.py"] == []
+
+
+def test_every_argument_is_known(said):
+    for (_, message), (layer, defaults) in zip(
+        said["signatures.py"], DEFAULTS.items(), strict=True
+    ):
+        assert layer.__name__ in message
+        assert [name for name in defaults if f" {name}: " not in message] == []
+
+
+def test_mistakes_are_errors(said):
+    lines = MISTAKES.splitlines()
+    expected = {i: line.partition("  # ")[2] for i, line in enumerate(lines) if "  # " in line}
+    assert {line for line, _ in said["mistakes.py"]} == set(expected)
+    for line, message in said["mistakes.py"]:
+        assert expected[line] in message

@@ -1,0 +1,56 @@
+"""What a release says of where the project is, which the repository does not know.
+
+`python tools/release.py FILE URL REF` prints README.md or setup.cfg for a repository at URL
+(without a slash at the end), as of the tag or commit REF. A release builds the packages with them;
+it needs only Python.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+# A link or a picture whose target is neither a URL nor a place on the page.
+RELATIVE = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!\w+:|#)(?P<target>[^)\s]+)\)")
+HEAD = "project_urls =\n"
+
+
+def readme(text, url, ref):
+    """Return a page with its relative links and pictures made absolute, as an index needs it.
+
+    Raises:
+        FileNotFoundError: If one of them is not in the repository.
+    """
+
+    def absolute(link):
+        target = link["target"].partition("#")[0]
+        if not (ROOT / target).exists():
+            raise FileNotFoundError(f"README.md leads to {target}, which is not in the repository.")
+        view = "raw" if link["picture"] else "tree" if (ROOT / target).is_dir() else "blob"
+        return f"{link['picture']}[{link['text']}]({url}/{view}/{ref}/{link['target']})"
+
+    return RELATIVE.sub(absolute, text)
+
+
+def setup(text, url, ref):
+    """Return the text of setup.cfg with the project's addresses added to those it has.
+
+    Raises:
+        ValueError: If there is no `project_urls` to add them to.
+    """
+    if text.count(HEAD) != 1:
+        raise ValueError("setup.cfg must have one `project_urls`, and an address in it.")
+    addresses = {
+        "Source": url,
+        "Documentation": f"{url}/blob/{ref}/docs/index.md",
+        "Changelog": f"{url}/blob/{ref}/CHANGELOG.md",
+        "Issues": f"{url}/issues",
+    }
+    lines = "".join(f"    {name} = {address}\n" for name, address in addresses.items())
+    return text.replace(HEAD, HEAD + lines)
+
+
+if __name__ == "__main__":
+    file, *place = sys.argv[1:]
+    write = {"README.md": readme, "setup.cfg": setup}[file]
+    sys.stdout.write(write((ROOT / file).read_text("utf-8"), *place))
