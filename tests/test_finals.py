@@ -148,12 +148,13 @@ def test_the_best_tanh_network_of_a_search_is_trained_and_looked_into(tmp_path, 
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)
     sizes = {"trials": 3, "search_epochs": 1, "limit": 500, "verbose": 0}
-    sizes |= {"candidates": 1, "candidate_epochs": 1, "epochs": 2}
+    sizes |= {"candidates": 1, "candidate_epochs": 1, "epochs": 2, "transform_bias": (-2, -2)}
     found = paper.reproduce_section4("digits", out=tmp_path, **sizes)
     (search,) = read_searches(tmp_path / "searches")
     assert [trial.values["activation"] for trial in search.trials] == ["tanh"] * 3
     final = finals.best_final(tmp_path / "finals" / "thin-highway-10").read_json()
-    assert final["model_options"]["activation"] == "tanh" and final["recipe"]["epochs"] == 2
+    assert final["model_options"] == {"activation": "tanh", "transform_bias": -2}
+    assert final["recipe"]["epochs"] == 2
     for figure in ("figure2", "figure3", "figure4"):
         assert found.page.with_name(f"{figure}.png").stat().st_size > 0
     again = paper.reproduce_section4("digits", out=tmp_path, **sizes)

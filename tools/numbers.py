@@ -409,13 +409,14 @@ layers that can be closed, one at a time | {idle} of {of}, {idle_share:.0%} %
 
 def look():
     """Return the networks of section 4 beside each other."""
-    found = {
-        "MNIST": _layers_together(rows("analysis", dataset="mnist"), (0, 7)),
-        "CIFAR-100": _layers_together(rows("analysis", dataset="cifar100"), (0, 1)),
-    }
+    found = {}
+    for dataset, classes in {"mnist": (0, 7), "cifar100": (0, 1)}.items():
+        for start, network in rows("analysis", dataset=dataset).groupby("searched_bias"):
+            name = {"mnist": "MNIST", "cifar100": "CIFAR-100"}[dataset]
+            found[f"{name}, biases from {start}"] = _layers_together(network, classes)
     lines = [line.split(" | ") for line in LOOK.strip().splitlines()]
     lines = [[name, *(fill(cell, values) for values in found.values())] for name, cell in lines]
-    return markdown(["", *found], lines, "lll")
+    return markdown(["", *found], lines, "l" * (1 + len(found)))
 
 
 def _layers_together(rows, classes):
@@ -656,3 +657,36 @@ transfer = table(  # at the rate that held-out images chose
 def transfer_rates():
     """Return the learning rates among which held-out images chose."""
     return ", ".join(f"{rate:g}" for rate in sorted(set(rows("transfer")["learning_rate"])))
+
+
+# Compact networks
+
+
+def _compacted():
+    measured = rows("compact")
+    for (model, _), found in measured.groupby(["model", "layers"], sort=False):
+        ways = {
+            row["way"]: fill("{mean:.2f}", row) + fill(" ± {std:.2f}", row) * (row["n"] > 1)
+            for row in found.to_dict("records")
+        }
+        whole = measured[(measured["model"] == model) & (measured["layers"] == found["of"].iloc[0])]
+        share = found["multiplications"].iloc[0] / whole["multiplications"].iloc[0]
+        ways = {"tuned": "", "scratch": "", **ways}
+        yield {**found.iloc[0], **ways, "share": share, "n": found["n"].max()}
+
+
+compacted = table(
+    _compacted,
+    "network | gated layers left | parameters | multiplications, % | closed, % | "
+    "fine-tuned, % | from scratch, % | n",
+    "`{model}` | {layers} of {of} | {parameters:,} | {share:.0%} | {closed} | {tuned} | "
+    "{scratch} | {n}",
+)
+compacted_speed = table(
+    lambda: rows("compact-speed").assign(runtime=lambda found: found["format"].map(FORMATS)),
+    "network | gated layers left | runtime | ms before, one image | ms after | times faster | "
+    "times faster, 128 images",
+    "`{model}` | {layers} of {of} | {runtime} | {before_1:.2f} | {after_1:.2f} | {faster_1:.1f~} | "
+    "{faster_128:.1f~}",
+    "lll",
+)

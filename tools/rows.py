@@ -33,6 +33,7 @@ from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.recipe import compared_fields
+from highway_keras.tuning.hypermodel import RANGES
 from tools.pack import common_settings
 from tools.render import ROOT
 from tools.tables import RESULTS
@@ -131,14 +132,17 @@ def gates(options):
     folder, search = best_final(network), training.RunFolder(searched).read_json()
     settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
     images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
+    low, high = search.get("transform_bias", RANGES["transform_bias"])
     command = provenance.command_line(
         *("highway-keras", "reproduce", "figure2"),
         dataset=search["dataset"],
         search_epochs=search["epochs"],
         limit=search["limit"],
+        transform_bias=search.get("transform_bias"),
     )
     made = {
         "dataset": settings["dataset"],
+        "searched_bias": f"{low:g}" if low == high else f"{low:g} to {high:g}",
         "seed": settings["seed"],
         "n": 1,
         "trial": folder.path.name.removeprefix("final-"),
@@ -371,7 +375,7 @@ def halving(options):
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
     "curves": (curves, "training-curves", ("command", "epoch")),
-    "gates": (gates, "analysis", ("dataset", "layer")),
+    "gates": (gates, "analysis", ("dataset", "searched_bias", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
     "conversions": (conversions, "convert", ("file",)),

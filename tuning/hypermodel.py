@@ -180,6 +180,6 @@ def _range(name, pair, **bounds):
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ValueError(f"`{name}` must be a pair of numbers. {checks.received(name, pair)}")
     low, high = (float(checks.number(name, value, **bounds)) for value in pair)
-    if low >= high:
+    if low > high:
         raise ValueError(f"`{name}` must go from low to high. {checks.received(name, pair)}")
     return low, high

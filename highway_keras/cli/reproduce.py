@@ -5,7 +5,7 @@ import functools
 from highway_keras import models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.cli.search import DEPTHS, KINDS
+from highway_keras.cli.search import DEPTHS, KINDS, START
 from highway_keras.results.provenance import command_line
 
 SECTION_4 = {
@@ -102,6 +102,7 @@ for figure, summary in SECTION_4.items():
         cli.option("--search-epochs", type=int, default=10, help="of a trial"),
         cli.option("--limit", type=int, default=10_000, help="training images of the search"),
         cli.option("--epochs", type=int, default=100, help="of its best"),
+        START,
         cli.POPULATION,
         cli.DATA_DIR,
         cli.option("--out", help="folder (default: runs/section4-DATASET)"),

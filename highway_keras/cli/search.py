@@ -16,6 +16,7 @@ OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
 DEPTHS = {"dest": "depths", "metavar": "DEPTH", "type": int}
 KINDS = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
 RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
+START = cli.option("--transform-bias", default=[-10.0, -1.0], **RANGE, help="to draw from")
 
 
 def _rung(text):
@@ -55,7 +56,7 @@ def _rung(text):
     cli.option("--learning-rate", default=[1e-3, 10**-0.5], **RANGE, help="to draw from"),
     cli.option("--one-minus-momentum", default=[1e-2, 10**-0.3], **RANGE, help="to draw from"),
     cli.option("--decay", default=[0.9, 1.0], **RANGE, help="of the rate by epoch, to draw from"),
-    cli.option("--transform-bias", default=[-10.0, -1.0], **RANGE, help="to draw from"),
+    START,
     cli.dataset("mnist"),
     cli.DATA_DIR,
     cli.limit(),
