@@ -63,7 +63,21 @@ def table_2():
     return plot_lines(lines, title, "accuracy (%)", yscale="linear")
 
 
+def compacted():
+    """Return the test error of thin networks over the layers left, by what was done with them."""
+    lines = []
+    names = {"closed": "closed", "tuned": "fine-tuned for 3 epochs", "scratch": "from scratch"}
+    for (way, name), style in zip(names.items(), ("o-", "s-", "^--"), strict=True):
+        for colour, model in enumerate(("thin-highway-50", "thin-highway-100")):
+            found = rows("compact", model=model, way=way).sort_values("layers")
+            label = f"{model}, {name}"
+            lines.append(Line(100 - found["mean"], label, style, colour, found["layers"]))
+    title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")
+    return plot_lines(lines, title, *axes, xscale="log", yscale="linear")
+
+
 PICTURES = {
+    "compact.png": compacted,
     "depth50-mnist.png": depth_50,
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
