@@ -137,6 +137,7 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
 
 
+@pytest.mark.slow
 def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     images, labels = np.random.default_rng(0).integers(0, 255, (40, 28, 28)), np.arange(40) % 10
     test = {"x_test": images[:9].astype("uint8"), "y_test": labels[:9]}

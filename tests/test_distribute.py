@@ -14,7 +14,7 @@ from highway_keras import training
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.engines.devices import Devices, data_parallel
 
-BACKENDS = ("tensorflow", pytest.param("jax", marks=pytest.mark.slow))
+BACKENDS = ("tensorflow", "jax")
 # Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.
 SCRIPT = """
 import json, sys
@@ -104,6 +104,7 @@ def runs(request, tmp_path_factory):
     return request.param, folder, dict(zip(arguments, found, strict=True))
 
 
+@pytest.mark.slow
 def test_two_devices_train_as_one(runs):
     """A stopped run resumes."""
     backend, folder, found = runs

@@ -27,6 +27,7 @@ def searches(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_the_best_candidate_is_trained_to_the_end(searches, tmp_path, monkeypatch):
     monkeypatch.setattr(finals, "LASTING", 2)  # no rate lasts so
     small = {**SMALL, "kinds": ["highway"]}

@@ -216,6 +216,7 @@ def images(monkeypatch):
     return noise
 
 
+@pytest.mark.slow
 def test_the_tool_of_layers_writes_rows_and_a_picture(monkeypatch, tmp_path, images):
     (tmp_path / "docs").mkdir()
     monkeypatch.setattr(rows, "ROOT", tmp_path)

@@ -75,6 +75,7 @@ def assert_same_end(first, second):
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_killed(folder, nursery):
     command = f"{THIN} --out killed --resume"
     whole = nursery.start(f"{THIN} --out whole", folder)

@@ -365,6 +365,7 @@ def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, 
     chief.check_free()  # without listening
 
 
+@pytest.mark.slow
 def test_the_command_shares_a_search_with_rungs(listener, port, tmp_path):
     listener.close()  # the port is free now
     command = [*SEARCH.split(), str(tmp_path), "--rungs", "1:2", "--population", "2"]

@@ -86,10 +86,12 @@ def said(wheel, tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_a_users_file_has_no_errors(said):
     assert said["user.py"] == []
 
 
+@pytest.mark.slow
 def test_every_argument_is_known(said):
     for (_, message), (layer, defaults) in zip(
         said["signatures.py"], DEFAULTS.items(), strict=True
@@ -98,6 +100,7 @@ def test_every_argument_is_known(said):
         assert [name for name in defaults if f" {name}: " not in message] == []
 
 
+@pytest.mark.slow
 def test_mistakes_are_errors(said):
     lines = MISTAKES.splitlines()
     expected = {i: line.partition("  # ")[2] for i, line in enumerate(lines) if "  # " in line}
