@@ -180,3 +180,13 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     left.write_bytes(b"half")
     with training.RunFolder(tmp_path).locked():
         assert not left.exists()
+
+
+def test_what_a_killed_export_left_is_put_back_or_removed(tmp_path):
+    left, path = tmp_path / ".served-unfinished", tmp_path / "served"
+    (left / "old").mkdir(parents=True)  # killed when the earlier export had no name
+    (left / "new").mkdir()
+    with pytest.raises(ValueError), staged(path, "saved_model", overwrite=False):
+        assert path.exists() and not list((left / "new").iterdir())
+        raise ValueError
+    assert [file.name for file in tmp_path.iterdir()] == ["served"]

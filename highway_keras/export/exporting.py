@@ -234,13 +234,17 @@ def staged(path, format, overwrite):
     """Yield a path to write an export to; then move it, and what is next to it, to `path`.
 
     It is in a new folder next to `path`, on the same disk, so moving is renaming. An exception
-    removes that folder. A killed process leaves it, and whatever was at `path`.
+    removes that folder. A killed process leaves it, and whatever was at `path`; the next export to
+    `path` removes it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with io.file_lock(path):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        folder = path.with_name(f".{path.name}-unfinished")
+        if (folder / "old").exists() and not path.exists():  # killed between the two renames below
+            os.rename(folder / "old", path)
+        shutil.rmtree(folder, ignore_errors=True)
         try:
-            (folder / "new").mkdir()
+            (folder / "new").mkdir(parents=True)
             yield folder / "new" / path.name
             check_place(path, format, overwrite)  # what does not lock may have been faster
             # The card first, by which the others are ours, and `path` last.
