@@ -663,7 +663,7 @@ def transfer_rates():
 
 
 def _compacted():
-    measured = rows("compact")
+    measured = rows("compact").sort_values(["model", "layers"], ascending=False)
     for (model, _), found in measured.groupby(["model", "layers"], sort=False):
         ways = {
             row["way"]: fill("{mean:.2f}", row) + fill(" ± {std:.2f}", row) * (row["n"] > 1)

@@ -65,15 +65,19 @@ def table_2():
 
 def compacted():
     """Return the test error of thin networks over the layers left, by what was done with them."""
-    lines = []
-    names = {"closed": "closed", "tuned": "fine-tuned for 3 epochs", "scratch": "from scratch"}
-    for (way, name), style in zip(names.items(), ("o-", "s-", "^--"), strict=True):
-        for colour, model in enumerate(("thin-highway-50", "thin-highway-100")):
+    lines, names = [], ("thin-highway-50", "thin-highway-100")
+    for way, done, style in (("closed", "closed", "o-"), ("tuned", "fine-tuned", "s-")):
+        for colour, model in enumerate(names):
             found = rows("compact", model=model, way=way).sort_values("layers")
-            label = f"{model}, {name}"
-            lines.append(Line(100 - found["mean"], label, style, colour, found["layers"]))
+            errors, label = 100 - found["mean"], f"{model}, {done}"
+            lines.append(Line(errors, label, style, colour, found["layers"]))
+    found = rows("compact", way="scratch")  # the same networks, whatever they are compared with
+    found = found[found["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
+    lines.append(Line(100 - found["mean"], "from scratch", "^--", 2, found["layers"]))
     title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")
-    return plot_lines(lines, title, *axes, xscale="log", yscale="linear")
+    figure = plot_lines(lines, title, *axes, xscale="log", yscale="linear")
+    figure.axes[0].margins(y=0.3)  # room for the legend
+    return figure
 
 
 PICTURES = {
