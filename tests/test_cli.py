@@ -392,6 +392,18 @@ def piped(script, file=None, **environment):
     return process.wait(60), message
 
 
+def doing(function):
+    """A script in which `list` does something else, without Keras as `highway_keras_command`."""
+    return (
+        "import importlib.util as u, sys\n"
+        "sys.modules['highway_keras'] = u.module_from_spec(u.find_spec('highway_keras'))\n"
+        "from highway_keras.cli import command, shared\n"
+        f"{function}\n"
+        "shared.COMMANDS['list'] = (do, '', (), False)\n"
+        "sys.exit(command.main(['list']))"
+    )
+
+
 def test_output_that_nobody_takes():
     for unbuffered in ("", "1"):
         assert piped(COMMAND[-1], PYTHONUNBUFFERED=unbuffered) == (0, b"")
@@ -402,15 +414,25 @@ def test_output_that_nobody_takes():
         ('RuntimeError("The run diverged.")', 1, b"highway-keras: The run diverged.\n"),
         ("KeyboardInterrupt", 130, b"highway-keras: Interrupted.\n"),
     ]:
-        script = (  # without Keras, as `highway_keras_command`
-            "import importlib.util as u, sys\n"
-            "sys.modules['highway_keras'] = u.module_from_spec(u.find_spec('highway_keras'))\n"
-            "from highway_keras.cli import command, shared\n"
-            f"def fail(): print('so far'); raise {error}\n"
-            "shared.COMMANDS['list'] = (fail, 'fails', (), False)\n"
-            "sys.exit(command.main(['list']))"
-        )
+        script = doing(f"def do(): print('so far'); raise {error}")
         assert piped(script, PYTHONUNBUFFERED="") == (code, words)
+
+
+def test_a_shell_that_closed_stdout_and_stderr():
+    script = doing("def do(): return sys.stdout.isatty() or sys.stderr.isatty()")
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-c", script]
+    assert subprocess.run(closed).returncode == 0
+
+
+def test_an_import_that_lacks_memory_is_one_line():
+    script = doing(
+        "def cut(module): raise AttributeError('partially initialized module')\n"
+        "sys.modules['highway_keras'].__spec__.loader.exec_module = cut\n"
+        "from highway_keras.cli.backend import library\n"
+        "def do(): library('training')"
+    )
+    code, message = piped(script)
+    assert code == 2 and message.endswith(b"too little memory: partially initialized module.\n")
 
 
 def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkeypatch):

@@ -36,6 +36,10 @@ def library(module):
                 f"Keras runs on {error.name}. {missing(error.name, BACKENDS[error.name])} Another "
                 "backend is chosen by KERAS_BACKEND: tensorflow, jax or torch."
             ) from error
+        except AttributeError as error:  # of a module whose own import had failed
+            raise ImportError(
+                f"Keras and its backend cannot be imported, as with too little memory: {error}."
+            ) from error
     return importlib.import_module(f"highway_keras.{module}")
 
 

@@ -25,6 +25,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 def main(arguments=None):
     """Run the command; return its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for name in ("stdout", "stderr"):  # `None` if the shell has closed it
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, "w"))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack "±"
     options = vars(parser().parse_args(arguments))
