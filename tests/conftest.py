@@ -11,7 +11,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import keras
 import pytest
 
+from highway_keras.analysis.pictures import write_picture
 from highway_keras.models import registry
+from highway_keras.training import trainer
 
 
 def pytest_configure(config):
@@ -35,6 +37,33 @@ def pytest_runtest_call():
 def registered_networks(monkeypatch):
     """Networks that a test registers are gone after it."""
     monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_pictures():
+    """A run draws none, which would take as long as a small training; see `drawing`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "write_picture", lambda *arguments: None)
+        yield
+
+
+@pytest.fixture
+def drawing(monkeypatch):
+    """A run draws its pictures, as outside the tests."""
+    monkeypatch.setattr(trainer, "write_picture", write_picture)
+
+
+@pytest.fixture(scope="module")
+def untraced():
+    """TensorFlow traces no steps of training, which would take longer than a few steps do."""
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(autouse=True)

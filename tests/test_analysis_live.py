@@ -22,6 +22,7 @@ from highway_keras.cli import command
 from highway_keras.live import page as examples
 from highway_keras.live.steps import Weights
 
+pytestmark = pytest.mark.usefixtures("untraced")
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page")
 
 

@@ -12,6 +12,8 @@ from highway_keras import Highway, HighwayWrapper, analysis, models
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 
+pytestmark = pytest.mark.usefixtures("untraced")
+
 
 def network():
     options = {"activation": "tanh", "transform_bias": -1.0, "implementation": "stack"}

@@ -47,7 +47,7 @@ def process(command, folder, **options):
 def trained(tmp_path_factory):
     """The folder of the run that the README begins with, but shorter, and what it printed."""
     folder = tmp_path_factory.mktemp("cli")
-    command = "fit thin-highway-10 --dataset digits --epochs 12"
+    command = "fit thin-highway-10 --dataset digits --epochs 8"
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
         assert run(*command.split()) == 0
@@ -188,7 +188,7 @@ def test_fit_reads_real_digits_and_names_the_next_command(trained):
     assert accuracy(printed) > 90
     saved_as = folder.relative_to(folder.parents[1]) / "best.keras"
     assert f"saved {saved_as}\n" in printed
-    assert "Epoch 12/12" in printed
+    assert "Epoch 8/8" in printed
     assert f"highway-keras predict {saved_as}" in printed.splitlines()[-1]
 
 

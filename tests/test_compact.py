@@ -19,6 +19,8 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
 from highway_keras.runs.folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("untraced")
+
 
 def as_model(shape, *layers):
     """A classifier of three classes with weights at which each layer matters to another degree."""

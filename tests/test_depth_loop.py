@@ -65,8 +65,8 @@ def assert_equal(actual, expected, tolerance):
         assert np.max(np.abs(a - e)) <= tolerance * max(np.max(np.abs(e)), 1.0)
 
 
-@pytest.mark.parametrize("activation, depth", [("relu", 1), ("relu", 2), ("tanh", 30)])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("activation, depth", [("relu", 1), ("tanh", 30)])
 def test_equals_the_chain(kind, activation, depth):
     options = {"activation": activation, **KINDS[kind]}
     arrays = weights(depth, kind, dtype=DTYPE)

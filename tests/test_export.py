@@ -65,6 +65,18 @@ def run(digits, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def little(digits, tmp_path_factory):
+    """A folder with the smallest network, for what does not depend on its layers."""
+    folder = tmp_path_factory.mktemp("little")
+    top = keras.layers.Dense(digits.classes, activation="softmax")
+    layers = [keras.Input(digits.input_shape), keras.layers.Flatten(), top]
+    keras.Sequential(layers).save(folder / "best.keras")
+    settings = {"model": "little", "dataset": "digits", "class_names": NAMES}
+    (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def unverified(monkeypatch):
     """Verification takes a process and seconds: here it only notes what it is asked."""
@@ -301,19 +313,18 @@ def test_a_wrong_export_is_an_error():
         verification.compare("int8", results | {"class_id": wrong}, labels, expected, names)
 
 
-@needs_tensorflow
 def test_an_export_that_does_not_run_is_an_error(digits, tmp_path):
-    (tmp_path / "saved_model.pb").write_text("not a graph")
+    (tmp_path / "out.onnx").write_text("not a graph")  # or there is no runtime for one
     some = digits.x_test[:2], digits.y_test[:2]
-    with pytest.raises(ExportMismatch, match=r"does not run: .*[Pp]ars"):
-        verification.verify(tmp_path, "saved_model", None, *some, None, ["a"])
+    with pytest.raises(ExportMismatch, match="does not run: "):
+        verification.verify(tmp_path / "out.onnx", "onnx", None, *some, None, ["a"])
 
 
 # Written whole or not at all
 
 
 @formats(*FORMATS)
-def test_an_export_has_no_name_before_it_is_verified(format, run, tmp_path, monkeypatch):
+def test_an_export_has_no_name_before_it_is_verified(format, little, tmp_path, monkeypatch):
     path = tmp_path / f"digits{FORMATS[format].suffix}"
 
     def verify(aside, *arguments):
@@ -322,22 +333,22 @@ def test_an_export_has_no_name_before_it_is_verified(format, run, tmp_path, monk
 
     monkeypatch.setattr(verification, "verify", verify)
     with pytest.raises(ExportMismatch, match="its class_id is 'a'"):
-        export.export(run / "best.keras", path, format)
+        export.export(little / "best.keras", path, format)
     assert not contents(tmp_path)
 
 
 @formats("saved_model", "keras")
 def test_an_earlier_export_is_replaced_on_request_only(
-    format, run, tmp_path, monkeypatch, unverified
+    format, little, tmp_path, monkeypatch, unverified
 ):
-    path = tmp_path / f"digits{FORMATS[format].suffix}"
-    export.export(run / "best.keras", path)
+    path, network = tmp_path / f"digits{FORMATS[format].suffix}", little / "best.keras"
+    export.export(network, path)
     before = contents(tmp_path)
     with pytest.raises(ValueError, match=r"`path` must not exist yet. .*overwrite=True"):
-        export.export(run / "best.keras", path)
+        export.export(network, path)
     assert contents(tmp_path) == before
     names = list("abcdefghij")
-    export.export(run / "best.keras", path, class_names=names, overwrite=True)
+    export.export(network, path, class_names=names, overwrite=True)
     after = contents(tmp_path)
     assert after.keys() == before.keys() and after != before
     (card,) = tmp_path.rglob("*.json")
@@ -347,7 +358,7 @@ def test_an_earlier_export_is_replaced_on_request_only(
     own = path / "assets" / "notes.txt"
     own.write_text("a user's own")
     with pytest.raises(ValueError, match=r"notes\.txt is something else"):
-        export.export(run / "best.keras", path, overwrite=True)
+        export.export(network, path, overwrite=True)
     own.unlink()
     rename = os.rename
 
@@ -358,23 +369,23 @@ def test_an_earlier_export_is_replaced_on_request_only(
 
     monkeypatch.setattr(os, "rename", failing)
     with pytest.raises(OSError, match="no"):
-        export.export(run / "best.keras", path, overwrite=True)
+        export.export(network, path, overwrite=True)
     assert contents(tmp_path) == after
 
 
-def test_files_of_others_are_not_replaced(run, tmp_path):
+def test_files_of_others_are_not_replaced(little, tmp_path):
     """A card beside `run.keras` would be the `run.json` of the training."""
-    (tmp_path / "run.json").write_text((run / "run.json").read_text("utf-8"), "utf-8")
+    (tmp_path / "run.json").write_text((little / "run.json").read_text("utf-8"), "utf-8")
     (tmp_path / "run.keras").write_text("a network")
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "labels.txt").write_text("a user's own")
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "deep.json").write_text("[" * 10**5)
-    before = contents(tmp_path)
+    before, network = contents(tmp_path), little / "best.keras"
     for name in ("run", "folder", "labels", "pipe", "deep"):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=r"Name another\.$"):
-                export.export(run / "best.keras", tmp_path / f"{name}.keras", overwrite=overwrite)
+                export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)
     (tmp_path / "digits.bin").write_text("weights of something")
     with pytest.raises(ValueError, match=r"digits\.bin"):
         exporting.check_place(tmp_path / "digits.xml", "openvino", overwrite=True)
@@ -388,8 +399,8 @@ def test_files_of_others_are_not_replaced(run, tmp_path):
 
 
 @needs_tensorflow
-def test_the_command(run, digits, tmp_path, capsys):
-    command = ["export", str(run / "best.keras"), "--out", str(tmp_path / "out.keras")]
+def test_the_command(little, tmp_path, capsys):
+    command = ["export", str(little / "best.keras"), "--out", str(tmp_path / "out.keras")]
     assert cli.main(command) == 0
     text = capsys.readouterr().out
     assert "largest difference" in text and "359 images" in text
@@ -398,7 +409,7 @@ def test_the_command(run, digits, tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("highway-keras: --out must not exist yet.")
 
-    shallow(digits).save(tmp_path / "foreign.keras")  # without a run.json
+    (tmp_path / "foreign.keras").write_bytes((little / "best.keras").read_bytes())
     out, names = tmp_path / "out", [f"the {n}" for n in range(10)]
     command = ["export", str(tmp_path / "foreign.keras"), "--no-verify", "--out", str(out)]
     assert cli.main([*command, "--class-names", *names]) == 0

@@ -7,7 +7,10 @@ from harness import array, standard_normal
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method"),
+    pytest.mark.usefixtures("untraced"),
+]
 CASES = {
     "dense": (lambda: Highway(carry="learned"), (4, 6)),
     "convolution": (lambda: ConvHighway2D(6, 3), (2, 5, 5, 6)),

@@ -16,6 +16,7 @@ from highway_keras.cli import command as cli
 from highway_keras.data import DataError, dataset, load
 from highway_keras.messages import Notice
 
+pytestmark = pytest.mark.usefixtures("untraced")
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2}
 
 

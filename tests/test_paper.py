@@ -55,7 +55,7 @@ def test_gradient_norms_are_those_of_the_keras_network(kind):
         # Of logits: from probabilities, Keras on JAX cuts the gradient of what is least likely.
         model.layers[-1].activation = keras.activations.linear
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.SGD(1.0), loss)
+        model.compile(keras.optimizers.SGD(1.0), loss, run_eagerly=True)
         model.train_on_batch(x, y)
         after = [np.asarray(layer.kernel) for layer in layers]
         expected = [np.linalg.norm(b - a) for b, a in zip(before, after, strict=True)]

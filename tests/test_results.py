@@ -233,7 +233,7 @@ def test_conversions_as_rows():
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_comes_out_of_rows(name, tmp_path):
-    write_figure(tmp_path / name, pictures.PICTURES[name]())
+    write_figure(tmp_path / name, pictures.PICTURES[name](), dpi=30)
     assert matplotlib.image.imread(tmp_path / name).std() > 0.01
 
 

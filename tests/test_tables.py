@@ -14,6 +14,7 @@ from highway_keras.runs import provenance
 from highway_keras.training import trainer
 from highway_keras.training.callbacks import Checkpoint
 
+pytestmark = pytest.mark.usefixtures("untraced")
 NAME = "mnist-highway-16"
 TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
 COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"

@@ -26,7 +26,8 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.networks import architecture, find_network
 
-SMALL = {"limit": 128, "model_options": {"depth": 3}, "verbose": 0, "epochs": 3}
+pytestmark = pytest.mark.usefixtures("untraced")
+SMALL = {"limit": 128, "model_options": {"depth": 2}, "verbose": 0, "epochs": 3}
 OWN = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2}
 
 
@@ -87,7 +88,7 @@ def test_what_a_run_leaves(run):
     assert run.history[-1]["loss"] < run.history[0]["loss"]
     written = json.loads(run.folder.settings.read_text())
     expected = {"model": "thin-highway-10", "dataset": "digits", "limit": 128, "seed": 0}
-    expected |= {"model_options": {"depth": 3}, "class_names": list("0123456789")}
+    expected |= {"model_options": {"depth": 2}, "class_names": list("0123456789")}
     assert {key: written[key] for key in expected} == expected
     recipe = get_recipe("digits").override(epochs=3)
     assert written["recipe"] == json.loads(json.dumps(dataclasses.asdict(recipe)))
@@ -97,8 +98,6 @@ def test_what_a_run_leaves(run):
         if field.name not in ("folder", "history")
     }
     assert not list(run.folder.path.rglob(".*"))
-    for picture in (run.folder.curves, run.folder.confusion):
-        assert picture.read_bytes().startswith(b"\x89PNG")
     events = list(run.folder.tensorboard.rglob("events.out.tfevents*"))
     assert bool(events) == (keras.backend.backend() == "tensorflow")
     assert "\n" not in f"{run}" and f"{run.test_accuracy:.4f}" in f"{run}"
@@ -151,8 +150,7 @@ def test_everything_at_once_without_held_out_images(tmp_path):
     ("test_curve", "changes"),
     [
         (True, {"learning_rate": 1e30, "model_options": {"depth": 3, "activation": "relu"}}),
-        (False, {"l2": 1e308}),
-        pytest.param(False, {"bias_rate": 1e308}, marks=pytest.mark.slow),
+        (False, {"l2": 1e37}),
     ],
 )
 def test_divergence_is_an_error_and_leaves_no_result(test_curve, changes, tmp_path):
@@ -161,35 +159,6 @@ def test_divergence_is_an_error_and_leaves_no_result(test_curve, changes, tmp_pa
             small_fit(tmp_path / "run", resume=resume, test_curve=test_curve, **changes)
         folder = training.RunFolder(tmp_path / "run")
         assert folder.has_diverged and not folder.has_ended and not folder.state.exists()
-
-
-def test_weights_in_the_loss(tmp_path):
-    """Without an effect where they are equal; a class that weighs nothing is not learned."""
-    dataset = data.load(images(60), validation=0.1)
-    found = {
-        name: fit_own(highway_network(), dataset, tmp_path / name, **changes)
-        for name, changes in {
-            "plain": {},
-            "ones": {"sample_weight": np.ones(len(dataset.y_train))},
-            "none": {"class_weight": {"1": 0}, "epochs": 20},
-        }.items()
-    }
-    assert found["ones"].history == found["plain"].history
-    assert found["none"].class_accuracy["1"] == 0 < found["none"].class_accuracy["2"]
-    others = (dataset.y_train != 1).astype("float32")
-    for same in ({"1": 0}, {1: 0, 0: 1.0}):
-        np.testing.assert_array_equal(training.trainer.loss_weights(dataset, same), others)
-    with pytest.raises(ValueError, match="loss_weights"):
-        fit_own(highway_network(), dataset, tmp_path / "ones", resume=True)
-
-
-def test_balanced_classes_have_equal_totals():
-    x, y = images(90)
-    kept = np.flatnonzero((y > 0) | (np.arange(90) % 9 == 0))
-    dataset = data.load((x[kept], y[kept]), validation=0)
-    weight = training.trainer.loss_weights(dataset, "balanced")
-    totals = [weight[dataset.y_train == number].sum() for number in range(3)]
-    np.testing.assert_allclose(totals, len(dataset.y_train) / 3, rtol=1e-5)
 
 
 MISTAKES = {
@@ -476,6 +445,30 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     assert_equal(weights(first.folder.final), saved)
     assert again.history == first.history
     assert first.folder.read_json()["recipe"]["dropout"] == 1.0  # its author has chosen the rates
+
+
+def test_weights_in_the_loss(whole, dataset, tmp_path):
+    """Without an effect where they are equal; a class that weighs nothing is not learned."""
+    changes = {"sample_weight": np.ones(len(dataset.y_train)), "epochs": 3}
+    equal = fit_own(highway_network(), dataset, tmp_path / "ones", **changes)
+    assert equal.history == whole[1].history
+    changes = {"class_weight": {"1": 0}, "epochs": 10}
+    found = fit_own(highway_network(), dataset, tmp_path / "none", **changes)
+    assert found.class_accuracy["1"] == 0 < found.class_accuracy["2"]
+    others = (dataset.y_train != 1).astype("float32")
+    for same in ({"1": 0}, {1: 0, 0: 1.0}):
+        np.testing.assert_array_equal(training.trainer.loss_weights(dataset, same), others)
+    with pytest.raises(ValueError, match="loss_weights"):
+        fit_own(highway_network(), dataset, tmp_path / "ones", resume=True, epochs=3)
+
+
+def test_balanced_classes_have_equal_totals():
+    x, y = images(90)
+    kept = np.flatnonzero((y > 0) | (np.arange(90) % 9 == 0))
+    dataset = data.load((x[kept], y[kept]), validation=0)
+    weight = training.trainer.loss_weights(dataset, "balanced")
+    totals = [weight[dataset.y_train == number].sum() for number in range(3)]
+    np.testing.assert_allclose(totals, len(dataset.y_train) / 3, rtol=1e-5)
 
 
 def test_adapters_alone_are_trained_and_belong_to_the_run(dataset, tmp_path):

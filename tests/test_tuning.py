@@ -327,16 +327,17 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
 @needs_loops
 def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     options = {"max_trials": 12, "directory": tmp_path}
-    search = make(tmp_path, **options)
+    network = HighwayHyperModel(2, "plain", input_shape=(2,), units=2)
+    search = make(tmp_path, network, **options)
     trials = [search.oracle.create_trial(f"slot-{slot}") for slot in range(12)]
     for trial, score in zip(trials, [0.5] * 10 + [0.25, np.inf], strict=True):
         search.oracle.update_trial(trial.trial_id, {"val_loss": score}, step=0)
-        search._save_weights(trial, draw(small(), VALUES[0], [0]))
+        search._save_weights(trial, draw(network, VALUES[0], [0]))
     for trial in reversed(trials):
         trial.status = "FAILED" if trial.trial_id == "11" else "COMPLETED"
         search.oracle.end_trial(trial)
     search.save()
-    again = make(tmp_path, **options)
+    again = make(tmp_path, network, **options)
     for found in (search, again):
         assert [trial.trial_id for trial in found.oracle.get_best_trials(2)] == ["10", "00"]
         assert len(found.get_best_models(2)) == 2

@@ -19,6 +19,7 @@ from highway_keras.models import shipped
 from tools import outputs
 from tools.pack import pack
 
+pytestmark = pytest.mark.usefixtures("untraced")
 NAME = "thin-highway-10"
 SHIPPED = [(entry["name"], entry["dataset"]) for entry in shipped.read_index()]
 
