@@ -24,8 +24,8 @@ FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images
 CASES = {
     "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, 10, None, 3),
     "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, 10, None, 3),
-    "mnist-highway-16": ("mnist", "modern-mnist", (7, 6, 4), 5000, 0, 10_000, 3),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 0, 2000, 1),
+    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 5, 10_000, 3),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 0, 10_000, 3),
 }
 
 
