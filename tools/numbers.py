@@ -413,7 +413,7 @@ def look():
     for dataset, classes in {"mnist": (0, 7), "cifar100": (0, 1)}.items():
         for start, network in rows("analysis", dataset=dataset).groupby("searched_bias"):
             name = {"mnist": "MNIST", "cifar100": "CIFAR-100"}[dataset]
-            found[f"{name}, biases from {start}"] = _layers_together(network, classes)
+            found[f"{name}, biases {start}"] = _layers_together(network, classes)
     lines = [line.split(" | ") for line in LOOK.strip().splitlines()]
     lines = [[name, *(fill(cell, values) for values in found.values())] for name, cell in lines]
     return markdown(["", *found], lines, "l" * (1 + len(found)))

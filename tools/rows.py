@@ -142,7 +142,7 @@ def gates(options):
     )
     made = {
         "dataset": settings["dataset"],
-        "searched_bias": f"{low:g}" if low == high else f"{low:g} to {high:g}",
+        "searched_bias": f"at {low:g}" if low == high else f"from {low:g} to {high:g}",
         "seed": settings["seed"],
         "n": 1,
         "trial": folder.path.name.removeprefix("final-"),
