@@ -367,7 +367,6 @@ BAD = [
     ({"max_trials": 0}, ValueError),
     ({"population": 0}, ValueError),
     ({"keep_models": 0}, ValueError),
-    ({"executions_per_trial": 3}, TypeError),
     ({"rungs": {2: 6}}, ValueError),
     ({"rungs": {2: 3, 1: 2}}, ValueError),
 ]
@@ -403,8 +402,10 @@ def test_bad_arguments_of_search(changes, name, tmp_path):
 
 
 @needs_loops
-@pytest.mark.parametrize("name", ["callbacks", "validation_split", "class_weight"])
+@pytest.mark.parametrize("name", ["callbacks", "class_weight", "executions_per_trial"])
 def test_what_only_stock_tuners_take_is_refused(name, tmp_path):
+    with pytest.raises(TypeError, match=f"{name}.*RandomSearch"):
+        make(tmp_path, **{name: None})
     with pytest.raises(TypeError, match=f"{name}.*RandomSearch"):
         make(tmp_path).search(np.zeros((3, 8, 8, 1)), [0, 1, 2], **{name: None})
 

@@ -80,9 +80,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             leaves that to its chief.
         rungs: How many trials go on from which epoch, a dictionary such as `{40: 30, 133: 10}`.
             Default: all trials are trained to the end.
+        **options: None. What stock tuners take besides, such as `executions_per_trial` and
+            `hyperparameters`, is refused.
 
     Raises:
-        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`.
+        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`, or
+            an option is one of the stock tuners' only.
         ValueError: If an argument is out of its range.
         BusyError: If another process is searching in the folder to be overwritten.
         ImportError: If the backend is PyTorch.
@@ -113,7 +116,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name=None,
         overwrite=False,
         rungs=None,
+        **options,
     ):
+        _leave_to_the_stock_tuner("PopulationRandomSearch", options)
         check_backend()
         _check_hypermodel(hypermodel)
         self.seed = checks.seed(seed)
@@ -200,11 +205,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             BusyError: If another process is searching there.
             RuntimeError: In a worker, if there is no chief.
         """
-        if options:
-            raise TypeError(
-                f"`PopulationRandomSearch.search` does not take {', '.join(options)}. "
-                "`keras_tuner.RandomSearch` does, on the same hypermodel."
-            )
+        _leave_to_the_stock_tuner("PopulationRandomSearch.search", options)
         checks.positive_integers(epochs=epochs, batch_size=batch_size)
         pairs = {"": _check_data(self.hypermodel, x, y)}
         if validation_data is not None:
@@ -391,6 +392,15 @@ def check_backend():
             "The population search needs the TensorFlow or the JAX backend; with any backend "
             "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
+        )
+
+
+def _leave_to_the_stock_tuner(name, options):
+    """Raise TypeError if there are options."""
+    if options:
+        raise TypeError(
+            f"`{name}` does not take {', '.join(options)}. What only stock tuners take, "
+            "`keras_tuner.RandomSearch` does, with the same hypermodel."
         )
 
 
