@@ -20,12 +20,12 @@ RESULTS = pathlib.Path(__file__).parents[1] / "results"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
 FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images: calls
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
-# choose them, the epochs from scratch (0: none), and how many images fine-tune it, how often.
+# choose them, the epochs from scratch, and how many images fine-tune it, how often.
 CASES = {
     "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, 10, None, 3),
     "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, 10, None, 3),
     "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 5, 10_000, 3),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 0, 10_000, 3),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 24, 10_000, 3),
 }
 
 
@@ -132,7 +132,7 @@ class Case:
         if self.recipe.name == "thin":  # whose gates start by the depth
             model, folder = "thin-highway-10", self.runs / "scratch" / f"thin-{layers + 1}"
             options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
-        if self.epochs and layers < self.of:
+        if layers < self.of:
             fits = [
                 self._fit(model or self._untrained(layers, s), folder, s, self.epochs, **options)
                 for s in SEEDS
