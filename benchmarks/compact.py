@@ -20,12 +20,12 @@ RESULTS = pathlib.Path(__file__).parents[1] / "results"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
 FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images: calls
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
-# choose them, the epochs from scratch, and how many images fine-tune it, how often.
+# choose them and how many fine-tune it; the epochs and images from scratch, and their arithmetic.
 CASES = {
-    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, 10, None, 3),
-    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, 10, None, 3),
-    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 5, 10_000, 3),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 24, 10_000, 3),
+    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10, None, "float32"),
+    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10, None, "float32"),
+    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5, None, "float32"),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 10_000, 8, 10_000, "mixed_bfloat16"),
 }
 
 
@@ -66,8 +66,8 @@ class Case:
 
     def __init__(self, name, runs, data_dir):
         self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
-        weights, recipe, self.depths, self.choosing, self.epochs, self.limit, n = CASES[name]
-        self.recipe, self.seeds = training.get_recipe(recipe), SEEDS[:n]
+        weights, recipe, self.depths, self.choosing, self.tuning, *self.from_scratch = CASES[name]
+        self.recipe = training.get_recipe(recipe)
         self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
         order = self.folder / "order.json"
         if not order.exists():
@@ -121,32 +121,36 @@ class Case:
         return float(np.abs(found - expected).max())
 
     def tuned(self, layers, _):
-        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.limit}
+        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
         file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
-        fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in self.seeds]
-        yield self._row(layers, fits, TUNED, self.limit or "all")
+        fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in SEEDS]
+        yield self._row(layers, fits, TUNED, self.tuning or "all")
 
     def scratch(self, layers, _):
-        """Nothing for the whole network, whose runs `accuracy.csv` has."""
-        model, folder, options = None, self.folder / f"scratch-{layers}", {}
+        """Nothing for a whole network whose runs on all images `accuracy.csv` has."""
+        epochs, limit, dtype_policy = self.from_scratch
+        options = {"limit": limit, "dtype_policy": dtype_policy}
         if self.recipe.name == "thin":  # whose gates start by the depth
             model, folder = "thin-highway-10", self.runs / "scratch" / f"thin-{layers + 1}"
-            options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
-        if layers < self.of:
-            fits = [
-                self._fit(model or self._untrained(layers, s), folder, s, self.epochs, **options)
-                for s in SEEDS
-            ]
-            yield self._row(layers, fits, self.epochs, "all")
+            options |= {"model_options": {"depth": layers + 1, "implementation": "stack"}}
+        else:
+            model, folder = self._register(layers), self.folder / f"scratch-{layers}"
+        if limit or layers < self.of:
+            fits = [self._fit(model, folder, seed, epochs, **options) for seed in SEEDS]
+            yield self._row(layers, fits, epochs, limit or "all")
 
-    def _untrained(self, layers, seed):
-        import keras
-
+    def _register(self, layers):
+        """Register the network that has so many gated layers from the start; return its name."""
         from highway_keras.analysis.compaction import leave_out
 
-        keras.utils.set_random_seed(seed)
-        start = self.recipe.kernel_initializer
-        return leave_out(models.create(self.name, kernel_initializer=start), self.gone(layers))
+        def factory(name, input_shape, classes, kernel_initializer=None):
+            network = models.create(self.name, kernel_initializer=kernel_initializer)
+            return leave_out(network, self.gone(layers))
+
+        card = models.get(self.name)
+        name = f"{self.name}-{layers}-layers"
+        models.register(name, factory, card.dataset, card.input_shape, card.classes)
+        return name
 
     def _fit(self, model, folder, seed, epochs, **options):
         options = {"resume": True, "verbose": 2, "data_dir": self.data_dir, **options}

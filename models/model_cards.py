@@ -74,7 +74,7 @@ def card_text(name, dataset):
     """
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     hub_name, source, limits = DATA.get(dataset, (dataset, dataset, ""))
-    steps = ", ".join(STEPS[step] for step in entry["preprocessing"])
+    steps = ", ".join(STEPS.get(step, f"`{step}`") for step in entry["preprocessing"])
     images = f"{entry['images']:,} training images, preprocessed by {steps}"
     if entry["held_out"]:
         images += f"; {entry['held_out']:,} others held out to choose the epoch by"

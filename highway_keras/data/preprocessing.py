@@ -3,6 +3,8 @@
 Images are `channels_last` throughout.
 """
 
+import re
+
 import keras
 
 from highway_keras import checks
@@ -29,8 +31,8 @@ def preprocessor(steps, x_train):
 
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
-            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`), `"half"` (times 1/2).
-            `()` for a network that takes raw gray levels.
+            `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`), `"half"` (times 1/2),
+            `"times0.8"` or any other factor. `()` for a network that takes raw gray levels.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             computed from them, after the steps before it.
 
@@ -46,10 +48,13 @@ def preprocessor(steps, x_train):
     >>> inputs = keras.Input(data.input_shape)
     >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
-    _check_steps(steps, PREPROCESSING)
+    _check_steps(steps, PREPROCESSING, r"times\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
-        layer = PREPROCESSING[step]()
+        if step in PREPROCESSING:
+            layer = PREPROCESSING[step]()
+        else:
+            layer = keras.layers.Rescaling(float(step[5:]), name=step, dtype="float32")
         if isinstance(layer, MeanImage):
             layer.adapt(_apply(layers, x_train))
         layers.append(layer)
@@ -93,8 +98,10 @@ def _apply(layers, images, batch_size=1000):
         yield batch
 
 
-def _check_steps(steps, known):
-    valid = isinstance(steps, tuple | list) and all(s in list(known) for s in steps)
+def _check_steps(steps, known, pattern="$^"):
+    valid = isinstance(steps, tuple | list) and all(
+        step in list(known) or re.fullmatch(pattern, str(step)) for step in steps
+    )
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
             f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
