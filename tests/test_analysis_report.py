@@ -1,7 +1,8 @@
 """Pictures, the page, the command and the callback."""
 
 import csv
-import html.parser
+import html
+import re
 
 import keras
 import numpy as np
@@ -41,27 +42,13 @@ def test_samples_may_be_a_list_of_arrays(tmp_path):
     assert found.page.exists()
 
 
-class Reader(html.parser.HTMLParser):
-    """Collects what a page would load, and its text."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.sources, self.text = [], ""
-        self.feed(page.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attributes):
-        self.sources += [value for key, value in attributes if key in ("src", "href")]
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def test_the_page_loads_nothing(analysed):
-    page = Reader(analysed.page)
-    assert len(page.sources) == 3
-    assert all(source.startswith("data:image/png;base64,iVBOR") for source in page.sources)
-    assert "<thin> & small" in page.text and str(analysed.needed) in page.text
-    assert "below their start -1" in page.text
+    page = analysed.page.read_text("utf-8")
+    sources = re.findall(r'(?:src|href)="?([^"> ]+)', page)
+    assert [source[:27] for source in sources] == ["data:image/png;base64,iVBOR"] * 3
+    text = html.unescape(page)
+    assert "<thin> & small" in text and "<thin>" not in page and str(analysed.needed) in text
+    assert "below their start -1" in text
 
 
 def test_the_starts_of_layers_that_differ():
@@ -93,53 +80,51 @@ def test_lesion_plot(analysed):
     assert threshold.get_ydata()[0] > intact.get_ydata()[0]
 
 
+def images(figure):
+    """The images that a figure shows, by their titles."""
+    shown = [axis for axis in figure.axes if axis.get_images()]
+    return {axis.get_title(): axis.get_images()[0] for axis in shown}
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_gate_plot_shows_what_it_is_given(analysed, channels):
     sample = np.arange(5 * 4 * channels).reshape(5, 4, channels)
     maps = analysed.biases, analysed.mean.overall, analysed.gates, analysed.outputs
-    axes = analysis.plot_gates(*maps, sample=sample).axes
-    shown = {
-        axis.get_title(): axis.get_images()[0].get_array() for axis in axes if axis.get_images()
-    }
+    shown = images(analysis.plot_gates(*maps, sample=sample))
     expected = (sample / sample.max()).squeeze()
-    np.testing.assert_allclose(np.squeeze(shown.pop("The sample")), expected, atol=1e-6)
+    found = np.squeeze(shown.pop("The sample").get_array())
+    np.testing.assert_allclose(found, expected, atol=1e-6)
     expected = (maps[0].values, maps[1].values, maps[2].values[0], maps[3].values[0])
     for image, values in zip(shown.values(), expected, strict=True):
-        np.testing.assert_array_equal(image, values)
+        np.testing.assert_array_equal(image.get_array(), values)
 
 
 def test_routing_plot_shows_the_classes_asked_for(analysed):
     names = ("zero", "one", "two")
-    figure = analysis.plot_routing(analysed.mean.by_class, classes=[2, 0], names=names)
-    titles = [axis.get_title() for axis in figure.axes if axis.get_images()]
-    assert titles == ["two", "zero"]
-    limits = figure.axes[0].get_images()[0].get_clim()
-    assert limits[0] == -limits[1]
-
-
-# GateMonitor
+    shown = images(analysis.plot_routing(analysed.mean.by_class, classes=[2, 0], names=names))
+    assert list(shown) == ["two", "zero"]
+    lowest, highest = shown["two"].get_clim()
+    assert lowest == -highest
 
 
 def fitted(folder, epochs=2, **arguments):
+    """A network that was trained with its gates watched, and the rows that were written."""
     x, y = samples()
     model = network()
     model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
     monitor = analysis.GateMonitor(x[:16], folder, **arguments)
     model.fit(x, y, epochs=epochs, verbose=0, callbacks=[monitor])
-    return model, x[:16]
-
-
-def rows(folder):
     with (folder / "gates.csv").open() as file:
-        return list(csv.DictReader(file))
+        return model, list(csv.DictReader(file))
 
 
 def test_monitor_logs_what_the_gates_do(tmp_path):
-    model, x = fitted(tmp_path / "new" / "folder")
-    written = rows(tmp_path / "new" / "folder")
+    folder = tmp_path / "new" / "folder"
+    model, written = fitted(folder)
     assert [int(row["epoch"]) for row in written] == [0] * 5 + [1] * 5 + [2] * 5
     np.testing.assert_allclose([float(row["mean_bias"]) for row in written[:5]], -1.0)
-    gates, biases = analysis.gates(model, x).values, analysis.transform_biases(model).values
+    gates = analysis.gates(model, samples()[0][:16]).values
+    biases = analysis.transform_biases(model).values
     last = {key: [float(row[key]) for row in written[-5:]] for key in list(written[0])[2:]}
     np.testing.assert_allclose(last["mean_gate"], gates.mean((0, 2)), atol=1e-6)
     np.testing.assert_allclose(last["open_gates"], (gates > 0.5).mean((0, 2)), atol=1e-6)
@@ -148,14 +133,13 @@ def test_monitor_logs_what_the_gates_do(tmp_path):
 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(tmp_path / "new" / "folder")).Reload()
+    events = EventAccumulator(str(folder)).Reload()
     kinds = ("mean_gate", "open_gates", "mean_bias")
     tags = {f"{kind}/highway_{i}" for kind in kinds for i in range(5)}
     assert set(events.Tags()["tensors"]) == tags
     assert [event.step for event in events.Tensors("mean_gate/highway_0")] == [0, 1, 2]
 
-    fitted(tmp_path / "new" / "folder", epochs=1, append=True)
-    written = rows(tmp_path / "new" / "folder")
+    _, written = fitted(folder, epochs=1, append=True)
     assert [int(row["epoch"]) for row in written[-10:]] == [2] * 5 + [1] * 5
 
 
