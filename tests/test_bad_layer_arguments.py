@@ -11,6 +11,7 @@ from highway_keras import (
     HighwayStack,
     HighwayWrapper,
     TransformBias,
+    initializers,
 )
 from highway_keras.layers import MatchSize, Maxout
 
@@ -32,7 +33,6 @@ ARGUMENTS = [
     (lambda: Highway(carry="free"), "carry"),
     (lambda: Highway(transform_bias_initializer=TransformBias(1.0)), "value"),
     (lambda: Highway(transform_kernel_initializer="zeroes"), "zeroes"),
-    (lambda: Highway(activation="reluu"), "reluu"),
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
@@ -40,12 +40,15 @@ ARGUMENTS = [
     (lambda: MatchSize(0), "channels"),
     (lambda: MatchSize(4, strides=(2, 2)), "strides"),
     (lambda: Maxout(2.0), "pieces"),
+    (lambda: TransformBias(0), "value"),
+    (lambda: TransformBias(float("nan")), "value"),
+    (lambda: TransformBias.for_depth(2.5), "depth"),
+    (lambda: initializers.get(float("-inf")), "finite"),
 ]
 # Each is caught where the layer meets its input.
 SHAPES = [
     (lambda: Highway(50)(image(64)), r"units=50, input_shape=\(None, 64\).*MatchSize"),
     (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "3 numbers"),
-    (lambda: Highway()(image(None)), "units=None"),
     (lambda: ConvHighway2D(16, 3)(image(8, 8, 3)), "filters=16"),
     (lambda: ConvHighway2D(4, 3, padding="valid")(image(8, 8, 4)), "padding='valid'"),
     (lambda: ConvHighway2D(4, 3, groups=3)(image(8, 8, 4)), "groups"),
@@ -67,12 +70,14 @@ SHAPES = [
     (lambda: HighwayStack.from_layers([built(), built(activation="tanh")]), "in activation"),
     (lambda: HighwayStack.from_layers(2 * [built(activity_regularizer="l2")]), "activity_regular"),
 ]
-INTEGERS = [
+TYPES = [
     (lambda: Highway()(image(3, dtype="int32")), "inputs"),
     (lambda: ConvHighway2D(3, 3)(np.ones((2, 8, 8, 3), "uint8")), "inputs.*uint8"),
     (lambda: HighwayWrapper(Dense(3))(np.ones((2, 3), "int32")), "inputs"),
     (lambda: HighwayWrapper("dense"), "layer='dense'"),
     (lambda: HighwayWrapper(Dense(4), transform="sigmoid"), "transform"),
+    (lambda: TransformBias("-2"), "value"),
+    (lambda: TransformBias(True), "value"),
 ]
 
 
@@ -82,7 +87,7 @@ def test_wrong_values(mistake, match):
         mistake()
 
 
-@pytest.mark.parametrize("mistake, match", INTEGERS)
+@pytest.mark.parametrize("mistake, match", TYPES)
 def test_wrong_types(mistake, match):
     with pytest.raises(TypeError, match=match):
         mistake()

@@ -1,13 +1,13 @@
-"""The layers against the paper's equations, worked out independently of Keras."""
+"""The formula and the layers against the paper's equations, worked out independently of Keras."""
 
 import keras
 import numpy as np
 import pytest
-from harness import array, built, layer_gradients, named_weights, standard_normal
+from harness import array, built, gradients, layer_gradients, named_weights, standard_normal
 from layer_cases import GATED, named
 from numpy_highway import ACTIVATIONS, highway
 
-from highway_keras import ConvHighway2D, Highway, HighwayWrapper
+from highway_keras import ConvHighway2D, Highway, HighwayWrapper, TransformBias, initializers, ops
 from highway_keras.layers import MatchSize, Maxout
 
 DIRECT = [case for case in GATED if case.layer is not HighwayWrapper]
@@ -87,20 +87,23 @@ def test_gradients_equal_finite_differences(case):
             assert np.sum(gradient * direction) == pytest.approx(slope, abs=1e-6 * scale), name
 
 
-def test_dense_gradients_equal_the_chain_rule():
-    """The supplement's Eq. 4, with dH and dT taken on to the weights by hand."""
-    x, dy = (standard_normal((5, 3), seed).astype("float64") for seed in (0, 1))
-    layer = Highway(activation="tanh")
-    layer.build(x.shape)
-    weights = named_weights(layer)
-    _, h, t = highway(x, weights, {"activation": "tanh"})
-    dz_h = t * dy * (1 - h**2)
-    dz_t = (h - x) * dy * t * (1 - t)
-    dx = (1 - t) * dy + dz_h @ weights["kernel"].T + dz_t @ weights["transform_kernel"].T
-    expected = [x.T @ dz_h, dz_h.sum(0), x.T @ dz_t, dz_t.sum(0), dx]
-    found = layer_gradients(layer, x.astype("float32"), dy.astype("float32"))
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-6)
+# The formula by itself.
+
+
+def test_equations_2_to_4_on_given_tensors():
+    x, h, dy = (standard_normal((2, 3, 4), seed) for seed in range(3))
+    t, c = (sigmoid(standard_normal((2, 3, 4), seed)) for seed in (3, 4))
+    np.testing.assert_allclose(array(ops.highway(x, h, t, c)), h * t + x * c, atol=1e-6)
+    np.testing.assert_allclose(array(ops.highway(x, h, t)), h * t + x * (1 - t), atol=1e-6)
+    learned = gradients(lambda *z: keras.ops.sum(ops.highway(*z) * dy), x, h, t, c)
+    coupled = gradients(lambda *z: keras.ops.sum(ops.highway(*z) * dy), x, h, t)
+    expected = [c * dy, t * dy, h * dy, x * dy, (1 - t) * dy, t * dy, (h - x) * dy]
+    for gradient, by_hand in zip([*learned, *coupled], expected, strict=True):
+        np.testing.assert_allclose(gradient, by_hand, atol=1e-6)
+    np.testing.assert_array_equal(array(ops.highway(x, 1e6 * h, 0 * t)), x)
+    assert array(ops.highway(x[:0], h[:0], t[:0])).shape == (0, 3, 4)
+    with pytest.raises(ValueError, match=r"c\.shape=\(1, 3, 4\)"):
+        ops.highway(x, h, t, c[:1])
 
 
 # The transform gate at initialisation, and at its two ends.
@@ -130,6 +133,17 @@ def test_learned_carry_starts_as_the_coupled_layer(case):
     coupled.set_weights([*shared, t_kernel, t_bias])
     x = standard_normal(case.input_shape)
     np.testing.assert_allclose(array(layer(x)), array(coupled(x)), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth, value", [(1, -0.1), (10, -1), (np.int64(30), -3)])
+def test_the_start_for_a_depth_is_on_the_papers_line(depth, value):
+    start = TransformBias.for_depth(depth)
+    assert start.value == pytest.approx(value) and TransformBias().value == -2
+    stored = keras.saving.serialize_keras_object(start)
+    assert stored["registered_name"] == "highway_keras>TransformBias"
+    assert keras.saving.deserialize_keras_object(stored).value == start.value
+    assert initializers.get(start.value).get_config() == start.get_config()
+    assert isinstance(initializers.get(-value), keras.initializers.Constant)
 
 
 # Options act on H, T and C, each by itself.
