@@ -18,7 +18,6 @@ def check_layer(case, folder):
     check_saving(case, x, folder / "layer.keras")
     check_mixed_precision(case, x)
     check_fit(case, x)
-    check_gradients(case, x)
     if case in GATED:
         check_signature(case)
         check_gate(case, x)
@@ -33,8 +32,6 @@ def check_config(case):
     assert type(copy) is case.layer and copy.name == "kept"
     one, other = (json.dumps(x.get_config(), sort_keys=True, default=str) for x in (copy, layer))
     assert one == other
-    copy.build(case.input_shape)
-    assert copy.count_params() == case.parameters
 
 
 def check_shapes(case, x):
@@ -52,15 +49,15 @@ def check_saving(case, x, path):
     np.testing.assert_array_equal(array(keras.models.load_model(path)(x)), array(model(x)))
 
 
-def check_mixed_precision(case, x, policy="mixed_bfloat16"):
+def check_mixed_precision(case, x):
     layer = built(case)
-    keras.config.set_dtype_policy(policy)
+    keras.config.set_dtype_policy("mixed_bfloat16")
     mixed = built(case)
     keras.config.set_dtype_policy("float32")
     assert {w.dtype for w in mixed.trainable_weights} <= {"float32"}
     mixed.set_weights(layer.get_weights())
     outputs = mixed(x)
-    assert keras.backend.standardize_dtype(outputs.dtype) == policy.removeprefix("mixed_")
+    assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
     np.testing.assert_allclose(array(outputs), array(layer(x)), atol=0.05)
 
 
@@ -72,17 +69,6 @@ def check_fit(case, x):
     assert np.isfinite(loss).all()
     moved = [np.any(a != b) for a, b in zip(before, model.get_weights(), strict=True)]
     assert all(moved), [w.path for w, m in zip(model.weights, moved, strict=True) if not m]
-
-
-def check_gradients(case, x):
-    layer = built(case)
-    for variable, gradient in zip(
-        [*layer.trainable_variables, keras.Variable(x, name="inputs")],
-        layer_gradients(layer, x, standard_normal(case.expected_shape)),
-        strict=True,
-    ):
-        assert gradient is not None and np.isfinite(gradient).all(), variable.path
-        assert np.any(gradient != 0), variable.path
 
 
 def check_signature(case):

@@ -46,35 +46,20 @@ class Case(NamedTuple):
 
 
 # Every option with its default.
-GATE_OPTIONS = {
-    "activity_regularizer": None,
-    "carry": "coupled",
-    "transform_activation": "sigmoid",
-    "transform_kernel_initializer": None,
-    "transform_bias_initializer": -2.0,
-}
-OPTIONS = {
-    "activation": "relu",
-    "use_bias": True,
-    "kernel_initializer": "glorot_uniform",
-    "bias_initializer": "zeros",
-    "kernel_regularizer": None,
-    "bias_regularizer": None,
-    "kernel_constraint": None,
-    "bias_constraint": None,
-    **GATE_OPTIONS,
-}
+START = {"transform_kernel_initializer": None, "transform_bias_initializer": -2.0}
+GATE_OPTIONS = {"activity_regularizer": None, "carry": "coupled", **START}
+GATE_OPTIONS |= {"transform_activation": "sigmoid"}
+OPTIONS = {"activation": "relu", "use_bias": True, **GATE_OPTIONS}
+OPTIONS |= {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+OPTIONS |= dict.fromkeys(("kernel_regularizer", "bias_regularizer"))
+OPTIONS |= dict.fromkeys(("kernel_constraint", "bias_constraint"))
 SIZES = {"padding": "same", "data_format": None, "dilation_rate": 1, "groups": 1}
 SIZES |= {"transform_kernel_size": None, **OPTIONS}
+IN_A_STACK = {**OPTIONS, "transform_bias_initializer": None}
 DEFAULTS = {
     Highway: {"units": None, **OPTIONS},
     HighwayWrapper: {**GATE_OPTIONS, "transform_kernel_initializer": "glorot_uniform"},
-    HighwayStack: {
-        "units": None,
-        "rematerialize": False,
-        **OPTIONS,
-        "transform_bias_initializer": None,
-    },
+    HighwayStack: {"units": None, "rematerialize": False, **IN_A_STACK},
     **dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), SIZES),
 }
 FIRST = {"data_format": "channels_first"}

@@ -6,17 +6,10 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import (
-    ConvHighway2D,
-    Highway,
-    HighwayStack,
-    HighwayWrapper,
-    analysis,
-    models,
-    training,
-)
+from highway_keras import analysis, models, training
 from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
+from highway_keras.layers import ConvHighway2D, Highway, HighwayStack, HighwayWrapper
 from highway_keras.runs.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -32,13 +25,18 @@ def as_model(shape, *layers):
     return model
 
 
+def random_samples(model, count=30):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((count, *model.input_shape[1:])).astype("float32")
+    return x, random.integers(0, 3, count)
+
+
 MODELS = {
-    "chain": lambda: as_model((8,), *[Highway(name=f"h{i}") for i in range(4)]),
     "stack": lambda: as_model((8,), HighwayStack(4, activation="tanh", name="stack")),
     "convolutions": lambda: as_model(
         (6, 6, 3), ConvHighway2D(3, 3), keras.layers.MaxPooling2D(), ConvHighway2D(3, 3)
     ),
-    "wrapped": lambda: as_model((5, 4), *[HighwayWrapper(keras.layers.Dense(4))], Highway()),
+    "wrapped": lambda: as_model((5, 4), HighwayWrapper(keras.layers.Dense(4)), Highway()),
     "nested": lambda: as_model((8,), as_model((8,), Highway()), keras.layers.Dense(8), Highway()),
 }
 
@@ -46,10 +44,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_the_compact_network_is_the_lesioned_one(name, tmp_path):
     model = MODELS[name]()
-    random = np.random.default_rng(1)
-    x = random.standard_normal((30, *model.input_shape[1:])).astype("float32")
-    y = random.integers(0, 3, 30)
-    before = model.get_weights()
+    (x, y), before = random_samples(model), model.get_weights()
     count = len(Graph(model).blocks)
     found = analysis.compact(model, x, y, layers=1, verbose=0)
     for weight, kept in zip(model.get_weights(), before, strict=True):
@@ -87,17 +82,15 @@ def test_the_compact_network_is_the_lesioned_one(name, tmp_path):
 
 def test_the_budget_is_kept():
     model = MODELS["stack"]()
-    random = np.random.default_rng(1)
-    x, y = random.standard_normal((200, 8)), random.integers(0, 3, 200)
+    x, y = random_samples(model, 200)
     whole = analysis.compact(model, x, y, layers=0, verbose=0)
     errors = [row["error"] for row in whole.curve]
-    for budget in (0.0, 0.05, 0.9):
+    for budget in (0.05, 0.9):
         found = analysis.compact(model, x, y, budget=budget, verbose=0)
         steps = next((i for i, e in enumerate(errors) if e > errors[0] + budget + 1e-9), 5) - 1
         assert len(found.closed) == steps
-    assert [row["multiplications"] for row in whole.curve] == [
-        24 + 128 * n for n in (4, 3, 2, 1, 0)
-    ]
+    counts = [row["multiplications"] for row in whole.curve]
+    assert counts == [24 + 128 * layers for layers in (4, 3, 2, 1, 0)]
 
 
 DENSE, OPEN = keras.layers.Dense(8), keras.layers.Dense(8, "tanh")
@@ -110,10 +103,10 @@ DENSE, OPEN = keras.layers.Dense(8), keras.layers.Dense(8, "tanh")
         ("model", lambda: as_model((8,), Highway(transform_activation="tanh", name="bad")), {}),
         ("model", lambda: as_model((8,), HighwayWrapper(DENSE, transform=OPEN, name="bad")), {}),
         ("model", lambda: as_model((8,), keras.layers.Dense(3)), {}),
-        ("budget", MODELS["chain"], {"budget": 1.0}),
-        ("layers", MODELS["chain"], {"layers": 5}),
-        ("y", MODELS["chain"], {"y": np.array([3] * 9)}),
-        ("x", MODELS["chain"], {"x": np.ones((9, 7))}),
+        ("budget", MODELS["stack"], {"budget": 1.0}),
+        ("layers", MODELS["stack"], {"layers": 5}),
+        ("y", MODELS["stack"], {"y": np.array([3] * 9)}),
+        ("x", MODELS["stack"], {"x": np.ones((9, 7))}),
     ],
 )
 def test_what_cannot_be_compacted(name, make, options):
@@ -154,15 +147,9 @@ def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     assert not settings.keys() & {"accuracy", "sha256", "results"}  # which were the whole one's
 
     # It is fine-tuned as a network of its depth, or by its file, for which no name is needed.
-    settings = ["--recipe", "thin", "--epochs", "1", *data[:2]]
-    depth = [
-        "--model-set",
-        "depth=3",
-        "implementation=stack",
-        "--weights",
-        str(small / "best.keras"),
-    ]
-    for number, network in enumerate((["thin-highway-10", *depth], [str(small / "best.keras")])):
+    settings, best = ["--recipe", "thin", "--epochs", "1", *data[:2]], str(small / "best.keras")
+    by_name = ["thin-highway-10", "--model-set", "depth=3", "implementation=stack"]
+    for number, network in enumerate(([*by_name, "--weights", best], [best])):
         out = str(tmp_path / f"tuned-{number}")
         assert cli.main(["fit", *network, *settings, "--learning-rate", "1e-9", "--out", out]) == 0
     tuned = [training.SavedNetwork(tmp_path / f"tuned-{n}" / "best.keras").model for n in (0, 1)]

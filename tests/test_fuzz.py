@@ -6,8 +6,10 @@ fails, and repeats it first in the next run.
 
 import argparse
 import contextlib
+import inspect
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from test_bad_inputs import write_files
 
-from highway_keras import data, training
+from highway_keras import data, models, training
 from highway_keras.cli import command as cli
 from highway_keras.data.images import read_image
 
@@ -39,9 +41,7 @@ TEXT = ["x" * 300, "\x1b[2J", "a\nb", "\udcff", "$x$", "~nobody/x", "/dev/null",
 LITERALS = ["None", "True", "-1", "0", "2", "2.5", "1e999", "nan", "'", "(1", "[1]", "(1,)", "{1}"]
 LITERALS += ["b'x'", "1j", "...", "abc", "-" * 3000 + "1", "9" * 5000, "[" * 300, "{[]:1}"]
 LITERALS += ["'\\x00'", "'a b'", "$", "\udcff", "1_0", "[[1],[2]]"]
-FACTORY = ["depth", "kind", "units", "activation", "transform_bias", "kernel_initializer", "name"]
-FACTORY += ["classifier_activation", "include_top", "weights", "implementation", "input_shape"]
-FACTORY += ["classes", "width", "pooling", "dropout_rate", "verbose", "stages", "self", "factory"]
+FACTORY = [*inspect.signature(models.thin_mlp).parameters, "width", "pooling", "stages", "self"]
 KEYS = {"set": [*training.Recipe.__dataclass_fields__, "unknown"], "model_set": FACTORY}
 NETWORKS = "lonely two text maps unbuilt logits nan cut prose".split()
 RUNS = "run few-names odd-names odd-dataset bad-settings".split()
@@ -52,7 +52,6 @@ VALUES = {
     "dataset": ["digits", "good.npz", "rgb.npz", "cut.npz", "pickle.npz", "minst", "pictures"],
     "recipe": ["thin", "digits", "quick", "modern-mnist", "slow"],
     "out": ["new", "new/below", "file", "run", "empty", "x.keras", "x.onnx"],
-    "data_dir": ["empty", "absent"],
     "format": ["keras", "pickle"],
     "weights": ["mnist", "digits", "deep.weights.h5", "run/best.keras"],
     "learning_rate": ["0.1", "1e30", "1e-30", "1e308"],
@@ -129,28 +128,19 @@ def w(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(w, tmp_path, monkeypatch):
-    """Return a function that makes a copy of those files the working folder."""
-
-    def fresh():
-        shutil.rmtree(tmp_path / "cwd", ignore_errors=True)
-        shutil.copytree(w, tmp_path / "cwd", ignore=shutil.ignore_patterns("fifo"))
-        os.mkfifo(tmp_path / "cwd" / "fifo")
-        monkeypatch.chdir(tmp_path / "cwd")
-        return tmp_path / "cwd"
-
-    yield fresh
-    keras.backend.clear_session()
-
-
-@pytest.fixture
-def check(capsys):
-    """Return a function that runs a command, which ends well: with one sentence if it fails."""
+def run(w, tmp_path, monkeypatch, capsys):
+    """Return a function that runs a command among copies of those files, and how it must end."""
 
     def ring(*arguments):
         raise KeyboardInterrupt(f"hangs: over {SECONDS} s")
 
-    def run(arguments):
+    def run(arguments, file=None, damage=None):
+        shutil.rmtree(tmp_path / "cwd", ignore_errors=True)
+        shutil.copytree(w, tmp_path / "cwd", ignore=shutil.ignore_patterns("fifo"))
+        os.mkfifo(tmp_path / "cwd" / "fifo")
+        monkeypatch.chdir(tmp_path / "cwd")
+        if file and os.path.exists(file):
+            pathlib.Path(file).write_bytes(damage(pathlib.Path(file).read_bytes()))
         signal.signal(signal.SIGALRM, ring)
         signal.alarm(SECONDS)
         try:
@@ -165,14 +155,14 @@ def check(capsys):
             assert len(re.findall("^highway-keras", err, re.MULTILINE)) == 1, err
         assert not re.search(r"Traceback|\[Errno|\x1b|<class '|object at 0x|NoneType", out + err)
 
-    return run
+    yield run
+    keras.backend.clear_session()
 
 
 @drawn
 @given(arguments=command_lines())
-def test_command_lines(folder, check, arguments):
-    folder()
-    check(arguments)
+def test_command_lines(run, arguments):
+    run(arguments)
 
 
 # Damaged files
@@ -180,17 +170,14 @@ def test_command_lines(folder, check, arguments):
 
 @st.composite
 def damages(draw):
-    """A function that damages the bytes of a file: cut, changed, removed, inserted or zeroed."""
-    way = draw(st.sampled_from(["cut", "change", "remove", "insert", "zero"]))
-    share, length = draw(st.floats(0, 1)), draw(st.integers(1, 200))
-    noise = draw(st.binary(min_size=length, max_size=length))
+    """A function that damages the bytes of a file: cut, overwritten, removed or inserted."""
+    way = draw(st.sampled_from(["cut", "overwrite", "remove", "insert"]))
+    share, noise = draw(st.floats(0, 1)), draw(st.binary(min_size=1, max_size=200))
 
     def damage(content):
-        place = int(share * len(content))
-        rest = {"cut": b"", "change": noise[:20] + content[place + 20 :]}
-        rest |= {"remove": content[place + length :], "insert": noise + content[place:]}
-        rest |= {"zero": bytes(50) + content[place + 50 :]}
-        return content[:place] + rest[way]
+        start = int(share * len(content))
+        end = {"cut": len(content), "insert": start}.get(way, start + len(noise))
+        return content[:start] + (noise if way in ("overwrite", "insert") else b"") + content[end:]
 
     return damage
 
@@ -217,13 +204,9 @@ CASES = [(file, line) for file, lines in READERS.items() for line in lines]
 
 @drawn
 @given(case=st.sampled_from(CASES), damage=damages(), odd=JSON, is_odd=st.booleans())
-def test_damaged_files(folder, check, case, damage, odd, is_odd):
+def test_damaged_files(run, case, damage, odd, is_odd):
     file, line = case
-    path = folder() / file
-    if path.exists():
-        damage = odd if is_odd and file.endswith("run.json") else damage
-        path.write_bytes(damage(path.read_bytes()))
-    check(line.split())
+    run(line.split(), file, odd if is_odd and file.endswith("run.json") else damage)
 
 
 @settings(drawn, max_examples=10 * EXAMPLES)

@@ -5,16 +5,14 @@ import numpy as np
 import pytest
 from harness import array, built, layer_gradients, standard_normal
 from layer_cases import CASES
-from selection import all_but
 
 from highway_keras import Highway, HighwayStack, data
 
 OPTIONS = {
     "coupled": {},
-    "tanh-learned": {"activation": "tanh", "carry": "learned"},
-    "no-bias": {"use_bias": False},
-    "rematerialize": {"rematerialize": True, "activation": "tanh"},
-    "penalized": {"kernel_regularizer": "l2", "bias_regularizer": "l1"},
+    "learned": {"activation": "tanh", "carry": "learned", "rematerialize": True},
+    "penalized": {"use_bias": False, "kernel_regularizer": "l2"},
+    "penalized-bias": {"bias_regularizer": "l1"},
 }
 
 
@@ -94,23 +92,24 @@ def by_its_shape(shape, dtype=None):
     return keras.random.normal(shape, stddev=shape[0] ** -0.5, dtype=dtype)
 
 
-@pytest.mark.parametrize("initializer", ["glorot_uniform", "he_normal", "orthogonal", by_its_shape])
+@pytest.mark.parametrize("initializer", ["he_normal", by_its_shape])
 def test_every_layer_starts_as_a_layer_alone_does(initializer):
-    options = {"kernel_initializer": initializer}
-    if initializer != "orthogonal":
-        options["bias_initializer"] = initializer
+    options = {"kernel_initializer": initializer, "bias_initializer": initializer}
     stack, alone = HighwayStack(6, **options), Highway(**options)
     for layer in (stack, alone):
         layer.build((None, 200))
-    weights = {"kernel", "transform_kernel", *(["bias"] if len(options) > 1 else [])}
-    for name in weights:
+    for name in ("kernel", "transform_kernel", "bias"):
         layers, expected = array(getattr(stack, name)), array(getattr(alone, name))
         for weight in layers:
             assert weight.std() == pytest.approx(expected.std(), rel=0.2)
         assert len({float(weight.flat[0]) for weight in layers}) == len(layers)
-    if initializer == "orthogonal":
-        for kernel in array(stack.kernel):
-            np.testing.assert_allclose(kernel @ kernel.T, np.eye(200), atol=1e-5)
+
+
+def test_each_kernel_is_orthogonal_by_itself():
+    stack = HighwayStack(3, kernel_initializer="orthogonal")
+    stack.build((None, 20))
+    for kernel in array(stack.kernel):
+        np.testing.assert_allclose(kernel @ kernel.T, np.eye(20), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [keras.initializers.Orthogonal, keras.initializers.GlorotNormal])
@@ -131,7 +130,7 @@ SAVED_BY_0_1_0 = {
     "config": {"value": -2.0},
     "registered_name": "highway_keras>TransformBias",
 }
-STARTS = [([-1, -2, -3], [-1, -2, -3]), (-2.0, [-2] * 3), (SAVED_BY_0_1_0, [-2] * 3)]
+STARTS = [([-1, -2, -3], [-1, -2, -3]), (SAVED_BY_0_1_0, [-2] * 3)]
 
 
 @pytest.mark.parametrize("start, expected", STARTS)
@@ -142,7 +141,7 @@ def test_biases_by_layer_and_other_starts_are_kept(start, expected):
     np.testing.assert_array_equal(array(stack.transform_bias), np.repeat([expected], 4, 0).T)
 
 
-@pytest.mark.parametrize("depth", [1, 9, 1000])
+@pytest.mark.parametrize("depth", [1, 1000])
 def test_gates_start_by_the_depth(depth):
     stack = HighwayStack(depth, transform_kernel_initializer="zeros")
     _, gates = stack(standard_normal((2, 3)), return_gate=True)
@@ -151,28 +150,23 @@ def test_gates_start_by_the_depth(depth):
     assert copy.transform_bias_initializer.value == pytest.approx(-np.log(51))
 
 
-@pytest.mark.parametrize("depth", [100, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_stack_of_any_depth_learns_by_default(depth):
+def test_a_stack_of_100_layers_learns_by_default():
     digits = data.load("digits")
     x = digits.x_train.reshape(len(digits.x_train), -1).astype("float32") / 255
     top = keras.layers.Dense(digits.classes, activation="softmax")
-    model = as_chain([keras.layers.Dense(32), HighwayStack(depth), top], x.shape[1])
+    model = as_chain([keras.layers.Dense(32), HighwayStack(100), top], x.shape[1])
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
     losses = model.fit(x, digits.y_train, batch_size=64, epochs=4, verbose=0).history["loss"]
     assert losses[-1] < 0.6  # gates that start at sigmoid(-2) stay at the loss of chance, 2.30
 
 
-# In use.
-
-
-@pytest.mark.parametrize("jit_compile", all_but([True], [False, True]))
-def test_fit_equals_the_chains(jit_compile):
+def test_fit_equals_the_chains():
     norm = keras.constraints.MaxNorm(0.9)
     stack, x = built_stack(5, kernel_constraint=norm), standard_normal((32, 6))
     losses = []
     for layers in (stack.unstack(), [stack]):
         model = as_chain(layers)
-        model.compile(keras.optimizers.SGD(0.1, 0.9), "mse", jit_compile=jit_compile)
+        model.compile(keras.optimizers.SGD(0.1, 0.9), "mse", jit_compile=False)
         losses.append(model.fit(x, -x, epochs=3, shuffle=False, verbose=0).history["loss"])
     np.testing.assert_allclose(*losses, rtol=1e-5)
     norms = np.linalg.norm(array(stack.kernel), axis=1)

@@ -44,8 +44,6 @@ def test_adapters_learn_and_a_saved_model_loads_merged(make, shape, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(array(loaded(x)), array(model(x)), rtol=1e-5, atol=1e-5)
-    if not isinstance(layer, HighwayWrapper):  # Keras gives back its own layers with adapters
-        assert len(loaded.trainable_weights) == 2 * len(parts)
 
 
 @cases
@@ -75,15 +73,11 @@ def test_a_chain_of_merged_layers_is_a_stack():
 
 def test_analysis_measures_the_quantized_layers():
     inputs = keras.Input((6,))
-    x = HighwayStack(2)(Highway()(Highway()(inputs)))
-    model = keras.Model(inputs, keras.layers.Softmax()(x))
-    with pytest.warns(UserWarning, match="unstack"):
-        model.quantize("int8")
+    model = keras.Model(inputs, keras.layers.Softmax()(Highway()(Highway()(inputs))))
+    model.quantize("int8")
     x, y = standard_normal((8, 6)), np.arange(8) % 6
-    assert analysis.gates(model, x).values.shape == (8, 4, 6)
     found = analysis.lesions(model, x, y, verbose=0)
     assert found.intact_error == np.mean(array(model(x)).argmax(-1) != y)
-    inputs = keras.Input((6,))
-    without = keras.Model(inputs, model.layers[-1](model.layers[-2](model.layers[2](inputs))))
-    loss = keras.losses.sparse_categorical_crossentropy(y, without(x))
+    _, _, second, top = model.layers
+    loss = keras.losses.sparse_categorical_crossentropy(y, top(second(x)))
     np.testing.assert_allclose(found.loss[0], array(loss).mean(), rtol=1e-5)

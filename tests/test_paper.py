@@ -1,6 +1,7 @@
 """The paper's statements on depth, gradients and starts, measured on small networks."""
 
 import csv
+import itertools
 import math
 
 import keras
@@ -20,13 +21,12 @@ def noise(monkeypatch):
     """Ten kinds of noise in place of the public data sets."""
 
     def load(name, data_dir=None, validation=0.1, limit=50, *options):
-        shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}.get(
-            name, ((32, 32, 3), 100)
-        )
-        y = np.arange(limit) % classes
-        x = np.random.default_rng(0).integers(0, 100, (limit, *shape)).astype("uint8")
+        shapes = {"mnist": (28, 28, 1)}
+        y = np.arange(limit) % 10
+        shape = (limit, *shapes.get(name, (32, 32, 3)))
+        x = np.random.default_rng(0).integers(0, 100, shape).astype("uint8")
         held = slice(None if validation else 0)
-        return data.Dataset(name, x, y, x[held], y[held], x[:0], y[:0], [*map(str, range(classes))])
+        return data.Dataset(name, x, y, x[held], y[held], x[:0], y[:0], [*map(str, range(10))])
 
     monkeypatch.setattr(data, "load", load)
 
@@ -36,13 +36,12 @@ def small_images(n=60):
     return rng.random((n, 8, 8, 1), "float32"), np.arange(n) % 10
 
 
-@pytest.mark.parametrize("kind", gradient_norms.KINDS)
+@pytest.mark.parametrize("kind", ["highway", "plain"])
 def test_gradient_norms_are_those_of_the_keras_network(kind):
     x, y = small_images()
     found = gradient_norms.gradient_norms(kind, 4, x, y, scale=1.5, seeds=2)
     hypermodel = HighwayHyperModel(4, kind, (8, 8, 1))
-    runs = [(name, seed) for name in gradient_norms.ACTIVATIONS for seed in range(2)]
-    for activation, seed in runs:
+    for activation, seed in itertools.product(gradient_norms.ACTIVATIONS, range(2)):
         values = {"activation": activation, "transform_bias": -math.log(4)}
         weights = draw(hypermodel, values, [seed])
         for key in ("first_kernel", "kernel"):
@@ -50,10 +49,10 @@ def test_gradient_norms_are_those_of_the_keras_network(kind):
         options = {"activation": activation, "input_shape": (8, 8, 1), "implementation": "layers"}
         model = models.thin_mlp(4, kind, **options)
         assign_chain(model, weights)
-        layers = [layer for layer in model.layers if layer.weights][1:-1]
+        _, *layers, top = [layer for layer in model.layers if layer.weights]
         before = [np.asarray(layer.kernel) for layer in layers]
         # Of logits: from probabilities, Keras on JAX cuts the gradient of what is least likely.
-        model.layers[-1].activation = keras.activations.linear
+        top.activation = keras.activations.linear
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.SGD(1.0), loss, run_eagerly=True)
         model.train_on_batch(x, y)
@@ -64,13 +63,13 @@ def test_gradient_norms_are_those_of_the_keras_network(kind):
 
 def assign_chain(model, weights):
     """As `assign`, which wants a stack of highway layers, for a chain of them."""
-    layers = [layer for layer in model.layers if layer.weights]
-    if not hasattr(layers[1], "transform_kernel"):
+    first, *chain, top = [layer for layer in model.layers if layer.weights]
+    if not hasattr(chain[0], "transform_kernel"):
         assign(model, weights)
         return
-    layers[0].set_weights([weights["first_kernel"], weights["first_bias"][0]])
-    layers[-1].set_weights([weights["top_kernel"][0], weights["top_bias"][0]])
-    for layer, kernel, bias in zip(layers[1:-1], weights["kernel"], weights["bias"], strict=True):
+    first.set_weights([weights["first_kernel"], weights["first_bias"][0]])
+    top.set_weights([weights["top_kernel"][0], weights["top_bias"][0]])
+    for layer, kernel, bias in zip(chain, weights["kernel"], weights["bias"], strict=True):
         layer.set_weights([kernel[:, :50], bias[:50], kernel[:, 50:], bias[50:]])
 
 
@@ -85,15 +84,14 @@ def test_a_highway_networks_gradient_depends_little_on_the_start_of_h():
 
 
 @pytest.mark.parametrize("start", zero_mean_starts.STARTS)
-@pytest.mark.parametrize("scale", [0.5, 2.0])
-def test_starts_have_mean_zero_and_the_deviation_asked_for(start, scale):
-    kernels = zero_mean_starts.draw_start(start, scale, (3, 80, 50), np.random.default_rng(0))
+def test_starts_have_mean_zero_and_the_deviation_asked_for(start):
+    kernels = zero_mean_starts.draw_start(start, 2.0, (3, 80, 50), np.random.default_rng(0))
     assert kernels.shape == (3, 80, 50) and kernels.dtype == "float32"
     assert abs(kernels.mean()) < 0.03 * kernels.std()
-    assert kernels.std() == pytest.approx(scale / np.sqrt(80), rel=0.02)
+    assert kernels.std() == pytest.approx(2 / np.sqrt(80), rel=0.02)
     spread = np.abs(kernels).max() / kernels.std()
     assert (spread <= np.sqrt(3) * 1.02) == (start == "uniform")
-    products = np.swapaxes(kernels, 1, 2) @ kernels / scale**2
+    products = np.swapaxes(kernels, 1, 2) @ kernels / 4
     assert np.allclose(products, np.eye(50), atol=1e-5) == (start == "orthogonal")
     assert len({kernel.tobytes() for kernel in kernels}) == 3
 
@@ -111,16 +109,15 @@ def test_the_best_rate_of_each_start_is_reported():
         assert alone[:4] == best[:4] and best[5] == pytest.approx(alone[5], rel=1e-4)
 
 
-@pytest.mark.parametrize(("activation", "gain"), [("tanh", 1), ("relu", 2)])
-def test_starts_reach_the_kernels_of_h_alone(activation, gain):
+def test_starts_reach_the_kernels_of_h_alone():
     hypermodel = HighwayHyperModel(5, "highway", (8, 8, 1))
-    values = {"activation": activation, "transform_bias": -2.0}
+    values = {"activation": "relu", "transform_bias": -2.0}
     weights = zero_mean_starts.start_weights(hypermodel, values, "normal", 2.0, 3)
     normalized = draw(hypermodel, values, [3])
     changed = {key for key in weights if not np.array_equal(weights[key], normalized[key])}
     assert changed == {"first_kernel", "kernel"}
     np.testing.assert_array_equal(weights["kernel"][..., 50:], normalized["kernel"][..., 50:])
-    assert weights["kernel"][..., :50].std() == pytest.approx(2 * np.sqrt(gain / 50), rel=0.05)
+    assert weights["kernel"][..., :50].std() == pytest.approx(2 * np.sqrt(2 / 50), rel=0.05)
 
 
 @pytest.mark.slow
@@ -143,7 +140,7 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
 
 
-@pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 0), ("limit", 51)])
+@pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 51)])
 def test_first_losses_need_seeds_and_images(option, value, noise, tmp_path, capsys):
     command = f"reproduce first-losses --{option} {value} --out {tmp_path / 'none'}"
     assert cli.main(command.split()) == 2 and f"--{option}" in capsys.readouterr().err

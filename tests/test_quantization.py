@@ -8,10 +8,11 @@ import keras
 import numpy as np
 import pytest
 from harness import array
+from keras.layers import Dense, Flatten
 
 from highway_keras import data, export
 from highway_keras.export import verification
-from highway_keras.export.writers import unrolled
+from highway_keras.export.writers import classifier, unrolled
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
@@ -26,18 +27,9 @@ def digits():
 
 
 def network(digits):
-    return keras.Sequential(
-        [
-            keras.Input(digits.input_shape),
-            data.preprocessor(("scale", "mean"), digits.x_train),
-            ConvHighway2D(1, 3),
-            keras.layers.Flatten(),
-            keras.layers.Dense(24),
-            HighwayStack(2, activation="tanh"),
-            Highway(),
-            keras.layers.Dense(digits.classes, activation="softmax"),
-        ]
-    )
+    start = [keras.Input((8, 8, 1)), data.preprocessor(("scale", "mean"), digits.x_train)]
+    layers = [ConvHighway2D(1, 3), Flatten(), Dense(24), HighwayStack(2, activation="tanh")]
+    return keras.Sequential([*start, *layers, Highway(), Dense(10, activation="softmax")])
 
 
 @pytest.fixture(scope="module")
@@ -71,20 +63,16 @@ def test_exported_for_keras(digits, tmp_path):
     model.compile(keras.optimizers.Adam(0.005), "sparse_categorical_crossentropy")
     model.fit(digits.x_train, digits.y_train, epochs=12, verbose=0)
     done = export.export(model, tmp_path / "small.keras", "keras", "int8", digits)
-    assert done.keras_accuracy > 0.9
+    assert done.keras_accuracy > 0.9 and 0 < done.difference < 0.1
     assert abs(done.accuracy - done.keras_accuracy) <= 0.01
-    assert 0 < done.difference < 0.1
     # In floating point, the file leaves out the optimizer.
     assert export.export(model, tmp_path / "float.keras", "keras", None, digits).difference <= 1e-5
-    assert model.optimizer is not None
     with zipfile.ZipFile(tmp_path / "float.keras") as file:
         assert b"optimizer" not in file.read("model.weights.h5")
 
 
 @needs_tensorflow
 def test_a_quantized_network_is_served_by_tensorflow(small, digits):
-    from highway_keras.export.writers import classifier
-
     model = keras.models.load_model(small[1])
     expected = model.predict(digits.x_test[:50], verbose=0)
     outputs = classifier(model)(digits.x_test[:50])
@@ -104,7 +92,6 @@ def test_a_quantized_network_is_verified_as_such(small, digits, tmp_path, monkey
 def test_other_runtimes_want_the_float_network(small, digits, tmp_path, monkeypatch):
     installed = dataclasses.replace(export.FORMATS["onnx"], packages=())
     monkeypatch.setitem(export.FORMATS, "onnx", installed)
-    text = r"format='onnx'` cannot compute .*Received: a network quantized to int8\. Export th"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=r"`format='onnx'`.*int8"):
         export.export(small[1], tmp_path / "out.onnx", "onnx", dataset=digits)
     assert not (tmp_path / "out.onnx").exists()
