@@ -1,4 +1,4 @@
-"""Every row of the table through the harness, and the guard that every layer has a row."""
+"""Every row of the table through the harness, what else layers promise, and what they refuse."""
 
 import keras
 import numpy as np
@@ -6,10 +6,20 @@ import pytest
 from harness import MaskProbe, array, check_layer, standard_normal
 from layer_cases import CASES, named
 
-from highway_keras import Highway, HighwayStack, HighwayWrapper, layers
-from highway_keras.layers import MatchSize
+from highway_keras import TransformBias, initializers, layers
+from highway_keras.layers import (
+    ConvHighway2D,
+    Highway,
+    HighwayStack,
+    HighwayWrapper,
+    MatchSize,
+    Maxout,
+)
 
-pytestmark = pytest.mark.usefixtures("untraced")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method"),
+    pytest.mark.usefixtures("untraced"),
+]
 # Other cases have their options.
 SLOW = ("stack-gate-options", "stack-penalized", "dense-rank4", "2d-groups", "2d-penalized")
 SLOW += ("3d-gate-options", "wrapped-conv2d", "wrapped-first", "wrapped-dense-gate-options")
@@ -26,14 +36,6 @@ def test_every_layer_has_a_row_and_is_registered_under_the_package():
     assert len({case.name for case in CASES}) == len(CASES)
     for layer in exported:
         assert keras.saving.get_registered_name(layer) == f"highway_keras>{layer.__name__}"
-
-
-@pytest.mark.parametrize("make", [Highway, lambda **k: HighwayWrapper(keras.layers.Dense(5), **k)])
-def test_a_model_may_be_built_by_its_first_fit(make):
-    model = keras.Sequential([make(carry="learned"), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", jit_compile=False)
-    model.fit(standard_normal((8, 5)), standard_normal((8, 1)), verbose=0)
-    assert len([w for w in model.layers[0].weights if "kernel" in w.name]) == 3
 
 
 @pytest.mark.parametrize("make", [Highway, lambda **options: HighwayStack(3, **options)])
@@ -140,3 +142,156 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
     for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
         with pytest.raises(ValueError, match=r"activation.*tanh, sigmoid in the file"):
             model(**options).load_weights(tmp_path / "w.weights.h5")
+
+
+# Adapters of low rank and int8, which a highway layer leaves to Keras's layers in it.
+
+TO_ADAPT = {
+    "dense": (lambda: Highway(carry="learned"), (4, 6)),
+    "convolution": (lambda: ConvHighway2D(6, 3), (2, 5, 5, 6)),
+    "wrapper": (lambda: HighwayWrapper(keras.layers.Dense(6), carry="learned"), (4, 5, 6)),
+}
+to_adapt = pytest.mark.parametrize(("make", "shape"), TO_ADAPT.values(), ids=TO_ADAPT)
+
+
+def sequential(make, shape):
+    return keras.Sequential([keras.Input(shape[1:]), make()])
+
+
+@to_adapt
+def test_adapters_learn_and_a_saved_model_loads_merged(make, shape, tmp_path):
+    model, x = sequential(make, shape), standard_normal(shape)
+    (layer,), before = model.layers, array(model(x))
+    layer.enable_lora(2, lora_alpha=6)
+    np.testing.assert_allclose(array(model(x)), before, atol=1e-6)
+    parts = layer.sublayers
+    fixed = [array(part._kernel) for part in parts]
+    model.compile("sgd", "mse")
+    model.fit(x, -x, epochs=2, verbose=0)
+    trained = {w.path.removeprefix(layer.path) for w in layer.trainable_weights}
+    weights = ("lora_kernel_a", "lora_kernel_b", "bias")
+    assert trained == {f"/{part.name}/{weight}" for part in parts for weight in weights}
+    for part, kernel in zip(parts, fixed, strict=True):
+        np.testing.assert_array_equal(array(part._kernel), kernel)
+        update = 3 * array(part.lora_kernel_a) @ array(part.lora_kernel_b)
+        assert update.any()
+        np.testing.assert_allclose(array(part.kernel), kernel + update, rtol=1e-5, atol=1e-6)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(array(loaded(x)), array(model(x)), rtol=1e-5, atol=1e-5)
+
+
+@to_adapt
+def test_a_quantized_layer_saves_and_loads(make, shape, tmp_path):
+    model, x = sequential(make, shape), standard_normal(shape)
+    before = array(model(x))
+    model.quantize("int8")
+    dense = sum(isinstance(part, keras.layers.Dense) for part in model.layers[0].sublayers)
+    assert sum(w.dtype == "int8" for w in model.weights) == dense
+    np.testing.assert_allclose(array(model(x)), before, atol=0.1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [w.dtype for w in loaded.weights] == [w.dtype for w in model.weights]
+    np.testing.assert_array_equal(array(loaded(x)), array(model(x)))
+    again = keras.models.clone_model(loaded)
+    assert [w.dtype for w in again.weights] == [w.dtype for w in model.weights]
+
+
+def test_a_chain_of_merged_layers_is_a_stack():
+    chain, x = [Highway() for _ in range(3)], standard_normal((4, 6))
+    model = keras.Sequential([keras.Input((6,)), *chain])
+    for layer in chain:
+        layer.enable_lora(2, b_initializer="ones")
+    stack = HighwayStack.from_layers(chain)
+    np.testing.assert_allclose(array(stack(x)), array(model(x)), rtol=1e-5, atol=1e-5)
+
+
+# Mistakes: the type of the error, and the name of the argument or the shapes in it.
+
+
+def image(*sizes, dtype=None):
+    return keras.Input(sizes, dtype=dtype)
+
+
+def ready(**options):
+    layer = Highway(**options)
+    layer.build((None, 6))
+    return layer
+
+
+# Each is caught where the layer is made.
+ARGUMENTS = [
+    (lambda: Highway(-3), "units=-3"),
+    (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
+    (lambda: Highway(carry="free"), "carry"),
+    (lambda: Highway(transform_bias_initializer=TransformBias(1.0)), "value"),
+    (lambda: ConvHighway2D(0, 3), "filters"),
+    (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
+    (lambda: HighwayStack(0), "depth"),
+    (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, "low", -2.0]), "finite number"),
+    (lambda: MatchSize(0), "channels"),
+    (lambda: Maxout(2.0), "pieces"),
+    (lambda: TransformBias(0), "value"),
+    (lambda: TransformBias(float("nan")), "value"),
+    (lambda: TransformBias.for_depth(2.5), "depth"),
+    (lambda: initializers.get(float("-inf")), "finite"),
+]
+# Each is caught where the layer meets its input.
+SHAPES = [
+    (lambda: Highway(50)(image(64)), r"units=50, input_shape=\(None, 64\).*MatchSize"),
+    (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "3 numbers"),
+    (lambda: ConvHighway2D(16, 3)(image(8, 8, 3)), "filters=16"),
+    (lambda: ConvHighway2D(4, 3, padding="valid")(image(8, 8, 4)), "padding='valid'"),
+    (lambda: ConvHighway2D(4, 3, transform_kernel_size=0)(image(8, 8, 4)), "kernel_size"),
+    (
+        lambda: HighwayWrapper(keras.layers.Dense(5, name="h"))(image(4)),
+        r"layer=.*h.*into \(None, 5\)",
+    ),
+    (
+        lambda: HighwayWrapper(keras.layers.Dense(4), transform=keras.layers.Dense(5))(image(4)),
+        "`transform` turns into",
+    ),
+    (lambda: MatchSize(4)(image(None)), "input_shape"),
+    (lambda: Maxout(2)(image(3)), "pieces"),
+    (lambda: Maxout(2, axis=4)(image(8, 8)), "axis"),
+    # What a layer can do only once it is built, or cannot do.
+    (lambda: Highway().enable_lora(2), "not built"),
+    (lambda: Highway().quantize("int8"), "not built|isn't yet built"),
+    (lambda: ready(kernel_constraint="unit_norm").enable_lora(2), "kernel_constraint"),
+    (lambda: HighwayStack(3).unstack(), "built"),
+    (lambda: HighwayStack.from_layers([]), "layers"),
+    (lambda: HighwayStack.from_layers([MatchSize()]), "Highway"),
+    (lambda: HighwayStack.from_layers([ready(), ready(activation="tanh")]), "in activation"),
+    (lambda: HighwayStack.from_layers(2 * [ready(activity_regularizer="l2")]), "activity_regular"),
+]
+TYPES = [
+    (lambda: Highway()(image(3, dtype="int32")), "inputs"),
+    (lambda: ConvHighway2D(3, 3)(np.ones((2, 8, 8, 3), "uint8")), "inputs.*uint8"),
+    (lambda: HighwayWrapper(keras.layers.Dense(3))(np.ones((2, 3), "int32")), "inputs"),
+    (lambda: HighwayWrapper("dense"), "layer='dense'"),
+    (lambda: HighwayWrapper(keras.layers.Dense(4), transform="sigmoid"), "transform"),
+    (lambda: TransformBias("-2"), "value"),
+    (lambda: TransformBias(True), "value"),
+]
+
+
+@pytest.mark.parametrize("mistake, match", ARGUMENTS + SHAPES)
+def test_wrong_values(mistake, match):
+    with pytest.raises(ValueError, match=match):
+        mistake()
+
+
+@pytest.mark.parametrize("mistake, match", TYPES)
+def test_wrong_types(mistake, match):
+    with pytest.raises(TypeError, match=match):
+        mistake()
+
+
+def test_a_stack_names_unstack():
+    stack = HighwayStack(2)
+    stack.build((None, 4))
+    for mistake in (lambda: stack.enable_lora(2), lambda: stack.quantize("int8")):
+        with pytest.raises(NotImplementedError, match="unstack"):
+            mistake()
+    with pytest.raises(NotImplementedError, match="unstack"):
+        HighwayStack(2, dtype="int8_from_float32")

@@ -11,7 +11,6 @@ from harness import array
 from keras.layers import Dense, Flatten
 
 from highway_keras import data, export
-from highway_keras.export import verification
 from highway_keras.export.writers import classifier, unrolled
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
@@ -77,15 +76,6 @@ def test_a_quantized_network_is_served_by_tensorflow(small, digits):
     expected = model.predict(digits.x_test[:50], verbose=0)
     outputs = classifier(model)(digits.x_test[:50])
     np.testing.assert_allclose(array(outputs["probabilities"]), expected, atol=1e-5)
-
-
-@needs_tensorflow
-def test_a_quantized_network_is_verified_as_such(small, digits, tmp_path, monkeypatch):
-    """It rounds its inputs: a difference of 1e-7 may become one of a step of int8."""
-    asked = []
-    monkeypatch.setattr(verification, "verify", lambda *args: asked.append(args) or {})
-    export.export(small[1], tmp_path / "out", dataset=digits)
-    assert asked[0][1:3] == ("saved_model", "int8") and len(asked[0][3]) == len(digits.x_test)
 
 
 @needs_tensorflow
