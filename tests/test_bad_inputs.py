@@ -46,7 +46,6 @@ def write_networks(w):
     (w / "cut.keras").write_bytes(network[:2000])
     (w / "lost.keras").write_bytes(network[:500] + network[900:])
     (w / "prose.keras").write_text("no network")
-    (w / "network.h5").write_bytes(b"")
 
 
 def write_runs(w):
@@ -130,8 +129,9 @@ COMMANDS = {
     f"{FIT} --out run": "--resume",
     f"{RESUME} --seed 3 --out run": "seed: 0",
     f"{RESUME} --out bad-settings": "run.json",
-    f"{SEARCH} --out file": "--out",
+    f"{FIT} --out file": "--out",
     # Saved networks.
+    "evaluate file": "file",
     "evaluate cut.keras": "cut.keras",
     "evaluate lost.keras": "lost.keras",
     "evaluate fifo": "fifo",

@@ -13,8 +13,7 @@ from highway_keras.layers import MatchSize, Maxout
 DIRECT = [case for case in GATED if case.layer is not HighwayWrapper]
 LEARNED = [case for case in GATED if case.arguments.get("carry") == "learned"]
 LEARNED = [case for case in LEARNED if "transform_activation" not in case.arguments]
-OWN = [case for case in GATED if "transform" in case.arguments]  # with gates of the user's
-DEFAULT = [case for case in GATED if case not in OWN]
+DEFAULT = [case for case in GATED if "transform" not in case.arguments]  # gates
 sigmoid = ACTIVATIONS["sigmoid"]
 
 
@@ -32,9 +31,6 @@ def with_random_biases(layer):
         if "bias" in weight.name:
             weight.assign(weight + 0.3 * standard_normal(weight.shape, seed=1))
     return layer
-
-
-# Values.
 
 
 @pytest.mark.parametrize(**named(GATED))
@@ -56,17 +52,15 @@ def test_wrapped_convolution_equals_the_convolutional_layer():
     layer = ConvHighway2D(4, (3, 5), **options)
     wrapper = HighwayWrapper(keras.layers.Conv2D(4, (3, 5), **options))
     x = standard_normal((2, 4, 4, 4))
-    layer.build(x.shape)
+    expected = array(layer(x))
     wrapper.build(x.shape)
     wrapper.set_weights(layer.get_weights())
-    np.testing.assert_allclose(array(wrapper(x)), array(layer(x)), atol=1e-6)
-
-
-# Gradients, against central differences of the NumPy version in float64 along random directions.
+    np.testing.assert_allclose(array(wrapper(x)), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(**named(DIRECT))
 def test_gradients_equal_finite_differences(case):
+    """Central differences of the NumPy version in float64, along random directions."""
     layer = with_random_biases(built(case))
     x = standard_normal(case.input_shape)
     weighting = standard_normal(case.input_shape, seed=2).astype("float64")
@@ -87,9 +81,6 @@ def test_gradients_equal_finite_differences(case):
             assert np.sum(gradient * direction) == pytest.approx(slope, abs=1e-6 * scale), name
 
 
-# The formula by itself.
-
-
 def test_equations_2_to_4_on_given_tensors():
     x, h, dy = (standard_normal((2, 3, 4), seed) for seed in range(3))
     t, c = (sigmoid(standard_normal((2, 3, 4), seed)) for seed in (3, 4))
@@ -104,9 +95,6 @@ def test_equations_2_to_4_on_given_tensors():
     assert array(ops.highway(x[:0], h[:0], t[:0])).shape == (0, 3, 4)
     with pytest.raises(ValueError, match=r"c\.shape=\(1, 3, 4\)"):
         ops.highway(x, h, t, c[:1])
-
-
-# The transform gate at initialisation, and at its two ends.
 
 
 @pytest.mark.parametrize(**named(DEFAULT))
@@ -144,9 +132,6 @@ def test_the_start_for_a_depth_is_on_the_papers_line(depth, value):
     assert keras.saving.deserialize_keras_object(stored).value == start.value
     assert initializers.get(start.value).get_config() == start.get_config()
     assert isinstance(initializers.get(-value), keras.initializers.Constant)
-
-
-# Options act on H, T and C, each by itself.
 
 
 def test_regularizers_and_constraints_act_on_each_part():
@@ -192,9 +177,6 @@ def test_gates_compute_in_float32():
     outputs = Highway(dtype="mixed_bfloat16", **options)(standard_normal((2, 3)))
     assert found[-3:] == ["bfloat16", "float32", "float32"]
     assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
-
-
-# The layers without weights.
 
 
 def test_maxout_takes_the_largest_of_the_pieces():

@@ -10,22 +10,17 @@ from highway_keras.cli import command as cli
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "torch", reason="about PyTorch")
 
 
-@pytest.fixture
-def colours(tmp_path):
-    """A data set of small colour images for a network with dropout."""
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    x = (rng.integers(0, 100, (60, 12, 12, 3)) + 70 * y[:, None, None, None]).astype("uint8")
-    np.savez(tmp_path / "small.npz", x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
-    return tmp_path / "small.npz"
-
-
 class Killed(BaseException):
     pass
 
 
-def test_a_run_that_was_killed_goes_on_as_if_nothing_had_been(colours, tmp_path):
+def test_a_run_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path):
     """With dropout, crops, mirrors, L2 and twice the rate for biases."""
+
+    y = np.arange(60) % 3
+    x = np.random.default_rng(0).integers(0, 100, (60, 12, 12, 3)) + 70 * y[:, None, None, None]
+    x, small = x.astype("uint8"), tmp_path / "small.npz"
+    np.savez(small, x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
 
     def end(epoch, logs):
         if epoch == 1:
@@ -33,7 +28,7 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_been(colours, tmp_path)
 
     def fit(name, **how):
         sizes = {"batch_size": 20, "epochs": 3, "model_options": {"width": 3}, "verbose": 0}
-        return training.fit("mnist-highway-16", colours, "cifar", tmp_path / name, **sizes, **how)
+        return training.fit("mnist-highway-16", small, "cifar", tmp_path / name, **sizes, **how)
 
     whole = fit("whole")
     with pytest.raises(Killed):
