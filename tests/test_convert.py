@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from highway_keras import Highway, HighwayStack, convert
-from highway_keras.convert import conventions
 from tools.rows import KERAS, LAYERS, OLD, STATES
 
 WIDTH = 6
