@@ -285,8 +285,9 @@ def test_foreign_and_damaged_weights(suffix, tmp_path):
     (cut := tmp_path / f"cut{suffix}").write_bytes(files[0].read_bytes()[:1000])
     (text := tmp_path / f"text{suffix}").write_text("no weights")
     for path in (*files, cut, text):
-        with pytest.raises(ValueError, match="weights"):
-            models.create("thin-plain-10", weights=path)
+        for options in ({}, {"include_top": False}):  # a deeper network begins with the same layers
+            with pytest.raises(ValueError, match="weights"):
+                models.create("thin-plain-10", weights=path, **options)
     with pytest.raises(FileNotFoundError, match="weights"):
         models.create("thin-plain-10", weights=tmp_path / f"no{suffix}")
 

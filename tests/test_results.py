@@ -12,7 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import data, models, results, training
+from highway_keras import models, results, training
 from highway_keras.cli.command import main
 from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
@@ -74,16 +74,6 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
         monkeypatch.setattr("sys.argv", [head, *arguments])
         with pytest.raises(Understood):
             run()
-
-
-def test_rows_replace_those_of_the_same_case(tmp_path):
-    path, made = tmp_path / "rows.csv", dict.fromkeys(provenance.COLUMNS, "known")
-    for loss in (1.0, 2.0):
-        new = [{**made, "depth": depth, "loss": loss} for depth in (10, loss)]
-        results.update_rows(path, new, ("depth",))
-    lines = path.read_text().splitlines()
-    assert lines[0] == f"depth,loss,{','.join(provenance.COLUMNS)}"
-    assert [line[: line.index(",known")] for line in lines[1:]] == ["10,2.0", "1.0,1.0", "2.0,2.0"]
 
 
 # The tools
@@ -167,7 +157,6 @@ def test_runs_as_one_row(whole, tmp_path, monkeypatch):
         ("limit", {"seed": 4, "limit": 50}),
         ("freeze, weights", {"seed": 4, "weights": "x", "freeze": True}),
         ("seeds 3, 3", {}),
-        (r"seeds.*\[3, 5\]", {"seed": 5}),
         ("all epochs", {"results": {"epochs": 1}}),
     ],
 )
@@ -180,9 +169,7 @@ def test_runs_of_one_row_differ_in_their_seeds(names, changes, whole, tmp_path):
 @pytest.mark.parametrize(
     ("names", "changes"),
     [
-        ("limit=50", {"limit": 50}),
         ("l2, momentum", {"recipe": {"l2": 0.1, "momentum": 0.5}}),
-        ("weights=mnist", {"weights": "mnist"}),
         ("'depth': 4", {"model_options": {"depth": 4}}),
     ],
 )
@@ -190,40 +177,6 @@ def test_a_row_is_of_the_network_and_its_recipe_as_they_are(names, changes, whol
     one = argparse.Namespace(what=[altered(whole, tmp_path / "other", **changes)])
     with pytest.raises(ValueError, match=names):
         list(rows.accuracy(one))
-
-
-def test_a_run_that_diverged_ends_so(run, tmp_path):
-    folder, options = training.RunFolder(tmp_path), argparse.Namespace(what=[tmp_path])
-    settings = training.RunFolder(run).read_json()
-    del settings["results"]
-    folder.write_json(settings)
-    folder.history.write_text("epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,2.0,0.4,2.1\n")
-    with pytest.raises(ValueError, match="has not ended"):
-        list(rows.curves(options))
-    folder.write_json({**settings, "diverged": 1})
-    (row,) = rows.curves(options)
-    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
-
-
-@pytest.fixture
-def images(monkeypatch):
-    """Noise in the shape of MNIST, in its place."""
-    x = np.random.default_rng(0).integers(0, 256, (30, 28, 28, 1)).astype("uint8")
-    y = np.arange(30) % 10
-    parts = (x[:10], y[:10], x[10:20], y[10:20], x[20:], y[20:])
-    noise = data.Dataset("mnist", *parts, tuple("0123456789"))
-    monkeypatch.setattr(data, "load", lambda *arguments, **options: noise)
-    return noise
-
-
-@pytest.mark.slow
-def test_the_tool_of_layers_writes_rows_and_a_picture(monkeypatch, tmp_path, images):
-    (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(rows, "ROOT", tmp_path)
-    found = record(monkeypatch, tmp_path, "layers", "thin-highway-10", "--limit", 10)
-    assert [row["layer"] for row in found] == [str(layer) for layer in range(10)]  # 0: intact
-    assert {(row["seed"], row["samples"]) for row in found} == {("0", "10")}
-    assert matplotlib.image.imread(tmp_path / "docs" / "figure4-thin-highway-10.png").std() > 0.01
 
 
 def test_conversions_as_rows():
