@@ -3,7 +3,6 @@
 import csv
 import shutil
 
-import keras
 import numpy as np
 import pytest
 
@@ -221,8 +220,6 @@ def test_our_training_beside_the_authors_log(compared):
     measured = training.RunFolder(out / "seed-0").read_json()["results"]
     assert found[1]["ours_loss"] == pytest.approx(measured["test_loss"], abs=1e-6)
     assert found[1]["ours_accuracy"] == pytest.approx(measured["test_accuracy"], abs=1e-6)
-
-
 
 
 @pytest.mark.slow
