@@ -148,21 +148,6 @@ def test_the_suffix_names_the_format(format, run, digits, tmp_path):
     assert path.with_suffix(".txt").read_text("utf-8").splitlines() == NAMES
 
 
-@formats("litert", "openvino")
-def test_quantized_files_are_smaller(format, digits, tmp_path):
-    limits = {"litert": {"float16": 0.6, "int8": 0.4}, "openvino": {"float16": 0.6}}[format]
-    assert limits.keys() == {*FORMATS[format].quantizations}
-    hidden = [keras.layers.Rescaling(1 / 256), keras.layers.Flatten(), keras.layers.Dense(800)]
-    top = keras.layers.Dense(10, activation="softmax")
-    model = keras.Sequential([keras.Input((8, 8, 1)), *hidden, top])
-    sizes = {}
-    for quantize in (None, *limits):
-        path = tmp_path / f"{quantize}{FORMATS[format].suffix}"
-        sizes[quantize] = export.export(model, path, format, quantize, digits).size
-    for quantize, limit in limits.items():
-        assert sizes[quantize] < limit * sizes[None]
-
-
 def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
     digits, tmp_path, monkeypatch, unverified
 ):
@@ -220,12 +205,6 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     with pytest.raises(ValueError, match="must return class probabilities"):
         export.export(logits, tmp_path / "out.keras", dataset=digits)
     assert not contents(tmp_path)
-
-
-@formats("litert")
-def test_a_calibration_needs_images(format, digits, tmp_path):
-    with pytest.raises(ValueError, match="`dataset`"):
-        export.export(shallow(digits), tmp_path / "a.tflite", format, "int8", verify=False)
 
 
 # The verification

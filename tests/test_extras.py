@@ -73,16 +73,6 @@ assert [main(line.split()) for line in lines] == [2] * len(lines)
         assert f"{package} is missing. Install the extra `{name}`: pip install" in line
 
 
-@pytest.mark.slow
-def test_a_run_without_pictures_says_what_draws_them(tmp_path):
-    command = "fit thin-highway-10 --dataset digits --limit 20 --epochs 1 --out".split()
-    done = without(["matplotlib"], SCRIPT, *command, tmp_path / "run", "--model-set", "depth=2")
-    assert done.returncode == 0 and (tmp_path / "run" / "best.keras").exists()
-    lines = done.stderr.splitlines()
-    assert "curves.png could not be drawn" in done.stderr
-    assert all("matplotlib is missing. Install the extra `plot`" in line for line in lines)
-
-
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="hides a backend")
 def test_a_missing_backend_names_its_extra():
     done = without(["tensorflow"], SCRIPT, "evaluate", "thin-highway-10", "--weights", "mnist")

@@ -106,14 +106,6 @@ def test_a_network_is_what_its_card_says(name):
     assert card.dataset == ("mnist" if family in ("thin", "mnist") else f"cifar{card.classes}")
 
 
-def test_multiplications_compare_as_the_paper_says():
-    """ "Numbers of parameters and operations comparable to those of fitnets", of ~30 M for A."""
-    millions = {name: models.get(name).multiplications / 1e6 for name in NETWORKS}
-    assert millions["fitnet-a"] == pytest.approx(30, rel=0.01)
-    assert millions["highway-a"] == pytest.approx(millions["fitnet-a"], rel=0.05)
-    assert millions["highway-c"] < millions["highway-b"] < millions["fitnet-b"]
-
-
 @pytest.mark.parametrize("name", QUICK)
 def test_outputs_are_probabilities_and_names_of_layers_stable(name):
     model = network(name)
@@ -127,6 +119,10 @@ def test_outputs_are_probabilities_and_names_of_layers_stable(name):
     other = models.create(name, input_shape=shape, classes=3)
     assert other.input_shape == (None, *shape) and other.output_shape == (None, 3)
     assert [layer.name for layer in other.layers] == names
+    logits = models.create(name, classifier_activation=None)
+    logits.set_weights(model.get_weights())
+    softmax = keras.ops.softmax(logits(images.astype("float32")))
+    np.testing.assert_allclose(softmax, outputs, rtol=1e-4)
 
 
 def test_table_1_is_the_authors_definition():
@@ -243,15 +239,6 @@ def test_without_the_top(name):
         np.testing.assert_allclose(found, pool(outputs, (1, 2)), rtol=1e-4, atol=1e-6)
 
 
-def test_logits():
-    name = "mnist-highway-16"
-    logits, model = models.create(name, classifier_activation=None), network(name)
-    logits.set_weights(model.get_weights())
-    images = np.random.default_rng(0).random((2, *model.input_shape[1:]), "float32")
-    softmax = keras.ops.softmax(logits(images))
-    np.testing.assert_allclose(softmax, model(images), rtol=1e-4)
-
-
 def test_probabilities_stay_float32_under_mixed_precision():
     keras.config.set_dtype_policy("mixed_bfloat16")
     for softmax in ("softmax", keras.activations.softmax):
@@ -322,15 +309,8 @@ def test_weights_below_the_top_serve_images_of_any_size():
     x = np.random.default_rng(0).random((2, 28, 28, 1), "float32")
     np.testing.assert_allclose(features(x), fixed(x), rtol=1e-5, atol=1e-6)
     assert features(np.zeros((2, 40, 36, 1), "float32")).shape == (2, 16)
-
-
-@pytest.mark.parametrize("include_top", [True, False])
-def test_global_pooling_takes_images_of_any_size(include_top):
-    options = {"pooling": None if include_top else "max", "include_top": include_top}
-    model = models.create("highway-gap-10", input_shape=(None, None, 3), **options)
-    assert model.input_shape == (None, None, None, 3)
-    for sides in ((32, 32), (40, 33)):
-        assert model(np.zeros((1, *sides, 3), "float32")).shape == (1, 10 if include_top else 128)
+    pooled = models.create("highway-gap-10", input_shape=(None, None, 3))  # even its top does
+    assert pooled(np.zeros((1, 40, 33, 3), "float32")).shape == (1, 10)
 
 
 # A user's own networks

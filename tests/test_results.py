@@ -12,7 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import models, results, training
+from highway_keras import results, training
 from highway_keras.cli.command import main
 from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
@@ -31,21 +31,6 @@ def test_a_row_says_how_it_was_made(name):
         found = results.read(name)
         assert tuple(found[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
         assert all(row[key] for row in found for key in provenance.COLUMNS)
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in models.list_models() if models.get(n).table in results.TABLES.values()]
-)
-def test_a_line_of_the_papers_tables_is_the_networks_card(name):
-    card, page = models.get(name), (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    (line,) = (
-        line for line in page.splitlines() if line.startswith(f"| `{name}`") and "<!--" in line
-    )
-    cells = [cell.strip() for cell in line.split("|")]
-    assert f"{card.parameters:,}" in cells
-    assert card.paper in cells
-    if card.table == "Table 2":
-        assert cells[2:5:2] == [str(card.layers), f"{card.multiplications / 1e6:.1f}"]
 
 
 class Understood(Exception):
