@@ -13,7 +13,6 @@ from selection import all_but
 from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data, models, training
 from highway_keras.cli import command
 from highway_keras.live import page as examples
-from highway_keras.live.steps import Weights
 
 pytestmark = pytest.mark.usefixtures("untraced")
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page")
@@ -267,17 +266,6 @@ def test_the_box_of_the_digits_and_the_scales(page):
     assert examples.scale([np.full(1000, 0.01)], reach=1) == {"reach": 1, "power": 0.3}
     assert examples.scale([np.linspace(-3, 3, 1001)])["reach"] == 5
     assert examples.scale([np.zeros(5)]) == {"reach": 1, "power": 1}
-
-
-@pytest.mark.parametrize(("number", "width"), [(1.5, 2), (1.1, 4), (1e6, 4)])
-def test_weights_are_halved_where_that_loses_nothing(number, width):
-    weights = Weights()
-    assert weights.add(np.zeros((2, 3))) == {"at": 0, "shape": [2, 3]}
-    assert weights.add([number]) == {"at": 6, "shape": [1]}
-    name, encoded = weights.encode()
-    stored = base64.b64decode(encoded)
-    assert np.frombuffer(stored, name).tolist() == [0] * 6 + [np.float32(number)]
-    assert len(stored) == 7 * width
 
 
 # What is refused

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 
 import pytest
 from packaging.requirements import Requirement
@@ -45,18 +44,6 @@ def test_a_room_imports_only_from_the_rooms_below_it(tmp_path):
     command = [sys.executable, "-c", lint, "--config", ROOT / "pyproject.toml", "--no-cache"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-
-
-def test_contributors_see_the_rooms_in_the_order_of_the_contract():
-    (contract,) = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    floors = [set(re.findall(r"\b(?<!\()\w+", floor)) for floor in contract["layers"][::-1]]
-    rows = re.findall(r"^\| (`.*?) \|", text("CONTRIBUTING.md"), re.MULTILINE)
-    rooms = [pathlib.PurePath(path).stem for row in rows for path in re.findall("`(.*?)`", row)]
-    assert len(rooms) == len(set(rooms))
-    for floor in floors:
-        assert set(rooms[: len(floor)]) == floor
-        del rooms[: len(floor)]
-    assert not rooms
 
 
 # What setup.cfg declares is what the library imports

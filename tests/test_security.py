@@ -102,12 +102,9 @@ def test_the_pickle_in_a_data_set_is_not_read(tmp_path):
 # Names on a terminal, in CSV files and in pictures
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [(EVIL, r"\x1b]0;owned\x07\u202e\n=1+1"), ("é 数 ±", "é 数 ±"), ("\udcff", r"\udcff")],
-)
-def test_what_a_terminal_obeys_is_escaped(text, shown):
-    assert messages.printable(text) == shown
+def test_what_a_terminal_obeys_is_escaped():
+    assert messages.printable(EVIL) == r"\x1b]0;owned\x07\u202e\n=1+1"
+    assert messages.printable("é 数 ± \udcff") == r"é 数 ± \udcff"
 
 
 def test_formulas_are_disarmed(tmp_path):

@@ -18,13 +18,11 @@ BUILT_FROM = (*IN_THE_WHEEL, "setup.cfg", "pyproject.toml", "README.md", "LICENS
 USER = pathlib.Path(__file__).with_name("typed_user.py")
 # Each line with a part of the message of its error.
 MISTAKES = """
-from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, layers, models, ops
-Highway(50, transform_bias=-2.0)  # No parameter named "transform_bias"
+from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, models, ops
 Highway(50, use_bias="no")  # "use_bias"
 ConvHighway2D(16)  # Argument missing for parameter "kernel_size"
 HighwayStack(10, carry="free")  # "carry"
 HighwayWrapper("lstm")  # "layer"
-layers.MatchSize(chanels=3)  # No parameter named "chanels"
 models.thin_mlp(10, widht=50)  # No parameter named "widht"
 ops.highway(1.0, 2.0)  # Argument missing for parameter "t"
 models.highway_d()  # "highway_d" is not a known attribute
