@@ -139,21 +139,6 @@ def test_runs_as_one_row(whole, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("names", "changes"),
     [
-        ("limit", {"seed": 4, "limit": 50}),
-        ("freeze, weights", {"seed": 4, "weights": "x", "freeze": True}),
-        ("seeds 3, 3", {}),
-        ("all epochs", {"results": {"epochs": 1}}),
-    ],
-)
-def test_runs_of_one_row_differ_in_their_seeds(names, changes, whole, tmp_path):
-    both = argparse.Namespace(what=[whole, altered(whole, tmp_path / "other", **changes)])
-    with pytest.raises(ValueError, match=names):
-        list(rows.accuracy(both))
-
-
-@pytest.mark.parametrize(
-    ("names", "changes"),
-    [
         ("l2, momentum", {"recipe": {"l2": 0.1, "momentum": 0.5}}),
         ("'depth': 4", {"model_options": {"depth": 4}}),
     ],

@@ -248,16 +248,6 @@ def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):
     assert (tmp_path / "runs" / "seed-0" / "run.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [({"model": NAME}, "`model`"), ({"epochs": 301}, "`epochs`"), ({"seeds": [0, -1]}, "`seeds`")],
-)
-def test_mistakes_in_a_comparison_leave_no_folder(arguments, name, tmp_path):
-    with pytest.raises(ValueError, match=name):
-        paper.compare_with_authors(out=tmp_path / "none", **{**AUTHORS, **arguments})
-    assert not (tmp_path / "none").exists()
-
-
 # Several runs in one line
 
 
