@@ -38,20 +38,19 @@ def run(*arguments):
         return end.code
 
 
-def process(command, folder, **options):
-    options = {"capture_output": True, "text": True, "cwd": folder, "timeout": 300, **options}
-    return subprocess.run(command, **options)
+def process(command, folder):
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The folder of the run that the README begins with, but shorter, and what it printed."""
+    """The network of the run that the README begins with, but shorter, and what it printed."""
     folder = tmp_path_factory.mktemp("cli")
     command = "fit thin-highway-10 --dataset digits --epochs 8"
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
         assert run(*command.split()) == 0
-    return folder / "runs" / "thin-highway-10-digits", out.getvalue()
+    return folder / "runs" / "thin-highway-10-digits" / "best.keras", out.getvalue()
 
 
 def accuracy(text):
@@ -66,22 +65,13 @@ LITTLE = {
     "--version": 0,
     "list": 0,
     "fit --help": 0,
-    "fit": 2,
     "fit thin-higway-10": 2,
-    "fit resnet50 --epochs 3": 2,
-    "fit thin-highway-10 --epochs 0": 2,
     "fit thin-highway-10 --set speed=1": 2,
     "fit thin-highway-10 --dataset none.npz": 2,
     "fit thin-highway-10 --dataset digits --out here": 2,
-    "fit thin-highway-10 --out file.txt": 2,
     "evaluate thin-highway-10": 2,
-    "evaluate none.keras": 2,
     "predict none.keras x.png": 2,
     "reproduce table1 --model highway-b": 2,
-    "reproduce figure1 --preset finals": 2,
-    "search --kind dense": 2,
-    "search --rungs 40": 2,
-    "search --dataset none": 2,
     "search --depth 2 --out .": 2,
 }
 
@@ -90,7 +80,6 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
     for name in ("here", "thin-plain-2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text("{}")
-    (tmp_path / "file.txt").write_text("")
     script = (
         "import sys; from highway_keras_command import main\n"
         f"for command, expected in {LITTLE}.items():\n"
@@ -107,24 +96,18 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
     assert len(done.stderr.splitlines()) == sum(code == 2 for code in LITTLE.values())
 
 
-def test_the_installed_script_is_main():
+def test_it_is_installed_and_runs_as_a_module(tmp_path):
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="highway-keras")
     assert script.value == "highway_keras_command:main"
-
-
-@pytest.mark.slow
-def test_it_runs_as_a_module(tmp_path):
     done = process([sys.executable, "-m", "highway_keras", "--version"], tmp_path)
     assert done.stdout == f"highway-keras {highway_keras.__version__}\n"
 
 
-def test_help_names_every_command(capsys, monkeypatch):
+def test_help_names_every_command_and_option(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert run("--help") == 0
     text = capsys.readouterr().out
-    families = {name.split()[0] for name in shared.COMMANDS}
-    assert {"list", "fit", "predict", "evaluate", "analyze", "export", "search"} < families
-    for family in families:
+    for family in {name.split()[0] for name in shared.COMMANDS}:
         assert re.search(rf"^ +{family}\s+[A-Z].*\.$", text, re.M)
     for name, (_, _, arguments, _) in shared.COMMANDS.items():
         assert run(*name.split(), "--help") == 0
@@ -159,15 +142,13 @@ def test_defaults_are_those_of_the_library(command, function):
 def test_a_shell_completes_commands_and_files():
     shtab = pytest.importorskip("shtab")
     script = shtab.complete(cli.parser(), "bash")
-    for word in ("predict", "--top", "--json", "--version", "--rungs"):
-        assert word in script
+    assert "--rungs" in script
     assert "_shtab_highway_keras_predict_pos_1_COMPGEN=_shtab_compgen_files" in script
 
 
 def test_list_shows_every_network(capsys):
     assert run("list") == 0
     header, *lines = capsys.readouterr().out.splitlines()
-    assert header.split("  ")[0] == "name" and "paper %" in header and "ours %" in header
     cards = list(map(models.get, models.list_models()))
     for line, card in zip(lines, cards, strict=True):
         counts = (card.layers, card.parameters, card.multiplications)
@@ -183,13 +164,22 @@ def test_list_shows_every_network(capsys):
 # fit, evaluate, predict
 
 
-def test_fit_reads_real_digits_and_names_the_next_command(trained):
-    folder, printed = trained
-    assert accuracy(printed) > 90
-    saved_as = folder.relative_to(folder.parents[1]) / "best.keras"
+def test_fit_names_the_next_command_and_evaluate_measures_the_same(trained, capsys, tmp_path):
+    network, printed = trained
+    assert accuracy(printed) > 90 and "Epoch 8/8" in printed
+    saved_as = network.relative_to(network.parents[2])
     assert f"saved {saved_as}\n" in printed
-    assert "Epoch 8/8" in printed
     assert f"highway-keras predict {saved_as}" in printed.splitlines()[-1]
+    assert run("evaluate", network) == 0
+    text = capsys.readouterr().out
+    assert accuracy(text) == accuracy(printed)
+    assert re.match(r"test accuracy [\d.]+ %  test loss 0\.\d{4}  \(359 images\)\n", text)
+    (tmp_path / "moved.keras").write_bytes(network.read_bytes())
+    assert run("evaluate", tmp_path / "moved.keras", "--dataset", "digits", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert f"{100 * found['accuracy']:.2f}" == f"{accuracy(printed):.2f}"
+    assert (found["dataset"], found["images"]) == ("digits", 359) and 0 < found["loss"] < 1
+    assert found["network"] == str(tmp_path / "moved.keras")
 
 
 def test_fit_options(tmp_path, capsys):
@@ -199,32 +189,17 @@ def test_fit_options(tmp_path, capsys):
     assert run(*command.split(), "--out", tmp_path / "runs") == 0
     text = capsys.readouterr().out
     assert re.search(r"\n2 runs, best \(mean ± std\): [\d.]+ \([\d.]+ ± [\d.]+\) %\n", text)
+    expected = training.get_recipe("thin").override(
+        epochs=1, batch_size=64, learning_rate=0.05, momentum=0.5, nesterov=True, decay=1
+    )
     for seed in (4, 5):
         settings = training.RunFolder(tmp_path / "runs" / f"seed-{seed}").read_json()
         assert settings["seed"] == seed and settings["limit"] == 300
         assert settings["model_options"] == {"depth": 2, "activation": "relu"}
-        expected = training.get_recipe("thin").override(
-            epochs=1, batch_size=64, learning_rate=0.05, momentum=0.5, nesterov=True, decay=1
-        )
-        for name, value in json.loads(json.dumps(vars(expected))).items():
-            assert settings["recipe"][name] == value
+        assert settings["recipe"].items() >= json.loads(json.dumps(vars(expected))).items()
     # Names that the command says are flags.
     assert run("fit", "thin-highway-10", "--out", tmp_path / "runs" / "seed-4") == 2
     assert "--out already holds a run" in capsys.readouterr().err
-
-
-def test_evaluate_measures_the_same(trained, capsys, tmp_path):
-    folder, printed = trained
-    assert run("evaluate", folder / "best.keras") == 0
-    text = capsys.readouterr().out
-    assert accuracy(text) == accuracy(printed)
-    assert re.match(r"test accuracy [\d.]+ %  test loss 0\.\d{4}  \(359 images\)\n", text)
-    (tmp_path / "moved.keras").write_bytes((folder / "best.keras").read_bytes())
-    assert run("evaluate", tmp_path / "moved.keras", "--dataset", "digits", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert f"{100 * found['accuracy']:.2f}" == f"{accuracy(printed):.2f}"
-    assert (found["dataset"], found["images"]) == ("digits", 359) and 0 < found["loss"] < 1
-    assert found["network"] == str(tmp_path / "moved.keras")
 
 
 @pytest.fixture(scope="module")
@@ -240,32 +215,17 @@ def pictures(tmp_path_factory):
     return folder
 
 
-def test_predict_takes_folders_and_patterns(trained, pictures, capsys):
-    below = sorted(map(str, pictures.glob("[0-9]/[0-9]*")))
-    of = {d: [path for path in below if path.startswith(str(pictures / d))] for d in "13"}
-    small = [path for path in of["3"] if path.endswith(".png")]
-    for names, expected in [
-        ([pictures], below),
-        ([pictures / "?"], below),  # a pattern that matches folders
-        ([pictures / "3" / "*.png"], small),
-        ([of["3"][0], pictures / "3", pictures / "1"], of["3"] + of["1"]),  # none twice
-    ]:
-        assert run("predict", trained[0] / "best.keras", *names, "--csv") == 0
-        header, *lines = capsys.readouterr().out.splitlines()
-        assert header == "image,class,probability"
-        assert [line.split(",")[0] for line in lines] == expected
-        right = [line.split(",")[1] == pathlib.Path(line).parent.name for line in lines]
-        assert np.mean(right) > 0.9
-
-
 def test_predict_names_the_most_probable_classes(trained, pictures, capsys, monkeypatch):
-    command = ["predict", trained[0] / "best.keras", pictures / "5", "--top", 3]
+    command = ["predict", trained[0], pictures, "--top", 3]
     assert run(*command, "--json") == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
     assert printed.err == "" and [*found[0]] == ["image", "classes"]
+    assert [one["image"] for one in found] == sorted(map(str, pictures.glob("[0-9]/[0-9]*")))
+    right = [one["classes"][0]["class"] == pathlib.Path(one["image"]).parent.name for one in found]
+    assert np.mean(right) > 0.9
     images = [np.array(Image.open(one["image"]))[..., None] for one in found]
-    model = keras.models.load_model(trained[0] / "best.keras")
+    model = keras.models.load_model(trained[0])
     for one, row in zip(found, model.predict(np.stack(images), verbose=0), strict=True):
         best = np.argsort(-row)[:3]
         assert [c["class"] for c in one["classes"]] == list(map(str, best))
@@ -275,7 +235,8 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys, monk
     monkeypatch.setattr(saved, "SECONDS", 0)
     assert run(*command, "--csv") == 0
     printed = capsys.readouterr()
-    _, *lines = csv.reader(printed.out.splitlines())
+    header, *lines = csv.reader(printed.out.splitlines())
+    assert header == ["image", "class", "probability"]
     assert [(path, name, float(p)) for path, name, p in lines] == rows
     assert f"/{len(found)} [" in printed.err  # progress on a terminal
     assert run(*command) == 0
@@ -283,31 +244,27 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys, monk
     assert [line.split() for line in table] == [[a, b, f"{c:.4f}"] for a, b, c in rows]
 
 
-@pytest.mark.parametrize("option", [None, "--json"])
-def test_predict_goes_on_after_a_bad_file(option, trained, pictures, capsys, monkeypatch, tmp_path):
+def test_predict_goes_on_after_a_bad_file(trained, pictures, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(saved_network, "EVALUATION_BATCH", 2)
     (tmp_path / "prose.png").write_text("no picture")
     good = sorted(map(str, (pictures / "5").iterdir()))[:3]
     paths = [tmp_path / "none.png", tmp_path / "prose.png", *good, tmp_path]
-    assert run("predict", trained[0] / "best.keras", *paths, *([option] if option else [])) == 1
+    assert run("predict", trained[0], *paths, "--json") == 1
     printed = capsys.readouterr()
-    assert all(path in printed.out for path in good)
     absent, damaged, counted = printed.err.splitlines()
     assert "none.png" in absent and str(paths[1]) in damaged and "2 of 5 pictures" in counted
-    if option == "--json":
-        errors = {one["image"]: one["error"] for one in json.loads(printed.out) if "error" in one}
-        assert errors.keys() == {str(paths[0]), str(paths[1])}
-        assert f"highway-keras: {errors[str(paths[1])]}" == damaged
-    assert run("predict", trained[0] / "best.keras", tmp_path / "none.png") == 1
-    printed = capsys.readouterr()
-    assert printed.out == "" and len(printed.err.splitlines()) == 1  # without the count
+    found = json.loads(printed.out)
+    assert {one["image"] for one in found if "classes" in one} == {*good}
+    errors = {one["image"]: one["error"] for one in found if "error" in one}
+    assert errors.keys() == {str(paths[0]), str(paths[1])}
+    assert f"highway-keras: {errors[str(paths[1])]}" == damaged
 
 
 def test_the_sample_picture_is_a_seven_and_its_negative_looks_inverted(trained, capsys, tmp_path):
     seven = pathlib.Path(__file__).parents[1] / "examples" / "seven.png"
     negative = tmp_path / "ink.png"
     ImageOps.invert(Image.open(seven)).save(negative)
-    for network in (["mnist-highway-16", "--weights", "mnist"], [trained[0] / "best.keras"]):
+    for network in (["mnist-highway-16", "--weights", "mnist"], [trained[0]]):
         assert run("predict", *network, seven, negative) == 0
         printed = capsys.readouterr()
         assert network[1:] == [] or printed.out.splitlines()[1].split()[1] == "7"
@@ -326,12 +283,10 @@ def stand_in(monkeypatch, function):
 ERRORS = [
     (None, 0, ""),
     (ValueError("two\n lines."), 2, "two lines."),
-    (FileNotFoundError("No file."), 2, "No file."),
     (TypeError(), 2, "TypeError"),
     (MemoryError(), 1, "MemoryError"),
     (training.TrainingDiverged("Lower it."), 1, "Lower it."),
     (type("ResourceExhaustedError", (Exception,), {})("OOM"), 1, "OOM"),
-    (OSError(errno.ENOSPC, "Full"), 1, "Full."),
     (OSError(errno.EDQUOT, "Full"), 1, "Full."),
     (OSError(errno.EACCES, "Denied", "x"), 2, "x: Denied."),
     (KeyboardInterrupt(), 130, "Interrupted."),
@@ -341,7 +296,7 @@ ERRORS = [
 @pytest.mark.parametrize(("error", "code", "line"), ERRORS, ids=repr)
 def test_exit_codes(error, code, line, monkeypatch, capsys, tmp_path):
     def end():
-        if isinstance(error, OSError) and error.errno:
+        if isinstance(error, OSError):
             with replacing(tmp_path / "file"):
                 raise error
         if error:
@@ -353,8 +308,7 @@ def test_exit_codes(error, code, line, monkeypatch, capsys, tmp_path):
     assert (line in printed or "cannot be written" in printed) if line else printed == ""
     assert len(printed.splitlines()) == bool(line)
     run("list", "--debug")
-    is_error = isinstance(error, Exception)
-    assert ("Traceback" in capsys.readouterr().err) == is_error
+    assert ("Traceback" in capsys.readouterr().err) == isinstance(error, Exception)
 
 
 def test_our_own_mistakes_keep_their_traceback(monkeypatch):
@@ -367,9 +321,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     ("command", "again"),
     [("search --depth 2", " --resume"), ("search --resume", ""), ("reproduce figure1", "")],
 )
-def test_an_interrupted_command_says_how_it_continues(
-    command, again, monkeypatch, capsys, tmp_path
-):
+def test_an_interrupted_command_says_how_it_continues(command, again, monkeypatch, capsys):
     def interrupt(**arguments):
         raise KeyboardInterrupt
 
@@ -380,11 +332,10 @@ def test_an_interrupted_command_says_how_it_continues(
     assert capsys.readouterr().err.endswith(f"continue with: highway-keras {command}{again}\n")
 
 
-def piped(script, file=None, **environment):
-    """Exit code and stderr of a script that prints to a file, or to a reader that has left."""
+def piped(file=None, **environment):
+    """Exit code and stderr of `list` that prints to a file, or to a reader that has left."""
     pipes = {"stdout": file or subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [sys.executable, "-c", script, "list"]
-    process = subprocess.Popen(command, **pipes, env={**os.environ, **environment})
+    process = subprocess.Popen([*COMMAND, "list"], **pipes, env={**os.environ, **environment})
     if file is None:
         process.stdout.close()
     with process.stderr:
@@ -392,47 +343,14 @@ def piped(script, file=None, **environment):
     return process.wait(60), message
 
 
-def doing(function):
-    """A script in which `list` does something else, without Keras as `highway_keras_command`."""
-    return (
-        "import importlib.util as u, sys\n"
-        "sys.modules['highway_keras'] = u.module_from_spec(u.find_spec('highway_keras'))\n"
-        "from highway_keras.cli import command, shared\n"
-        f"{function}\n"
-        "shared.COMMANDS['list'] = (do, '', (), False)\n"
-        "sys.exit(command.main(['list']))"
-    )
-
-
-def test_output_that_nobody_takes():
-    for unbuffered in ("", "1"):
-        assert piped(COMMAND[-1], PYTHONUNBUFFERED=unbuffered) == (0, b"")
-        with open("/dev/full", "w") as full:
-            code, message = piped(COMMAND[-1], full, PYTHONUNBUFFERED=unbuffered)
-        assert (code, message) == (1, b"highway-keras: No space left on device.\n")
-    for error, code, words in [
-        ('RuntimeError("The run diverged.")', 1, b"highway-keras: The run diverged.\n"),
-        ("KeyboardInterrupt", 130, b"highway-keras: Interrupted.\n"),
-    ]:
-        script = doing(f"def do(): print('so far'); raise {error}")
-        assert piped(script, PYTHONUNBUFFERED="") == (code, words)
-
-
-def test_a_shell_that_closed_stdout_and_stderr():
-    script = doing("def do(): return sys.stdout.isatty() or sys.stderr.isatty()")
-    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-c", script]
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_takes(unbuffered):
+    assert piped(PYTHONUNBUFFERED=unbuffered) == (0, b"")
+    with open("/dev/full", "w") as full:
+        code, message = piped(full, PYTHONUNBUFFERED=unbuffered)
+    assert (code, message) == (1, b"highway-keras: No space left on device.\n")
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "list"]
     assert subprocess.run(closed).returncode == 0
-
-
-def test_an_import_that_lacks_memory_is_one_line():
-    script = doing(
-        "def cut(module): raise AttributeError('partially initialized module')\n"
-        "sys.modules['highway_keras'].__spec__.loader.exec_module = cut\n"
-        "from highway_keras.cli.backend import library\n"
-        "def do(): library('training')"
-    )
-    code, message = piped(script)
-    assert code == 2 and message.endswith(b"too little memory: partially initialized module.\n")
 
 
 def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkeypatch):
@@ -441,10 +359,8 @@ def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkey
         notice("no longer those of the run")
         os.write(2, b"progress of a converter\n")
         assert capfd.readouterr().err == ""
-    assert capfd.readouterr().err == "highway-keras: no longer those of the run\n"
-    backend.library("models")
     os.write(2, b"heard")
-    assert capfd.readouterr().err == "heard"
+    assert capfd.readouterr().err == "highway-keras: no longer those of the run\nheard"
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")
@@ -453,26 +369,23 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     command += f" --objective val_accuracy --decay 0.99 1 --dataset digits --out {tmp_path}"
     assert run(*command.split(), "--json") == 0
     printed = capsys.readouterr()
-    found = json.loads(printed.out)  # nothing else is on stdout
-    assert "3/3 trials" in printed.err
-    assert [search["kind"] for search in found] == ["plain"]
-    for search in found:
-        folder = pathlib.Path(search["folder"])
-        trials = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
-        assert search["trials"] == len(trials) == 3 and search["failed"] == 0
-        best = max(trials, key=lambda trial: trial["score"])
-        assert search["best"]["score"] == best["score"]
-        with (folder / "trials.csv").open() as file:
-            first, *_ = rows = list(csv.DictReader(file))
-        assert float(first["score"]) == best["score"] and len(rows) == 3
-        assert sorted(row["epochs"] for row in rows) == ["1", "2", "2"]
-        assert all(0.99 <= float(row["decay"]) <= 1 for row in rows)
+    (search,) = json.loads(printed.out)  # nothing else is on stdout
+    assert "3/3 trials" in printed.err and search["kind"] == "plain"
+    folder = pathlib.Path(search["folder"])
+    trials = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
+    assert search["trials"] == len(trials) == 3 and search["failed"] == 0
+    best = max(trials, key=lambda trial: trial["score"])["score"]
+    assert search["best"]["score"] == best
+    rows = list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
+    assert float(rows[0]["score"]) == best and len(rows) == 3
+    assert sorted(row["epochs"] for row in rows) == ["1", "2", "2"]
+    assert all(0.99 <= float(row["decay"]) <= 1 for row in rows)
     assert run(*command.split()) == 2
     assert "--out already holds a run" in capsys.readouterr().err
     assert run(*command.split(), "--resume") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["best:", "saved"]
-    assert f"val_accuracy {found[0]['best']['score']:.4g}, learning_rate" in lines[0]
+    assert f"val_accuracy {best:.4g}, learning_rate" in lines[0]
     figure = tmp_path / "figure"
     assert run("reproduce", "figure1", "--search", tmp_path, "--out", figure) == 0
     header, *table = capsys.readouterr().out.splitlines()

@@ -12,7 +12,6 @@ import keras
 import numpy as np
 import pytest
 from PIL import Image
-from processes import COMMAND
 
 from highway_keras import data, export, layers
 from highway_keras.cli import command as cli
@@ -54,40 +53,33 @@ def digits():
     return data.load("digits")
 
 
-@pytest.fixture(scope="module")
-def run(digits, tmp_path_factory):
-    """A folder as `fit` leaves it: a network, and the settings beside it."""
-    folder = tmp_path_factory.mktemp("run")
-    convolutions = keras.layers.Conv2D(4, 3, activation="relu"), layers.ConvHighway2D(4, 3)
-    shallow(digits, *convolutions).save(folder / "best.keras")
-    settings = {"model": "shallow", "dataset": "digits", "class_names": NAMES}
+def write_run(folder, model):
+    """Leave a network as `fit` does, with its settings beside it."""
+    model.save(folder / "best.keras")
+    settings = {"model": model.name, "dataset": "digits", "class_names": NAMES}
     (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="module")
+def run(digits, tmp_path_factory):
+    convolutions = keras.layers.Conv2D(4, 3, activation="relu"), layers.ConvHighway2D(4, 3)
+    return write_run(tmp_path_factory.mktemp("run"), shallow(digits, *convolutions))
 
 
 @pytest.fixture(scope="module")
 def little(digits, tmp_path_factory):
-    """A folder with the smallest network, for what does not depend on its layers."""
-    folder = tmp_path_factory.mktemp("little")
+    """The smallest network, for what does not depend on its layers."""
     top = keras.layers.Dense(digits.classes, activation="softmax")
-    layers = [keras.Input(digits.input_shape), keras.layers.Flatten(), top]
-    keras.Sequential(layers).save(folder / "best.keras")
-    settings = {"model": "little", "dataset": "digits", "class_names": NAMES}
-    (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
-    return folder
+    model = keras.Sequential([keras.Input(digits.input_shape), keras.layers.Flatten(), top])
+    return write_run(tmp_path_factory.mktemp("little"), model)
 
 
 @pytest.fixture
 def unverified(monkeypatch):
     """Verification takes a process and seconds: here it only notes what it is asked."""
     asked = []
-    measured = {"difference": 0.0, "accuracy": 1.0, "images": 1, "runtime": "none"}
-
-    def verify(*arguments):
-        asked.append(arguments)
-        return {**measured, "keras_accuracy": 1.0}
-
-    monkeypatch.setattr(verification, "verify", verify)
+    monkeypatch.setattr(verification, "verify", lambda *arguments: asked.append(arguments) or {})
     return asked
 
 
@@ -116,7 +108,10 @@ def test_a_saved_model_has_two_signatures_names_and_a_card(run, digits, tmp_path
         np.testing.assert_array_equal(outputs["class_id"], expected[:batch].argmax(-1))
         names = [name.decode() for name in outputs["class_name"]]
         assert names == [NAMES[n] for n in outputs["class_id"]]
-    for key, value in classify_encoded([encode(x[..., 0]) for x in digits.x_test[:7]]).items():
+    pictures = [io.BytesIO() for _ in range(7)]
+    for file, image in zip(pictures, digits.x_test[..., 0], strict=False):
+        Image.fromarray(image).save(file, "png")
+    for key, value in classify_encoded([file.getvalue() for file in pictures]).items():
         np.testing.assert_array_equal(value, outputs[key])
 
     assert (path / "assets" / "class_names.txt").read_text("utf-8").splitlines() == NAMES
@@ -156,16 +151,16 @@ def test_the_suffix_names_the_format(format, run, digits, tmp_path):
 @formats("litert", "openvino")
 def test_quantized_files_are_smaller(format, digits, tmp_path):
     limits = {"litert": {"float16": 0.6, "int8": 0.4}, "openvino": {"float16": 0.6}}[format]
-    assert limits.keys() == {*FORMATS[format].quantizations}
     hidden = [keras.layers.Rescaling(1 / 256), keras.layers.Flatten(), keras.layers.Dense(800)]
     top = keras.layers.Dense(10, activation="softmax")
     model = keras.Sequential([keras.Input((8, 8, 1)), *hidden, top])
-    sizes = {}
-    for quantize in (None, *limits):
-        path = tmp_path / f"{quantize}{FORMATS[format].suffix}"
-        sizes[quantize] = export.export(model, path, format, quantize, digits).size
-    for quantize, limit in limits.items():
-        assert sizes[quantize] < limit * sizes[None]
+    sizes = {
+        quantize: export.export(
+            model, tmp_path / f"{quantize}{FORMATS[format].suffix}", format, quantize, digits
+        ).size
+        for quantize in (None, *limits)
+    }
+    assert all(sizes[quantize] < limit * sizes[None] for quantize, limit in limits.items())
 
 
 def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
@@ -175,57 +170,40 @@ def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
     order = np.argsort(digits.y_test, kind="stable")
     by_class = {"x_test": digits.x_test[order], "y_test": digits.y_test[order]}
     model = shallow(digits)
-    before, config = model.predict(digits.x_test[:9], verbose=0), model.get_config()
+    before, config = model.get_weights(), model.get_config()
     images = dataclasses.replace(digits, **by_class)
     export.export(model, tmp_path / "out.keras", dataset=images)
-    np.testing.assert_array_equal(model.predict(digits.x_test[:9], verbose=0), before)
+    np.testing.assert_equal(model.get_weights(), before)
     assert model.get_config() == config
     [(_, _, _, x, y, expected, _)] = unverified
     assert len(x) == 60 and set(y) == set(range(10))
     np.testing.assert_allclose(model.predict(x, verbose=0), expected, atol=1e-6)
 
 
-# Encoded pictures are read as `predict` reads them
-
-
-def encode(array, kind="png"):
-    file = io.BytesIO()
-    Image.fromarray(array).save(file, kind)
-    return file.getvalue()
-
-
 # Mistakes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"verify": "no"}, "verify"),
-        ({"overwrite": 1}, "overwrite"),
-        ({"format": "caffe"}, "format"),
-        ({"quantize": "int8"}, "quantize"),
-        ({"path": "out.tflite", "quantize": "int4"}, "quantize"),
-        ({"format": "onnx"}, "path"),
-        ({"path": "out.onnx", "format": "saved_model"}, "path"),
-        pytest.param({"path": "."}, "path", marks=needs_tensorflow),
-    ],
-)
+BAD_ARGUMENTS = [
+    ({"verify": "no"}, "verify"),
+    ({"format": "caffe"}, "format"),
+    ({"quantize": "int8"}, "quantize"),
+    ({"format": "onnx"}, "path"),
+    ({"path": "out.onnx", "format": "saved_model"}, "path"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "name"), BAD_ARGUMENTS)
 def test_bad_arguments(arguments, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=f"`{name}`"):
         export.export("best.keras", **{"path": "out", **arguments})
 
 
-@needs_tensorflow
-@pytest.mark.parametrize("format", ["onnx", "litert", "openvino"])
-def test_a_missing_package_names_its_extra(format, monkeypatch, tmp_path):
-    package = FORMATS[format].packages[0]
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"{package}.* `{format}`: pip .*\[{format}\]"):
-        export.export("best.keras", tmp_path / f"out{FORMATS[format].suffix}")
-
-
-def test_another_backend_is_told_what_to_do(monkeypatch, tmp_path):
+def test_what_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"onnxruntime.* `onnx`: pip .*\[onnx\]"):
+        export.export("best.keras", tmp_path / "out.onnx")
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match=r"'jax'.*KERAS_BACKEND=tensorflow"):
         export.export("best.keras", tmp_path / "out")
@@ -244,24 +222,6 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     assert not contents(tmp_path)
 
 
-@formats("litert")
-def test_a_calibration_needs_images(format, digits, tmp_path):
-    with pytest.raises(ValueError, match="`dataset`"):
-        export.export(shallow(digits), tmp_path / "a.tflite", format, "int8", verify=False)
-
-
-@needs_tensorflow
-@pytest.mark.slow
-def test_a_network_saved_by_jax_is_exported(tmp_path):
-    """The remedy that the error names."""
-    command = ["fit", "thin-highway-10", "--dataset", "digits", "--epochs", "1", "--out", "run"]
-    environment = {**os.environ, "KERAS_BACKEND": "jax"}
-    subprocess.run(
-        [*COMMAND, *command], env=environment, cwd=tmp_path, check=True, capture_output=True
-    )
-    assert export.export(tmp_path / "run" / "best.keras", tmp_path / "out").difference <= 1e-5
-
-
 # The verification
 
 
@@ -278,7 +238,7 @@ def test_the_new_process_can_import_neither_keras_nor_this_package():
     assert done.returncode == 0 and done.stdout == ""
 
 
-def test_a_wrong_export_is_an_error():
+def test_a_wrong_export_is_an_error(tmp_path):
     expected = np.full((20, 10), 0.05, "float32")
     expected[range(20), np.arange(20) % 10] = 0.55
     labels, names = expected.argmax(-1), list("abcdefghij")
@@ -286,38 +246,32 @@ def test_a_wrong_export_is_an_error():
     results |= {"encoded_probabilities": expected, "class_id": labels, "runtime": np.array("none")}
     results |= {"class_name": np.asarray(names)[labels]}
 
-    def check(expected=expected, names=names, **changed):
-        return verification.compare(None, results | changed, labels, expected, names)
+    def check(quantize=None, expected=expected, names=names, **changed):
+        return verification.compare(quantize, results | changed, labels, expected, names)
 
     found = check()
     assert (found["difference"], found["accuracy"], found["images"]) == (0, 1, 20)
-    shifted = expected.copy()
+    shifted, nan, wrong = expected.copy(), expected.copy(), labels.copy()
     shifted[3, 4] += 0.5
-    nan = expected.copy()
     nan[7, 0] = np.nan
+    wrong[0] += 1  # 18 of 20 right instead of 19: too much for int8, whatever the probabilities are
     for changed, text in [
-        ({"probabilities": shifted}, r"image 3, class 4: 0\.55\d+ instead of 0\.05\d+"),
+        ({"probabilities": shifted}, r"image 3, class 4"),
         ({"encoded_probabilities": shifted}, "PNG files"),
         ({"single_probabilities": shifted[3:4]}, "single image"),
         ({"probabilities": nan}, "image 7, class 0"),
         ({"expected": expected[:, :9]}, r"\(20, 10\) instead of \(20, 9\)"),
-        ({"names": list("zyxwvutsrq")}, "class_name of image 0 is 'a' instead of 'z'"),
-        ({"class_id": labels[::-1]}, "accuracy is 0.00 % where Keras has 100.00 %"),
+        ({"names": list("zyxwvutsrq")}, "class_name of image 0"),
+        ({"class_id": labels[::-1]}, "accuracy"),
+        ({"quantize": "int8", "class_id": wrong}, "accuracy"),
     ]:
         with pytest.raises(ExportMismatch, match=text):
             check(**changed)
-    # 18 of 20 right instead of 19: too much for int8, whatever the probabilities are.
-    wrong = labels.copy()
-    wrong[0] += 1
-    with pytest.raises(ExportMismatch, match="accuracy"):
-        verification.compare("int8", results | {"class_id": wrong}, labels, expected, names)
 
-
-def test_an_export_that_does_not_run_is_an_error(digits, tmp_path):
     (tmp_path / "out.onnx").write_text("not a graph")  # or there is no runtime for one
-    some = digits.x_test[:2], digits.y_test[:2]
+    images = np.zeros((2, 8, 8, 1), "uint8")
     with pytest.raises(ExportMismatch, match="does not run: "):
-        verification.verify(tmp_path / "out.onnx", "onnx", None, *some, None, ["a"])
+        verification.verify(tmp_path / "out.onnx", "onnx", None, images, labels[:2], None, names)
 
 
 # Written whole or not at all
@@ -386,19 +340,14 @@ def test_files_of_others_are_not_replaced(little, tmp_path):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=r"Name another\.$"):
                 export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)
-    (tmp_path / "digits.bin").write_text("weights of something")
-    with pytest.raises(ValueError, match=r"digits\.bin"):
-        exporting.check_place(tmp_path / "digits.xml", "openvino", overwrite=True)
     with pytest.raises(ValueError, match="only an earlier export"):
         exporting.check_place(tmp_path, "saved_model", overwrite=True)
-    (tmp_path / "digits.bin").unlink()
     assert contents(tmp_path) == before
 
 
 # The command
 
 
-@needs_tensorflow
 def test_the_command(little, tmp_path, capsys):
     command = ["export", str(little / "best.keras"), "--out", str(tmp_path / "out.keras")]
     assert cli.main(command) == 0
@@ -406,13 +355,13 @@ def test_the_command(little, tmp_path, capsys):
     assert "largest difference" in text and "359 images" in text
     assert f"saved {tmp_path / 'out.keras'}  (" in text
     assert cli.main(command) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("highway-keras: --out must not exist yet.")
+    assert "--out must not exist yet." in capsys.readouterr().err
 
     (tmp_path / "foreign.keras").write_bytes((little / "best.keras").read_bytes())
-    out, names = tmp_path / "out", [f"the {n}" for n in range(10)]
-    command = ["export", str(tmp_path / "foreign.keras"), "--no-verify", "--out", str(out)]
-    assert cli.main([*command, "--class-names", *names]) == 0
-    assert (out / "assets" / "class_names.txt").read_text("utf-8").splitlines() == names
-    assert cli.main([*command, "--overwrite", "--class-names", "a"]) == 2
+    names = [f"the {n}" for n in range(10)]
+    command[1] = str(tmp_path / "foreign.keras")
+    command += ["--no-verify", "--overwrite", "--class-names"]
+    assert cli.main([*command, *names]) == 0
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == names
+    assert cli.main([*command, "a"]) == 2
     assert "--class-names must name the 10 classes" in capsys.readouterr().err

@@ -1,35 +1,151 @@
-"""The rooms: imports point one way, and contributors see them from the ground floor up."""
+"""The house: imports point one way, and what the project says of itself agrees with what it is."""
 
+import ast
+import configparser
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+import highway_keras
+from tools import release
 
 ROOT = pathlib.Path(__file__).parents[1]
+ROOMS = ("highway_keras", "models", "results", "tuning")
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def parsed(text):
+    parser = configparser.ConfigParser()
+    parser.read_string(text)
+    return parser
+
+
+SETUP = parsed(text("setup.cfg"))
+
+
+# Rooms
 
 
 def test_a_room_imports_only_from_the_rooms_below_it(tmp_path):
     """The contract of pyproject.toml, for the package as it installs."""
     ignored = shutil.ignore_patterns("__pycache__", "weights", "*.csv")
-    shutil.copytree(ROOT / "highway_keras", tmp_path / "highway_keras", ignore=ignored)
-    for room in ("models", "results", "tuning"):
-        shutil.copytree(ROOT / room, tmp_path / "highway_keras" / room, ignore=ignored)
+    for room in ROOMS:
+        inside = "" if room == "highway_keras" else room
+        shutil.copytree(ROOT / room, tmp_path / "highway_keras" / inside, ignore=ignored)
     lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     command = [sys.executable, "-c", lint, "--config", ROOT / "pyproject.toml", "--no-cache"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
-def test_contributors_see_the_rooms_in_the_order_of_the_contract():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = settings["tool"]["importlinter"]["contracts"]
-    floors = [set(re.findall(r"\b(?<!\()\w+", floor)) for floor in contract["layers"][::-1]]
-    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
-    rooms = [pathlib.PurePath(path).stem for row in rows for path in re.findall("`(.*?)`", row)]
-    assert len(rooms) == len(set(rooms))
-    for floor in floors:
-        assert set(rooms[: len(floor)]) == floor
-        del rooms[: len(floor)]
-    assert not rooms
+# What setup.cfg declares is what the library imports
+
+# The name of a distribution where it is not that of the module.
+DISTRIBUTIONS = {"PIL": "pillow", "grpc": "grpcio", "sklearn": "scikit-learn"}
+# Needed by a library that does not declare them; setup.cfg says which beside each.
+FOR_OTHERS = {"six", "scipy", "tf2onnx"}
+BACKENDS = {"tensorflow", "jax", "torch"}
+
+
+def requirements(text):
+    lines = [line for line in text.strip().splitlines() if not line.startswith("#")]
+    return [Requirement(line) for line in lines]
+
+
+EXTRAS = {k: requirements(text) for k, text in SETUP["options.extras_require"].items()}
+CORE = {each.name: each for each in requirements(SETUP["options"]["install_requires"])}
+
+
+def names(*extras):
+    """The distributions of extras; TensorFlow has several builds, and ours are made of extras."""
+    found = {
+        each.name.replace("tensorflow-cpu", "tensorflow") for e in extras for each in EXTRAS[e]
+    }
+    return found - {"highway-keras"}
+
+
+def imports(node, within=None):
+    """The modules that a syntax tree imports when it runs, with the `extra` around each."""
+    if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.With):
+        call = node.items[0].context_expr
+        if getattr(getattr(call, "func", None), "id", None) == "extra":
+            within = call.args[0].value
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, within) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield node.module, within
+    for child in ast.iter_child_nodes(node):
+        yield from imports(child, within)
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
+    """In the core, in the extra that the import names, as a backend, or in that of a format."""
+    used = set()
+    for file in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        for module, within in imports(ast.parse(file.read_text(encoding="utf-8"))):
+            top = module.partition(".")[0]
+            if top not in sys.stdlib_module_names and top != "highway_keras":
+                name = DISTRIBUTIONS.get(top, top.replace("_", "-"))
+                allowed = names(within) if within else CORE.keys() | BACKENDS
+                if file.parent.name == "export":
+                    allowed |= names("litert", "onnx", "openvino")
+                assert name in allowed, f"{file}: {name} needs `with extra(...)`"
+                used.add(name)
+    assert (CORE.keys() | names(*EXTRAS.keys() - {"docs", "test"})) - used == FOR_OTHERS
+    (everything,) = EXTRAS["all"]
+    others = {"docs", "test", "all", "cpu", "gpu", "jax", "torch"}
+    assert everything.extras == EXTRAS.keys() - others
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "AMD64", "arm64", "aarch64"])
+def test_one_build_of_tensorflow(machine):
+    """Two overwrite each other's files; `tensorflow-cpu` has wheels for x86-64 only."""
+    for extra in ("cpu", "gpu"):
+        builds = [each for each in EXTRAS[extra] if each.name.startswith("tensorflow")]
+        here = {"platform_machine": machine}
+        found = [b.name for b in builds if b.marker is None or b.marker.evaluate(here)]
+        slim = extra == "cpu" and machine in ("x86_64", "AMD64")
+        assert found == ["tensorflow-cpu" if slim else "tensorflow"]
+
+
+def test_the_least_keras_is_safe():
+    """3.10.0 downloads what a file from a stranger names; 3.11.0 reads local files for it."""
+    (least,) = (each.version for each in CORE["keras"].specifier)
+    assert tuple(map(int, least.split("."))) >= (3, 12) and least in text("SECURITY.md")
+
+
+# A release
+
+
+def test_the_version_stands_in_one_place():
+    assert SETUP["metadata"]["version"] == "attr: highway_keras.version.__version__"
+    version, _, development = highway_keras.__version__.partition(".dev")
+    for file in ("pyproject.toml", "CITATION.cff", "properdocs.yml", "README.md"):
+        assert version not in text(file)
+    first, *released = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
+    assert first.startswith(f"{version}, ") and released
+    assert (first == f"{version}, unreleased") == bool(development)
+    for head in released:
+        assert re.fullmatch(r"\d+\.\d+\.\d+, \d{4}-\d\d-\d\d", head), head
+
+
+def test_a_release_says_where_the_project_is():
+    said = parsed(release.setup(text("setup.cfg"), "https://host/us/it", "v1.0"))
+    lines = said["metadata"]["project_urls"].strip().splitlines()
+    urls = dict(line.split(" = ") for line in lines)
+    assert urls["Source"] == "https://host/us/it" and urls["Issues"] == "https://host/us/it/issues"
+    for name in ("Documentation", "Changelog"):
+        place, _, file = urls[name].partition("/blob/v1.0/")
+        assert place == "https://host/us/it" and (ROOT / file).is_file()
+    with pytest.raises(ValueError, match="project_urls"):
+        release.setup("[metadata]\n", "https://host/us/it", "v1.0")

@@ -47,14 +47,25 @@ def addresses(folder):
         yield found
 
 
-def answer(addresses, protocol, files):
-    url = f"{protocol}://{addresses[protocol]}/{server.MODEL}"
-    return asyncio.run(ask.answer(url, files))
+async def answer(addresses, protocol, files):
+    return await ask.answer(f"{protocol}://{addresses[protocol]}/{server.MODEL}", files)
+
+
+WRONG = [
+    (b"", "must hold PNG or JPEG files. Element 1 is neither."),
+    (FILES[0][:100], "`encoded` holds a picture that is damaged."),
+    (png(np.zeros((5000, 5000), "uint8")), "16,777,216 pixels. Element 1 has 5000 x 5000."),
+]
 
 
 @pytest.mark.parametrize("protocol", server.PROTOCOLS)
-def test_the_answer_is_keras(protocol, addresses):
-    found = answer(addresses, protocol, FILES)
+def test_the_answer_is_keras_and_a_wrong_picture_an_error_of_the_client(protocol, addresses):
+    for file, message in WRONG:
+        with pytest.raises(Exception, match=message) as caught:
+            asyncio.run(answer(addresses, protocol, [FILES[0], file]))
+        told = caught.value.code().name if protocol == "grpc" else str(caught.value)
+        assert ("INVALID_ARGUMENT" if protocol == "grpc" else "400 Bad Request") in told
+    found = asyncio.run(answer(addresses, protocol, FILES))  # the server lives on
     expected = training.SavedNetwork(WEIGHTS).model.predict(PIXELS[..., None], verbose=0)
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
     assert found["class_id"].tolist() == expected.argmax(-1).tolist()
@@ -62,29 +73,10 @@ def test_the_answer_is_keras(protocol, addresses):
     assert names == [str(n) for n in expected.argmax(-1)]
 
 
-@pytest.mark.parametrize("protocol", server.PROTOCOLS)
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        (b"no picture", "must hold PNG or JPEG files. Element 1 is neither."),
-        (b"", "must hold PNG or JPEG files. Element 1 is neither."),
-        (FILES[0][:100], "`encoded` holds a picture that is damaged."),
-        (png(np.zeros((5000, 5000), "uint8")), "16,777,216 pixels. Element 1 has 5000 x 5000."),
-    ],
-)
-def test_a_wrong_picture_is_an_error_of_the_client(file, message, protocol, addresses):
-    with pytest.raises(Exception, match=message) as caught:
-        answer(addresses, protocol, [FILES[0], file])
-    told = caught.value.code().name if protocol == "grpc" else str(caught.value)
-    assert ("INVALID_ARGUMENT" if protocol == "grpc" else "400 Bad Request") in told
-    assert answer(addresses, protocol, FILES)["class_id"].shape == (5,)  # the server lives on
-
-
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
         ([], "must have one input, `encoded`, of datatype BYTES"),
-        ([("images", [1], "BYTES", ["AA=="])], "must have one input, `encoded`"),
         ([("encoded", [1], "FP32", [1.0])], "must have one input, `encoded`"),
         ([("encoded", [2], "BYTES", ["AA=="])], "does not have the shape that it states"),
         ([("encoded", [0], "BYTES", [])], "must hold one picture or more"),
@@ -103,25 +95,22 @@ def test_a_wrong_request_is_an_error_of_the_client(inputs, message, addresses):
 
 @pytest.mark.parametrize("protocol", server.PROTOCOLS)
 def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatch):
-    many = 600 * FILES[:1]
-    told = []
+    processes, start = [], subprocess.Popen
+
+    def popen(*arguments, **options):
+        processes.append(start(*arguments, **options))
+        return processes[0]
 
     async def end_during_a_request(addresses):
-        url = f"{protocol}://{addresses[protocol]}/{server.MODEL}"
-        request = asyncio.create_task(ask.answer(url, many))
+        request = asyncio.create_task(answer(addresses, protocol, 600 * FILES[:1]))
         await asyncio.sleep(0.3)
-        told.append(request.done())
+        assert not request.done(), "the request was too short for this test"
         processes[0].terminate()
         found = await request
         processes[0].wait(60)
         return found
 
-    processes = []
-    start = subprocess.Popen
-    monkeypatch.setattr(
-        server.subprocess, "Popen", lambda *a, **k: processes.append(start(*a, **k)) or processes[0]
-    )
+    monkeypatch.setattr(server.subprocess, "Popen", popen)
     with server.serving(folder) as addresses:  # which raises an error unless its exit code is 0
         found = asyncio.run(end_during_a_request(addresses))
-    assert told == [False], "the request was too short for this test"
     assert found["class_id"].shape == (600,)

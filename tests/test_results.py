@@ -12,7 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import data, models, results, training
+from highway_keras import results, training
 from highway_keras.cli.command import main
 from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
@@ -31,21 +31,6 @@ def test_a_row_says_how_it_was_made(name):
         found = results.read(name)
         assert tuple(found[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
         assert all(row[key] for row in found for key in provenance.COLUMNS)
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in models.list_models() if models.get(n).table in results.TABLES.values()]
-)
-def test_a_line_of_the_papers_tables_is_the_networks_card(name):
-    card, page = models.get(name), (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    (line,) = (
-        line for line in page.splitlines() if line.startswith(f"| `{name}`") and "<!--" in line
-    )
-    cells = [cell.strip() for cell in line.split("|")]
-    assert f"{card.parameters:,}" in cells
-    assert card.paper in cells
-    if card.table == "Table 2":
-        assert cells[2:5:2] == [str(card.layers), f"{card.multiplications / 1e6:.1f}"]
 
 
 class Understood(Exception):
@@ -74,16 +59,6 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
         monkeypatch.setattr("sys.argv", [head, *arguments])
         with pytest.raises(Understood):
             run()
-
-
-def test_rows_replace_those_of_the_same_case(tmp_path):
-    path, made = tmp_path / "rows.csv", dict.fromkeys(provenance.COLUMNS, "known")
-    for loss in (1.0, 2.0):
-        new = [{**made, "depth": depth, "loss": loss} for depth in (10, loss)]
-        results.update_rows(path, new, ("depth",))
-    lines = path.read_text().splitlines()
-    assert lines[0] == f"depth,loss,{','.join(provenance.COLUMNS)}"
-    assert [line[: line.index(",known")] for line in lines[1:]] == ["10,2.0", "1.0,1.0", "2.0,2.0"]
 
 
 # The tools
@@ -164,25 +139,7 @@ def test_runs_as_one_row(whole, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("names", "changes"),
     [
-        ("limit", {"seed": 4, "limit": 50}),
-        ("freeze, weights", {"seed": 4, "weights": "x", "freeze": True}),
-        ("seeds 3, 3", {}),
-        (r"seeds.*\[3, 5\]", {"seed": 5}),
-        ("all epochs", {"results": {"epochs": 1}}),
-    ],
-)
-def test_runs_of_one_row_differ_in_their_seeds(names, changes, whole, tmp_path):
-    both = argparse.Namespace(what=[whole, altered(whole, tmp_path / "other", **changes)])
-    with pytest.raises(ValueError, match=names):
-        list(rows.accuracy(both))
-
-
-@pytest.mark.parametrize(
-    ("names", "changes"),
-    [
-        ("limit=50", {"limit": 50}),
         ("l2, momentum", {"recipe": {"l2": 0.1, "momentum": 0.5}}),
-        ("weights=mnist", {"weights": "mnist"}),
         ("'depth': 4", {"model_options": {"depth": 4}}),
     ],
 )
@@ -190,40 +147,6 @@ def test_a_row_is_of_the_network_and_its_recipe_as_they_are(names, changes, whol
     one = argparse.Namespace(what=[altered(whole, tmp_path / "other", **changes)])
     with pytest.raises(ValueError, match=names):
         list(rows.accuracy(one))
-
-
-def test_a_run_that_diverged_ends_so(run, tmp_path):
-    folder, options = training.RunFolder(tmp_path), argparse.Namespace(what=[tmp_path])
-    settings = training.RunFolder(run).read_json()
-    del settings["results"]
-    folder.write_json(settings)
-    folder.history.write_text("epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,2.0,0.4,2.1\n")
-    with pytest.raises(ValueError, match="has not ended"):
-        list(rows.curves(options))
-    folder.write_json({**settings, "diverged": 1})
-    (row,) = rows.curves(options)
-    assert (row["epoch"], row["loss"], row["val_accuracy"]) == (1, "diverged", "diverged")
-
-
-@pytest.fixture
-def images(monkeypatch):
-    """Noise in the shape of MNIST, in its place."""
-    x = np.random.default_rng(0).integers(0, 256, (30, 28, 28, 1)).astype("uint8")
-    y = np.arange(30) % 10
-    parts = (x[:10], y[:10], x[10:20], y[10:20], x[20:], y[20:])
-    noise = data.Dataset("mnist", *parts, tuple("0123456789"))
-    monkeypatch.setattr(data, "load", lambda *arguments, **options: noise)
-    return noise
-
-
-@pytest.mark.slow
-def test_the_tool_of_layers_writes_rows_and_a_picture(monkeypatch, tmp_path, images):
-    (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(rows, "ROOT", tmp_path)
-    found = record(monkeypatch, tmp_path, "layers", "thin-highway-10", "--limit", 10)
-    assert [row["layer"] for row in found] == [str(layer) for layer in range(10)]  # 0: intact
-    assert {(row["seed"], row["samples"]) for row in found} == {("0", "10")}
-    assert matplotlib.image.imread(tmp_path / "docs" / "figure4-thin-highway-10.png").std() > 0.01
 
 
 def test_conversions_as_rows():
@@ -256,31 +179,3 @@ def test_what_has_no_row_says_so_and_several_rows_are_no_number(monkeypatch, tmp
     ]
     spread = {"s": 2.0, "s_low": 1.0, "s_high": 3.0}
     assert tables.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
-
-
-def test_whole_runs_are_those_on_all_training_images(monkeypatch, tmp_path):
-    flags = "--epochs 100 --batch-size 10 --learning-rate 1 --dtype-policy float32"
-
-    def accuracy(*runs):
-        """The text, once these are all runs: their held-out share, accuracy and more options."""
-        curves = [
-            {
-                "model": "highway-a",
-                "command": f"highway-keras fit highway-a {flags} --set validation={share}{more}",
-                "accuracy": reached,
-            }
-            for share, reached, more in runs
-        ]
-        folder = tmp_path / str(len(runs))
-        folder.mkdir()
-        write_rows(folder / "training-curves.csv", curves)
-        monkeypatch.setattr(tables, "RESULTS", folder)
-        return numbers.training("highway-a", "1")
-
-    others = [(0.05, 0.2, ""), (0.0, 0.3, " --limit 10")]
-    with pytest.raises(tables.NotMeasured):
-        accuracy(*others)
-    assert accuracy(*others, (0.0, 0.925, "")) == "92.5"
-    assert accuracy(*others, (0.0, 0.925, ""), (0.0, 0.895, " --seed 1")) == "91.0"
-    with pytest.raises(LookupError, match="2 settings of highway-a"):
-        accuracy(*others, (0.0, 0.925, ""), (0.0, 0.8, " l2=1"), (0.0, 0.7, " --seed 2"))

@@ -26,26 +26,19 @@ from highway_keras.layers import Maxout
 network = keras.Sequential(
     [
         keras.Input((28, 28, 1)),
-        keras.layers.Conv2D(32, 5, activation="relu"),
         Maxout(2),
         ConvHighway2D(16, 3, transform_bias_initializer=-1.0, kernel_regularizer="l2"),
         MatchSize(32, strides=2),
-        keras.layers.GlobalAveragePooling2D(),
         Highway(32, "tanh", transform_bias_initializer=TransformBias(-3.0), name="block"),
         Highway(kernel_initializer=keras.initializers.HeNormal(), kernel_constraint="max_norm"),
-        HighwayStack(100, activation=keras.activations.relu),
         HighwayStack(3, transform_bias_initializer=[-1, -2, -3], rematerialize=True),
-        keras.layers.Dense(10, activation="softmax"),
     ]
 )
-wrapper = HighwayWrapper(keras.layers.LSTM(8, return_sequences=True), transform_activation="tanh")
 gates = {"transform": keras.layers.Dense(8, "sigmoid"), "carry": keras.layers.Dense(8, "sigmoid")}
 free = HighwayWrapper(keras.layers.Dense(8), carry=gates["carry"], transform=gates["transform"])
 causal = ConvHighway1D(8, 3, padding="causal", dilation_rate=2, transform_kernel_size=1)
 volume = ConvHighway3D(4, 3, groups=2, data_format="channels_first")
-stack = HighwayStack(2, 8)
-stack.build((None, 8))
-chain: list[Highway] = stack.unstack()
+chain: list[Highway] = HighwayStack(2, 8, activation=keras.activations.relu).unstack()
 again: HighwayStack = HighwayStack.from_layers(chain, name="again")
 kernels = [layer.kernel for layer in chain]
 outputs = ops.highway(x=1.0, h=3.0, t=0.25)
@@ -54,14 +47,11 @@ optimizer: keras.optimizers.Optimizer = training.CaffeSGD(0.01, momentum=0.9, l2
 # Zoo, data, training, what comes after
 names = models.list_models()
 model = models.create("thin-highway-50", input_shape=(8, 8, 1))
-deep = models.thin_mlp(100, activation="relu")
 pooled = [models.highway_gap(100, dropout_rate=0.1), models.highway_gap(classes=100, weights=None)]
 digits = data.load("digits")
-result = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20)
-accuracy = result.test_accuracy
-hypermodel = tuning.HighwayHyperModel(depth=10)
+accuracy = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20).test_accuracy
 tuner = tuning.PopulationRandomSearch(
-    hypermodel, "val_loss", max_trials=10, directory="runs", project_name="digits", overwrite=True
+    tuning.HighwayHyperModel(depth=10), "val_loss", max_trials=10, directory="runs", overwrite=True
 )
 lesions = analysis.lesions(model, digits.x_test, digits.y_test)
 exported = export.export("runs/deep", "model.onnx", "onnx")
