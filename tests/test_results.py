@@ -256,31 +256,4 @@ def test_what_has_no_row_says_so_and_several_rows_are_no_number(monkeypatch, tmp
     ]
     spread = {"s": 2.0, "s_low": 1.0, "s_high": 3.0}
     assert tables.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
-
-
-def test_whole_runs_are_those_on_all_training_images(monkeypatch, tmp_path):
-    flags = "--epochs 100 --batch-size 10 --learning-rate 1 --dtype-policy float32"
-
-    def accuracy(*runs):
-        """The text, once these are all runs: their held-out share, accuracy and more options."""
-        curves = [
-            {
-                "model": "highway-a",
-                "command": f"highway-keras fit highway-a {flags} --set validation={share}{more}",
-                "accuracy": reached,
-            }
-            for share, reached, more in runs
-        ]
-        folder = tmp_path / str(len(runs))
-        folder.mkdir()
-        write_rows(folder / "training-curves.csv", curves)
-        monkeypatch.setattr(tables, "RESULTS", folder)
-        return numbers.training("highway-a", "1")
-
-    others = [(0.05, 0.2, ""), (0.0, 0.3, " --limit 10")]
-    with pytest.raises(tables.NotMeasured):
-        accuracy(*others)
-    assert accuracy(*others, (0.0, 0.925, "")) == "92.5"
-    assert accuracy(*others, (0.0, 0.925, ""), (0.0, 0.895, " --seed 1")) == "91.0"
-    with pytest.raises(LookupError, match="2 settings of highway-a"):
-        accuracy(*others, (0.0, 0.925, ""), (0.0, 0.8, " l2=1"), (0.0, 0.7, " --seed 2"))
+    assert number("over speed '{ms.min:.1f} {ms}'") == "1.2 1.25, 2.0"
