@@ -15,7 +15,6 @@ from benchmarks import rows
 from benchmarks.turns import Worker, take_turns
 
 BATCHES = {1: 50, 256: 5}  # images per call: calls per turn
-PREDICT = "keras predict"
 
 
 def main(arguments=None):
@@ -28,12 +27,12 @@ def main(arguments=None):
             Worker(name, "benchmarks.serving:work", name, path.resolve(), folder / "images.npy")
             for name, path in _export_all(options.file, folder, options.data_dir).items()
         ]
-        present = take_turns(workers, options.turns, rows.say)
+        present = take_turns(workers, options.turns)
     keras, found = workers[0], []
     for worker in present:
         row = {"file": pathlib.Path(options.file).name, "format": worker.name, "n": options.turns}
         for size in BATCHES:
-            theirs, ours = ([t[f"ms_{size}"] for t in w.turns[1:]] for w in (keras, worker))
+            theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
             row |= rows.middle(f"ms_{size}", ours)
             row |= rows.middle(f"times_faster_{size}", rows.ratios(theirs, ours))
         found.append(row)
@@ -50,7 +49,7 @@ def _export_all(file, folder, data_dir):
 
     dataset = data.load(training.SavedNetwork(file).dataset, data_dir=data_dir)
     np.save(folder / "images.npy", dataset.x_test[: max(BATCHES)])
-    paths = {PREDICT: pathlib.Path(file)}
+    paths = {"keras predict": pathlib.Path(file)}
     choices = [(f, q) for f, known in FORMATS.items() for q in (None, *known.quantizations)]
     choices.remove(("keras", None))  # the peer itself
     for format, quantize in choices:
@@ -65,25 +64,25 @@ def _export_all(file, folder, data_dir):
     return paths
 
 
-def work(name, path, images, turns):
+def work(name, path, images):
     """Take turns that report the milliseconds of a call by size of the batch."""
     import numpy as np
 
-    if name == PREDICT:
-        from highway_keras import training
+    from highway_keras import training
+    from highway_keras.export.runtimes import RUNTIMES
 
+    if name == "keras predict":
         model = training.SavedNetwork(path).model
 
         def call(images):
             return model.predict(images, batch_size=len(images), verbose=0)
 
     else:
-        from highway_keras.export.runtimes import RUNTIMES
-
         call = RUNTIMES[name.split()[0]](path)[0]
     images = np.load(images)
-    while turns.wait():
-        turns.end(**{f"ms_{n}": _time(call, images[:n], BATCHES[n]) for n in BATCHES})
+    yield
+    while True:
+        yield {f"ms_{size}": _time(call, images[:size], BATCHES[size]) for size in BATCHES}
 
 
 def _time(call, images, calls):
