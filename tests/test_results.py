@@ -162,33 +162,28 @@ def test_runs_as_one_row(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "changes"),
+    "changes",
     [
-        ("limit", {"seed": 4, "limit": 50}),
-        ("freeze, weights", {"seed": 4, "weights": "x", "freeze": True}),
-        ("seeds 3, 3", {}),
-        (r"seeds.*\[3, 5\]", {"seed": 5}),
-        ("all epochs", {"results": {"epochs": 1}}),
+        {"seed": 4, "weights": "x", "freeze": True},
+        {},
+        {"seed": 5},
+        {"seed": 4, "results": {"epochs": 1}},
+        {"seed": 4, "recipe": {"l2": 0.1}},
     ],
 )
-def test_runs_of_one_row_differ_in_their_seeds(names, changes, whole, tmp_path):
+def test_runs_of_one_row_differ_in_their_seeds(changes, whole, tmp_path):
     both = argparse.Namespace(what=[whole, altered(whole, tmp_path / "other", **changes)])
-    with pytest.raises(ValueError, match=names):
+    with pytest.raises(ValueError, match="Runs "):
         list(rows.accuracy(both))
 
 
 @pytest.mark.parametrize(
-    ("names", "changes"),
-    [
-        ("limit=50", {"limit": 50}),
-        ("l2, momentum", {"recipe": {"l2": 0.1, "momentum": 0.5}}),
-        ("weights=mnist", {"weights": "mnist"}),
-        ("'depth': 4", {"model_options": {"depth": 4}}),
-    ],
+    "changes",
+    [{"limit": 50}, {"recipe": {"l2": 0.1}}, {"weights": "mnist"}, {"model_options": {"depth": 4}}],
 )
-def test_a_row_is_of_the_network_and_its_recipe_as_they_are(names, changes, whole, tmp_path):
+def test_a_row_is_of_the_network_and_its_recipe_as_they_are(changes, whole, tmp_path):
     one = argparse.Namespace(what=[altered(whole, tmp_path / "other", **changes)])
-    with pytest.raises(ValueError, match=names):
+    with pytest.raises(ValueError, match="Runs "):
         list(rows.accuracy(one))
 
 

@@ -44,34 +44,29 @@ from tools.tables import RESULTS
 def accuracy(options):
     """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
     folders = [training.RunFolder(path) for path in options.what]
+    folders.sort(key=lambda folder: folder.read_json()["seed"])
     shared = common_settings(folders)
     recipe = compared_fields(shared["recipe"])
-    named = training.get_recipe(shared["recipe"]["name"])
-    as_it_is = compared_fields(dataclasses.asdict(named))
-    changed = {key for key in recipe if recipe[key] != as_it_is[key]} - {"epochs", "dtype_policy"}
-    if shared["limit"] or changed:
+    named = compared_fields(dataclasses.asdict(training.get_recipe(shared["recipe"]["name"])))
+    own = {key: recipe[key] for key in ("epochs", "dtype_policy")}
+    seeds = [folder.read_json()["seed"] for folder in folders]
+    following = list(range(seeds[0], seeds[0] + len(seeds)))
+    if shared["limit"] or recipe != {**named, **own} or seeds != following:
         raise ValueError(
-            "Runs of a row must use all images and the values of their recipe. "
-            f"Received: limit={shared['limit']}, changed: {', '.join(sorted(changed)) or 'none'}."
+            "Runs of a row must use all images and the values of their recipe, and have seeds that "
+            f"follow one another. Received: {', '.join(map(str, options.what))}."
         )
-    folders.sort(key=lambda folder: folder.read_json()["seed"])
-    runs = [folder.read_json() for folder in folders]
-    seeds = [run["seed"] for run in runs]
-    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
-        raise ValueError(f"The seeds of a row must follow one another. Received: {seeds}.")
-    spread = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
-    took = [minutes(sessions(folder)) for folder in folders]
+    reached = [100 * folder.read_json()["results"]["test_accuracy"] for folder in folders]
+    spread, took = results.spread(reached), [minutes(sessions(folder)) for folder in folders]
     yield {
-        "model": shared["model"],
-        "dataset": shared["dataset"],
-        "recipe": named.name,
-        "epochs": recipe["epochs"],
-        "dtype_policy": recipe["dtype_policy"],
+        **{key: shared[key] for key in ("model", "dataset")},
+        "recipe": shared["recipe"]["name"],
+        **own,
         "n": spread["n"],
         "seeds": " ".join(map(str, seeds)),
         **{key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")},
         "minutes": "" if None in took else f"{max(took):.1f}",
-        **provenance.of_run(folders[0], f"{fit_command(runs[0])} --runs {len(runs)}"),
+        **provenance.of_run(folders[0], f"{fit_command(shared)} --runs {len(folders)}"),
     }
 
 
@@ -217,25 +212,13 @@ def layers(options):
         "samples": len(images.x_train),
         **provenance.of_command(f"python -m tools.rows layers {name} --limit {options.limit}"),
     }
-    for row in layer_rows(found, block_starts(Graph(saved.model))):
+    columns, rows = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error"), []
+    starts = block_starts(Graph(saved.model))
+    for layer, (row, start) in enumerate(zip(report.layer_rows(found), starts, strict=True), 1):
+        named = {"layer": layer, "name": row["layer"], "start": start}
+        rows.append({**named, **{key: row[key] for key in columns}})
+    for row in (intact_row(rows[0], found.lesions), *rows):
         yield {**row, **made}
-
-
-def layer_rows(found, starts):
-    """Return a row per layer of what `analyze` found; `starts` are the biases at the start."""
-    columns = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error")
-    rows = [
-        {
-            "layer": number,
-            "name": row["layer"],
-            "start": start,
-            **{key: row[key] for key in columns},
-        }
-        for number, (row, start) in enumerate(
-            zip(report.layer_rows(found), starts, strict=True), start=1
-        )
-    ]
-    return [intact_row(rows[0], found.lesions), *rows]
 
 
 def intact_row(row, lesions):
@@ -253,39 +236,26 @@ def exports(options):
     On 1000 test images, or on all of them if it is quantized. Speeds are measured by
     `benchmarks.serving`.
     """
+    chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
     for name in options.what:
-        saved = training.SavedNetwork(models.get(name).weights_file(options.weights))
+        file = models.get(name).weights_file(options.weights)
+        saved = training.SavedNetwork(file)
         images = data.load(saved.dataset, data_dir=options.data_dir)
-        chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
         made = provenance.of_command(f"python -m tools.rows exports {name}{chosen}")
-        with tempfile.TemporaryDirectory() as folder:
-            for row in export_rows(name, options.weights, folder, images):
+        for format, known in FORMATS.items():
+            for quantize in (None, *known.quantizations):
+                with tempfile.TemporaryDirectory() as folder:
+                    path = pathlib.Path(folder, f"{format}{known.suffix}")
+                    try:
+                        done = export(file, path, format, quantize, images)
+                    except ImportError as error:
+                        print(f"without {format} {quantize or ''}: {error}", file=sys.stderr)
+                        continue
+                named = {"model": name, "weights": options.weights, "format": format}
+                found = {"bytes": done.size, "keras_accuracy": done.keras_accuracy}
+                found |= {key: getattr(done, key) for key in ("accuracy", "difference", "images")}
+                row = {**named, "quantize": quantize or "", **found, "n": 1}
                 yield {**row, "seed": saved.settings["seeds"][0], **made}
-
-
-def export_rows(name, weights, folder, images):
-    """Yield a row for each format whose package is installed, and each way to quantize it."""
-    file = models.get(name).weights_file(weights)
-    for format, known in FORMATS.items():
-        for quantize in (None, *known.quantizations):
-            path = pathlib.Path(folder) / f"{format}-{quantize}{known.suffix}"
-            try:
-                done = export(file, path, format, quantize, images)
-            except ImportError as error:
-                print(f"without {format} {quantize or ''}: {error}", file=sys.stderr)
-                continue
-            yield {
-                "model": name,
-                "weights": weights,
-                "format": format,
-                "quantize": quantize or "",
-                "bytes": done.size,
-                "keras_accuracy": done.keras_accuracy,
-                "accuracy": done.accuracy,
-                "difference": done.difference,
-                "images": done.images,
-                "n": 1,
-            }
 
 
 OLD = ROOT / "tests" / "old_weights"
