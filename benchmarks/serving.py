@@ -9,7 +9,7 @@ uses all cores and, except for OpenVINO's float32, its default options.
 import pathlib
 import statistics
 import tempfile
-import time
+import timeit
 
 from benchmarks import rows
 from benchmarks.turns import Worker, take_turns
@@ -86,12 +86,7 @@ def work(name, path, images):
 
 
 def _time(call, images, calls):
-    times = []
-    for _ in range(calls):
-        started = time.perf_counter()
-        call(images)
-        times.append(1000 * (time.perf_counter() - started))
-    return statistics.median(times)
+    return 1000 * statistics.median(timeit.repeat(lambda: call(images), number=1, repeat=calls))
 
 
 if __name__ == "__main__":

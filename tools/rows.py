@@ -188,7 +188,7 @@ def gate_rows(model, x, y, samples=2000, classes=(0, 1, 7)):
             "matters": int(name in needed),
         }
         rows.append(row)
-    return [intact_row(rows[0], lesions), *rows]
+    return [intact(rows[0], lesions), *rows]
 
 
 def layers(options):
@@ -212,19 +212,22 @@ def layers(options):
         "samples": len(images.x_train),
         **provenance.of_command(f"python -m tools.rows layers {name} --limit {options.limit}"),
     }
-    columns, rows = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error"), []
-    starts = block_starts(Graph(saved.model))
-    for layer, (row, start) in enumerate(zip(report.layer_rows(found), starts, strict=True), 1):
-        named = {"layer": layer, "name": row["layer"], "start": start}
-        rows.append({**named, **{key: row[key] for key in columns}})
-    for row in (intact_row(rows[0], found.lesions), *rows):
+    starts, keys = block_starts(Graph(saved.model)), ("mean_bias", "mean_gate", *LESION)
+    rows = [
+        {"layer": number, "name": row["layer"], "start": start, **{key: row[key] for key in keys}}
+        for number, (row, start) in enumerate(zip(report.layer_rows(found), starts, strict=True), 1)
+    ]
+    for row in (intact(rows[0], found.lesions), *rows):
         yield {**row, **made}
 
 
-def intact_row(row, lesions):
+LESION = ("lesion_loss", "lesion_error")
+
+
+def intact(row, lesions):
     """Return the row of the intact network, with the columns of another: layer 0."""
-    whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
-    return {**dict.fromkeys(row, ""), "layer": 0, **whole}
+    whole = zip(LESION, (lesions.intact_loss, lesions.intact_error), strict=True)
+    return {**dict.fromkeys(row, ""), "layer": 0, **dict(whole)}
 
 
 # Files for and from other libraries
@@ -289,15 +292,21 @@ def differences():
 
     for version, layout in KERAS.items():
         outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
-        x, found = outputs["dense_1"], []
-        for name, activation in LAYERS.items():
-            layer = convert.from_keras1(file, activation, layout, layer=name)
-            found.append(difference([layer], x, outputs[name]))
-            x = outputs[name]
-        yield file.name, len(LAYERS), max(found)
+        inputs = ("dense_1", *LAYERS)  # each layer is applied to what the one before computed
+        yield (
+            file.name,
+            len(LAYERS),
+            max(
+                difference(
+                    [convert.from_keras1(file, activation, layout, layer=name)],
+                    outputs[before],
+                    outputs[name],
+                )
+                for before, (name, activation) in zip(inputs, LAYERS.items(), strict=False)
+            ),
+        )
     for name, (function, activation, options) in STATES.items():
-        stored = np.load(OLD / f"{name}.npz")
-        state = {key.replace("|", "/"): array for key, array in stored.items()}
+        state = {key.replace("|", "/"): a for key, a in np.load(OLD / f"{name}.npz").items()}
         x, y = state.pop("x"), state.pop("y")
         found = function(state, activation, **options)
         yield f"{name}.npz", len(found), difference(found, x, y)
