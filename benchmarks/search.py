@@ -30,7 +30,7 @@ SIZES = {
 
 def main(arguments=None):
     parser = rows.parser("benchmarks.search", __doc__, data=True, **SIZES)
-    parser.add_argument("--depth", type=rows.positive, nargs="+", default=[10, 50])
+    parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     options = parser.parse_args(arguments)
     asked, keys = {name: getattr(options, name) for name in SIZES}, ("depth", "images", "epochs")
     for depth in options.depth:

@@ -100,7 +100,6 @@ def test_convolutional_peers_are_of_our_size(block):
     [
         ["--case", "thin"],
         ["--peer", "theirs"],
-        ["--turns", "0"],
         ["--turns", "many"],
         ["--out", "nowhere/speed.csv"],
         ["--before", "nowhere"],
