@@ -81,6 +81,7 @@ def work(name, depth, trials, epochs, limit, data_dir):
     import keras_tuner
     import numpy as np
 
+    from benchmarks.peers.with_keras import two_dense
     from highway_keras import data
     from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
@@ -89,20 +90,9 @@ def work(name, depth, trials, epochs, limit, data_dir):
 
         def build(self, hp):
             values = self.declare_hyperparameters(hp)
-            activation = values["activation"]
-            options = {
-                "kernel_initializer": f"{'he' if activation == 'relu' else 'glorot'}_uniform"
-            }
-            closed = keras.initializers.Constant(values.get("transform_bias", -1.0))
-            inputs = keras.Input(self.input_shape)
-            x = keras.layers.Flatten()(inputs)
-            x = keras.layers.Dense(self.units, activation, **options)(x)
-            gate = {"bias_initializer": closed, **options}
-            for _ in range(self.depth - 1):
-                h = keras.layers.Dense(self.units, activation, **options)(x)
-                t = keras.layers.Dense(self.units, "sigmoid", **gate)(x)
-                x = h * t + x * (1 - t)
-            model = keras.Model(inputs, keras.layers.Dense(self.classes, "softmax")(x))
+            activation, bias = values["activation"], values.get("transform_bias", -1.0)
+            start = f"{'he' if activation == 'relu' else 'glorot'}_uniform"
+            model = two_dense(self.depth, activation, bias, start)
             momentum = 1 - values["one_minus_momentum"]
             optimizer = keras.optimizers.SGD(values["learning_rate"], momentum)
             model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])

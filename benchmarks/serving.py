@@ -21,12 +21,22 @@ def main(arguments=None):
     parser = rows.parser("benchmarks.serving", __doc__, turns=9, data=True)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
     options = parser.parse_args(arguments)
+    import numpy as np
+
+    from highway_keras import data, training
+
+    dataset = data.load(training.SavedNetwork(options.file).dataset, data_dir=options.data_dir)
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        workers = [
-            Worker(name, "benchmarks.serving:work", name, path.resolve(), folder / "images.npy")
-            for name, path in _export_all(options.file, folder, options.data_dir).items()
-        ]
+        images = pathlib.Path(folder, "images.npy")
+        np.save(images, dataset.x_test[: max(BATCHES)])
+        own = {("keras", None): pathlib.Path(options.file).resolve()}
+        others = {way: path for way, path, _ in exported(options.file, folder, dataset)}
+        paths = own | others | own
+        workers = []
+        for (format, quantize), path in paths.items():
+            name = " ".join(filter(None, (format, quantize)))
+            name = "keras predict" if name == "keras" else name
+            workers.append(Worker(name, "benchmarks.serving:work", name, path, images))
         present = take_turns(workers, options.turns)
     keras, found = workers[0], []
     for worker in present:
@@ -40,28 +50,22 @@ def main(arguments=None):
     rows.record(found, ("file", "format"), options.out, *command, turns=options.turns)
 
 
-def _export_all(file, folder, data_dir):
-    """Export a network to all formats, write images to classify; return the paths by format."""
-    import numpy as np
+def exported(file, folder, dataset):
+    """Export a network in every way whose package is installed, to files in a folder.
 
-    from highway_keras import data, training
+    Yields:
+        ((format, quantization), path, what `export` returns).
+    """
     from highway_keras.export import FORMATS, export
 
-    dataset = data.load(training.SavedNetwork(file).dataset, data_dir=data_dir)
-    np.save(folder / "images.npy", dataset.x_test[: max(BATCHES)])
-    paths = {"keras predict": pathlib.Path(file)}
-    choices = [(f, q) for f, known in FORMATS.items() for q in (None, *known.quantizations)]
-    choices.remove(("keras", None))  # the peer itself
-    for format, quantize in choices:
-        name = f"{format} {quantize or ''}".strip()
-        path = folder / (name.replace(" ", "_") + FORMATS[format].suffix)
-        rows.say(f"exporting {name}")
-        try:
-            export(file, path, format, quantize, dataset)
-            paths[name] = path
-        except ImportError as error:
-            rows.say(f"without {name}: {error}")
-    return paths
+    for format, known in FORMATS.items():
+        for quantize in (None, *known.quantizations):
+            path = pathlib.Path(folder, f"{format}-{quantize}{known.suffix}")
+            rows.say(f"exporting {path.stem}")
+            try:
+                yield (format, quantize), path, export(file, path, format, quantize, dataset)
+            except ImportError as error:
+                rows.say(f"without it: {error}")
 
 
 def work(name, path, images):

@@ -16,17 +16,16 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.serving import exported
 from highway_keras import analysis, convert, data, models, results, training
 from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.export import FORMATS, export
 from highway_keras.models import shipped
 from highway_keras.paper.finals import best_final
 from highway_keras.paper.searches import read_searches
@@ -245,19 +244,12 @@ def exports(options):
         saved = training.SavedNetwork(file)
         images = data.load(saved.dataset, data_dir=options.data_dir)
         made = provenance.of_command(f"python -m tools.rows exports {name}{chosen}")
-        for format, known in FORMATS.items():
-            for quantize in (None, *known.quantizations):
-                with tempfile.TemporaryDirectory() as folder:
-                    path = pathlib.Path(folder, f"{format}{known.suffix}")
-                    try:
-                        done = export(file, path, format, quantize, images)
-                    except ImportError as error:
-                        print(f"without {format} {quantize or ''}: {error}", file=sys.stderr)
-                        continue
-                named = {"model": name, "weights": options.weights, "format": format}
-                found = {"bytes": done.size, "keras_accuracy": done.keras_accuracy}
-                found |= {key: getattr(done, key) for key in ("accuracy", "difference", "images")}
-                row = {**named, "quantize": quantize or "", **found, "n": 1}
+        with tempfile.TemporaryDirectory() as folder:
+            for (format, quantize), _, done in exported(file, folder, images):
+                row = {"model": name, "weights": options.weights, "format": format}
+                row |= {"quantize": quantize or "", "bytes": done.size}
+                keys = ("keras_accuracy", "accuracy", "difference", "images")
+                row |= {**{key: getattr(done, key) for key in keys}, "n": 1}
                 yield {**row, "seed": saved.settings["seeds"][0], **made}
 
 
