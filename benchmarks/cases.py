@@ -7,8 +7,6 @@ THIN += ("jax_scan", "products", "machine")
 # Unrolled, 1000 layers take minutes to trace, and hours under XLA.
 LOOPS = ("ours", "torch_eager", "jax_scan", "products", "machine")
 PRECISIONS = ("ours", "ours_bfloat16", "machine", "machine_bfloat16")
-# The peers' convolutional networks have the stages of Highway B.
-CONVOLUTIONAL = (*PRECISIONS, "two_convolutions", "maxout", "torch_eager")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +29,7 @@ class Case:
 
     @property
     def name(self):
-        usual = 128 if self.thin else 100  # as the recipes have it
-        size = "" if self.batch == usual else f" batch {self.batch}"
+        size = "" if self.batch <= 128 else f" batch {self.batch}"  # the recipes' have no name
         return f"{self.model} {'train' if self.training else 'predict'}{size}"
 
     @property
@@ -51,9 +48,8 @@ class Case:
 
         The other two are the gradients of the weights and of a layer's input.
         """
-        if self.thin:
-            products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10
-        else:
+        products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10 if self.thin else 0
+        if not self.thin:
             from highway_keras import models  # imports Keras, which a worker does by itself
 
             products = models.get(self.model).multiplications
@@ -75,10 +71,10 @@ def _cases():
         yield Case(f"thin-highway-{depth}", True, 128, steps, peers)
         yield Case(f"thin-highway-{depth}", False, 128, 5 * steps, peers)
     yield Case("thin-highway-100", True, 512, 15, LOOPS)
-    for model, steps in (("highway-a", 6), ("highway-b", 1), ("highway-gap-10", 1)):
-        peers = PRECISIONS if model == "highway-a" else CONVOLUTIONAL
-        yield Case(model, True, 100, steps, peers)
-        yield Case(model, False, 100, 5 * steps, peers)
+    yield Case("highway-a", True, 100, 6, PRECISIONS)
+    yield Case(
+        "highway-b", True, 100, 1, (*PRECISIONS, "two_convolutions", "maxout", "torch_eager")
+    )
 
 
 CASES = {case.name: case for case in _cases()}

@@ -8,60 +8,53 @@ products, three for each in the forward pass (itself and two gradients), at the 
 product.
 """
 
-import sys
-
 from benchmarks import rows
 from benchmarks.turns import Worker, take_turns
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.epoch", __doc__, turns=3)
+    sizes = {"images": (2000, "images of an epoch")}
+    parser = rows.parser("benchmarks.epoch", __doc__, turns=3, **sizes)
     parser.add_argument("--model", default="highway-a", help="registered name")
-    parser.add_argument(
-        "--images", type=rows.positive, default=2000, help="an epoch (default: 2000)"
-    )
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
     options = parser.parse_args(arguments)
-    sizes = (options.model, options.images, options.dtype)
-    # An epoch can take hours.
-    workers = [
-        Worker(peer, f"benchmarks.epoch:{peer}", *sizes, limit=None)
-        for peer in ("fit", "trainer", "product")
-    ]
-    if take_turns(workers, options.turns, rows.say) != workers:
-        sys.exit("All three are needed.")
-    theirs, ours, product = workers
-    described, seconds = ours.turns[0], rows.seconds(ours)
-    floors = [described["operations"] / turn["rate"] for turn in product.turns[1:]]
+    asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
+    theirs, ours, product = take_turns(
+        [
+            Worker(peer, f"benchmarks.epoch:{peer}", options.model, options.images, options.dtype)
+            for peer in ("fit", "trainer", "product")
+        ],
+        options.turns,
+        all_needed=True,
+    )
+    described, seconds = ours.turns[0], ours.values("seconds")
+    floors = [described["operations"] / rate for rate in product.values("rate")]
     row = {"model": options.model, "dtype": options.dtype, "backend": described["machine"]}
     row |= {"images": described["images"], "batch": described["batch"], "n": options.turns}
     row |= rows.middle("images_a_second", [described["images"] / second for second in seconds])
-    row |= rows.middle("fit_over_ours", rows.ratios(rows.seconds(theirs), seconds))
+    row |= rows.middle("fit_over_ours", rows.ratios(theirs.values("seconds"), seconds))
     row |= rows.middle("ours_over_products", rows.ratios(seconds, floors))
-    keys = ("model", "dtype", "backend")
-    asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
-    rows.record([row], keys, options.out, "benchmarks.epoch", **asked)
+    rows.record([row], ("model", "dtype", "backend"), options.out, "benchmarks.epoch", **asked)
 
 
-def fit(model, images, dtype, turns):
+def fit(model, images, dtype):
     """Train as a Keras user does."""
     import keras
 
-    from benchmarks.peers.with_keras import ENDLESS, EpochTurns
+    from benchmarks.peers.with_keras import epochs
 
     network, recipe, x, y, _, batch, _ = _prepare(model, images, dtype)
     optimizer = keras.optimizers.SGD(recipe.learning_rate, recipe.momentum, recipe.nesterov)
     network.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
-    turns.wait()
-    callbacks = [EpochTurns(turns)]
-    network.fit(x, y, batch_size=batch, epochs=ENDLESS, verbose=0, callbacks=callbacks)
+    yield
+    yield from epochs(network, x=x, y=y, batch_size=batch)
 
 
-def trainer(model, images, dtype, turns):
+def trainer(model, images, dtype):
     """Train as `training.fit` does."""
     import keras
 
-    from benchmarks.peers.with_keras import ENDLESS, EpochTurns
+    from benchmarks.peers.with_keras import epochs
     from highway_keras import models
     from highway_keras.training.batches import batches
     from highway_keras.training.evaluation import compile_classifier
@@ -73,24 +66,19 @@ def trainer(model, images, dtype, turns):
     operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
     figures = {"images": len(x), "batch": batch, "operations": operations}
     figures["machine"] = f"{keras.backend.backend()} on {keras.distribution.list_devices()[0]}"
-    turns.wait()
-    compiled.fit(
-        batches(x, y, steps, batch, seed=0),
-        steps_per_epoch=steps,
-        shuffle=False,
-        epochs=ENDLESS,
-        verbose=0,
-        callbacks=[EpochTurns(turns, **figures)],
-    )
+    yield
+    fed = {"x": batches(x, y, steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
+    for times in epochs(compiled, **fed):
+        yield {**times, **figures}
 
 
-def product(model, images, dtype, turns):
+def product(model, images, dtype):
     """Measure the machine's own rate, in the type of the network's products."""
     import keras
 
     from benchmarks.peers.with_keras import machine
 
-    machine(None, turns, keras.DTypePolicy(dtype).compute_dtype)
+    return machine(None, keras.DTypePolicy(dtype).compute_dtype)
 
 
 def _prepare(model, images, dtype):

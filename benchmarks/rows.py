@@ -9,7 +9,7 @@ import sys
 SPREAD = ("_low", "_high")
 
 
-def parser(module, description, turns=None, data=False):
+def parser(module, description, turns=None, data=False, file=None, **numbers):
     """Return the parser of a benchmark with the options that all have.
 
     Args:
@@ -17,6 +17,8 @@ def parser(module, description, turns=None, data=False):
         description: What `--help` says.
         turns: Default of `--turns`, if it takes turns.
         data: Whether it reads a data set.
+        file: Default of `--out`.
+        **numbers: By option its default, an integer or `None`, and what it counts.
     """
     made = argparse.ArgumentParser(
         prog=f"python -m {module}",
@@ -24,20 +26,15 @@ def parser(module, description, turns=None, data=False):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if turns:
-        text = "turns of each peer after the first, which compiles (default: %(default)s)"
-        made.add_argument("--turns", type=positive, default=turns, help=text)
+        numbers["turns"] = (turns, "turns of each peer after the first, which compiles")
+    for name, (default, text) in numbers.items():
+        text = f"{text} (default: {default or 'all'})"
+        made.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
     if data:
         made.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
-    made.add_argument("--out", metavar="CSV", type=_table, help=text)
+    made.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
     return made
-
-
-def positive(text):
-    """Return an option as an integer of at least 1: a `type` for `argparse`."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a positive integer. Received: {text}")
-    return int(text)
 
 
 def _table(text):
@@ -57,11 +54,6 @@ def ratios(values, others):
     return [a / b for a, b in zip(values, others, strict=True)]
 
 
-def seconds(worker):
-    """Return the seconds of a worker's turns without the first."""
-    return [turn["seconds"] for turn in worker.turns[1:]]
-
-
 def record(rows, keys, out, module, *files, **options):
     """Print rows as a table; also write them, if there is a file for them.
 
@@ -73,23 +65,18 @@ def record(rows, keys, out, module, *files, **options):
         *files: Its arguments without a name.
         **options: Its options that the rows depend on; those that are `None` are left out.
     """
-    print_table(rows)
-    if out:
-        from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
-
-        command = provenance.command_line("python", "-m", module, *files, **options)
-        made = provenance.of_command(command)
-        update_rows(out, [{**made, **row} for row in rows], keys)
-
-
-def print_table(rows):
-    """Print rows as a table, a median with its lowest and highest value in one column."""
     names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
     lines = [names, *([_cell(row, name) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; median (lowest-highest)")
     for line in lines:
         print("  ".join(map(str.ljust, line, widths)).rstrip(), flush=True)
+    if out:
+        from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
+
+        command = provenance.command_line("python", "-m", module, *files, **options)
+        made = provenance.of_command(command)
+        update_rows(out, [{**made, **row} for row in rows], keys)
 
 
 def _cell(row, name):

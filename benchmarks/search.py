@@ -10,6 +10,7 @@ both. Trials count per hour, and per hour of processor time; a projection to lon
 only the latter.
 """
 
+import functools
 import sys
 import tempfile
 
@@ -20,25 +21,20 @@ BATCH_SIZE = 128
 PROJECTED = {"images": 60_000, "epochs": 20}
 LONGER = 2  # epochs, of the runs that a projection is made from
 SIZES = {
-    "trials": (100, "ours"),
-    "stock_trials": (10, "the peer's"),
+    "trials": (100, "trials of ours"),
+    "stock_trials": (10, "trials of the peer"),
     "limit": (10_000, "images"),
-    "epochs": (1, "of a trial"),
+    "epochs": (1, "epochs of a trial"),
 }
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.search", __doc__, data=True)
-    parser.add_argument("--depth", type=rows.positive, nargs="+", default=[10, 50])
-    for name, (default, text) in SIZES.items():
-        option = f"--{name.replace('_', '-')}"
-        text = f"{text} (default: {default})"
-        parser.add_argument(option, type=rows.positive, default=default, help=text)
+    parser = rows.parser("benchmarks.search", __doc__, data=True, **SIZES)
+    parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     options = parser.parse_args(arguments)
+    asked, keys = {name: getattr(options, name) for name in SIZES}, ("depth", "images", "epochs")
     for depth in options.depth:
         row = _compare(options, depth)
-        asked = {name: getattr(options, name) for name in SIZES}
-        keys = ("depth", "images", "epochs")
         rows.record([row], keys, options.out, "benchmarks.search", depth=depth, **asked)
 
 
@@ -73,18 +69,19 @@ def _compare(options, depth):
 def _run(name, depth, trials, epochs, options):
     """Return the figures of a search, the one turn of its process."""
     asked = (name, depth, trials, epochs, options.limit, options.data_dir)
-    worker = Worker(name, "benchmarks.search:work", *asked, limit=None)
-    if not take_turns([worker], 0, lambda line: rows.say(f"depth {depth}, {line}")):
-        sys.exit(f"{name} does not run.")
+    worker = Worker(name, "benchmarks.search:work", *asked)
+    say = functools.partial(print, f"depth {depth}, {name}:", file=sys.stderr, flush=True)
+    take_turns([worker], 0, say, all_needed=True)
     return worker.turns[0]
 
 
-def work(name, depth, trials, epochs, limit, data_dir, turns):
+def work(name, depth, trials, epochs, limit, data_dir):
     """Search in the first turn; report the number of trials."""
     import keras
     import keras_tuner
     import numpy as np
 
+    from benchmarks.peers.with_keras import two_dense
     from highway_keras import data
     from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
@@ -93,20 +90,9 @@ def work(name, depth, trials, epochs, limit, data_dir, turns):
 
         def build(self, hp):
             values = self.declare_hyperparameters(hp)
-            activation = values["activation"]
-            options = {
-                "kernel_initializer": f"{'he' if activation == 'relu' else 'glorot'}_uniform"
-            }
-            closed = keras.initializers.Constant(values.get("transform_bias", -1.0))
-            inputs = keras.Input(self.input_shape)
-            x = keras.layers.Flatten()(inputs)
-            x = keras.layers.Dense(self.units, activation, **options)(x)
-            gate = {"bias_initializer": closed, **options}
-            for _ in range(self.depth - 1):
-                h = keras.layers.Dense(self.units, activation, **options)(x)
-                t = keras.layers.Dense(self.units, "sigmoid", **gate)(x)
-                x = h * t + x * (1 - t)
-            model = keras.Model(inputs, keras.layers.Dense(self.classes, "softmax")(x))
+            activation, bias = values["activation"], values.get("transform_bias", -1.0)
+            start = f"{'he' if activation == 'relu' else 'glorot'}_uniform"
+            model = two_dense(self.depth, activation, bias, start)
             momentum = 1 - values["one_minus_momentum"]
             optimizer = keras.optimizers.SGD(values["learning_rate"], momentum)
             model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
@@ -115,7 +101,7 @@ def work(name, depth, trials, epochs, limit, data_dir, turns):
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x, y = images.x_train / np.float32(256), images.y_train
     with tempfile.TemporaryDirectory() as folder:
-        turns.wait()
+        yield
         sizes = {"max_trials": trials, "directory": folder}
         if name == "population":
             tuner = PopulationRandomSearch(HighwayHyperModel(depth), "loss", **sizes)
@@ -123,7 +109,7 @@ def work(name, depth, trials, epochs, limit, data_dir, turns):
             sizes |= {"seed": 1, "max_consecutive_failed_trials": trials + 1}
             tuner = keras_tuner.RandomSearch(TwoDense(depth), "loss", **sizes)
         tuner.search(x, y, epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
-        turns.end(trials=trials)
+        yield {"trials": trials}
 
 
 if __name__ == "__main__":

@@ -26,14 +26,13 @@ from benchmarks.turns import ENVIRONMENT
 
 SERVE = pathlib.Path(__file__).parents[1] / "examples" / "kserve" / "serve.py"
 MODEL, PROTOCOLS = "network", ("grpc", "http")
-PICTURES, WARM_UP, START_LIMIT = 200, 20, 120  # files, requests of each client, seconds
+PICTURES, WARM_UP, LIMIT = 200, 20, 120  # files, requests of each client, seconds
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.server", __doc__, turns=3, data=True)
+    sizes = {"clients": (8, "clients"), "seconds": (30, "seconds of a turn")}
+    parser = rows.parser("benchmarks.server", __doc__, turns=3, data=True, **sizes)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
-    parser.add_argument("--clients", type=rows.positive, default=8, help="default: 8")
-    parser.add_argument("--seconds", type=rows.positive, default=30, help="default: 30")
     options = parser.parse_args(arguments)
     import numpy as np
 
@@ -45,8 +44,8 @@ def main(arguments=None):
             for index in range(options.turns):
                 for protocol in PROTOCOLS:
                     rows.say(f"{protocol}: turn {index + 1} of {options.turns}")
-                    load = (protocol, addresses[protocol], *pictures, options)
-                    turns[protocol].append(asyncio.run(_load(*load)))
+                    asked = (protocol, addresses[protocol], *pictures, options.seconds)
+                    turns[protocol].append(asyncio.run(_load(*asked, clients=options.clients)))
     found = []
     for protocol, counted in turns.items():
         row = {"file": pathlib.Path(options.file).name, "protocol": protocol}
@@ -99,29 +98,24 @@ def serving(folder):
         command, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.DEVNULL
     )
     try:
-        ends, ready = time.monotonic() + START_LIMIT, False
-        while not ready:
+        ready, ends = f"http://localhost:{http}/v2/models/{MODEL}/ready", time.monotonic() + LIMIT
+        while True:
             if process.poll() is not None or time.monotonic() > ends:
                 raise RuntimeError(f"The server did not start: code {process.poll()}.")
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://localhost:{http}/v2/models/{MODEL}/ready").close()
-                ready = True
             time.sleep(0.2)
+            with contextlib.suppress(OSError), urllib.request.urlopen(ready):
+                break
         yield {"grpc": f"localhost:{grpc}", "http": f"localhost:{http}"}
     finally:
         process.terminate()
-        code = process.wait(START_LIMIT)
+        code = process.wait(LIMIT)
     if code:
         raise RuntimeError(f"The server ended with code {code}.")
 
 
-async def _load(protocol, address, files, classes, options):
+async def _load(*asked, clients):
     """Return the milliseconds of all right answers, and how many requests failed."""
-    clients = [
-        _client(protocol, address, files, classes, options.seconds, first)
-        for first in range(options.clients)
-    ]
-    counted = await asyncio.gather(*clients)
+    counted = await asyncio.gather(*(_client(*asked, first) for first in range(clients)))
     return [ms for latencies, _ in counted for ms in latencies], sum(e for _, e in counted)
 
 

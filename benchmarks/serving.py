@@ -9,31 +9,40 @@ uses all cores and, except for OpenVINO's float32, its default options.
 import pathlib
 import statistics
 import tempfile
-import time
+import timeit
 
 from benchmarks import rows
 from benchmarks.turns import Worker, take_turns
 
 BATCHES = {1: 50, 256: 5}  # images per call: calls per turn
-PREDICT = "keras predict"
 
 
 def main(arguments=None):
     parser = rows.parser("benchmarks.serving", __doc__, turns=9, data=True)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
     options = parser.parse_args(arguments)
+    import numpy as np
+
+    from highway_keras import data, training
+
+    dataset = data.load(training.SavedNetwork(options.file).dataset, data_dir=options.data_dir)
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        workers = [
-            Worker(name, "benchmarks.serving:work", name, path.resolve(), folder / "images.npy")
-            for name, path in _export_all(options.file, folder, options.data_dir).items()
-        ]
-        present = take_turns(workers, options.turns, rows.say)
+        images = pathlib.Path(folder, "images.npy")
+        np.save(images, dataset.x_test[: max(BATCHES)])
+        own = {("keras", None): pathlib.Path(options.file).resolve()}
+        others = {way: path for way, path, _ in exported(options.file, folder, dataset)}
+        paths = own | others | own
+        workers = []
+        for (format, quantize), path in paths.items():
+            name = " ".join(filter(None, (format, quantize)))
+            name = "keras predict" if name == "keras" else name
+            workers.append(Worker(name, "benchmarks.serving:work", name, path, images))
+        present = take_turns(workers, options.turns)
     keras, found = workers[0], []
     for worker in present:
         row = {"file": pathlib.Path(options.file).name, "format": worker.name, "n": options.turns}
         for size in BATCHES:
-            theirs, ours = ([t[f"ms_{size}"] for t in w.turns[1:]] for w in (keras, worker))
+            theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
             row |= rows.middle(f"ms_{size}", ours)
             row |= rows.middle(f"times_faster_{size}", rows.ratios(theirs, ours))
         found.append(row)
@@ -41,58 +50,47 @@ def main(arguments=None):
     rows.record(found, ("file", "format"), options.out, *command, turns=options.turns)
 
 
-def _export_all(file, folder, data_dir):
-    """Export a network to all formats, write images to classify; return the paths by format."""
-    import numpy as np
+def exported(file, folder, dataset):
+    """Export a network in every way whose package is installed, to files in a folder.
 
-    from highway_keras import data, training
+    Yields:
+        ((format, quantization), path, what `export` returns).
+    """
     from highway_keras.export import FORMATS, export
 
-    dataset = data.load(training.SavedNetwork(file).dataset, data_dir=data_dir)
-    np.save(folder / "images.npy", dataset.x_test[: max(BATCHES)])
-    paths = {PREDICT: pathlib.Path(file)}
-    choices = [(f, q) for f, known in FORMATS.items() for q in (None, *known.quantizations)]
-    choices.remove(("keras", None))  # the peer itself
-    for format, quantize in choices:
-        name = f"{format} {quantize or ''}".strip()
-        path = folder / (name.replace(" ", "_") + FORMATS[format].suffix)
-        rows.say(f"exporting {name}")
-        try:
-            export(file, path, format, quantize, dataset)
-            paths[name] = path
-        except ImportError as error:
-            rows.say(f"without {name}: {error}")
-    return paths
+    for format, known in FORMATS.items():
+        for quantize in (None, *known.quantizations):
+            path = pathlib.Path(folder, f"{format}-{quantize}{known.suffix}")
+            rows.say(f"exporting {path.stem}")
+            try:
+                yield (format, quantize), path, export(file, path, format, quantize, dataset)
+            except ImportError as error:
+                rows.say(f"without it: {error}")
 
 
-def work(name, path, images, turns):
+def work(name, path, images):
     """Take turns that report the milliseconds of a call by size of the batch."""
     import numpy as np
 
-    if name == PREDICT:
-        from highway_keras import training
+    from highway_keras import training
+    from highway_keras.export.runtimes import RUNTIMES
 
+    if name == "keras predict":
         model = training.SavedNetwork(path).model
 
         def call(images):
             return model.predict(images, batch_size=len(images), verbose=0)
 
     else:
-        from highway_keras.export.runtimes import RUNTIMES
-
         call = RUNTIMES[name.split()[0]](path)[0]
     images = np.load(images)
-    while turns.wait():
-        turns.end(**{f"ms_{n}": _time(call, images[:n], BATCHES[n]) for n in BATCHES})
+    yield
+    while True:
+        yield {f"ms_{size}": _time(call, images[:size], BATCHES[size]) for size in BATCHES}
 
 
 def _time(call, images, calls):
-    times = []
-    for _ in range(calls):
-        started = time.perf_counter()
-        call(images)
-        times.append(1000 * (time.perf_counter() - started))
-    return statistics.median(times)
+    return 1000 * statistics.median(timeit.repeat(lambda: call(images), number=1, repeat=calls))
 
 
 if __name__ == "__main__":

@@ -24,44 +24,34 @@ WAYS = ("frozen", "adapters", "all", "scratch")
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.transfer", __doc__)
+    parser = rows.parser("benchmarks.transfer", __doc__, file=FILE)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.set_defaults(out=FILE)
     options = parser.parse_args(arguments)
     for way in options.ways:
-        found = measure(way)
+        found = list(measure(way))
         rows.record(found, ("way", "learning_rate"), options.out, "benchmarks.transfer")
 
 
 def measure(way):
-    """Return the rows of a way: each rate with the first seed, the best one with all."""
-    first, *others = SEEDS
-    runs = {rate: [run(way, rate, first)] for rate in RATES}
+    """Yield the rows of a way: each rate with the first seed, the best one, at last, with all."""
+    runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
     finite = [rate for rate, (one,) in runs.items() if one]
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))
-    runs[chosen] += [run(way, chosen, seed) for seed in others]
-    if None in runs[chosen]:
-        raise RuntimeError(f"{way} diverged with another seed at the rate {chosen}.")
-    order = sorted(RATES, key=lambda rate: rate == chosen)
-    return [_row(way, rate, runs[rate], chosen=rate == chosen) for rate in order]
-
-
-def _row(way, rate, runs, chosen):
-    """Return a row of `results/transfer.csv`: all runs of one way with one rate."""
-    from highway_keras.results import DIVERGED
-
-    row = {"way": way, "learning_rate": rate, "chosen": "1" if chosen else ""}
-    row |= {"held_out": DIVERGED, "mean": "", "std": "", "parameters": "", "processor_seconds": ""}
-    if runs != [None]:
-        means = {key: statistics.mean(one[key] for one in runs) for key in runs[0]}
-        row["held_out"] = round(100 * means["held_out"], 2)
-        row["parameters"] = runs[0]["parameters"]
-        row["processor_seconds"] = round(means["seconds"], 1)
-        if chosen:
+    runs[chosen] += [run(way, chosen, seed) for seed in SEEDS[1:]]
+    for rate in sorted(RATES, key=lambda rate: rate == chosen):
+        row = {"way": way, "learning_rate": rate, "chosen": "1" if rate == chosen else ""}
+        row |= dict.fromkeys(("held_out", "mean", "std", "parameters", "processor_seconds"), "")
+        row["held_out"], made = "diverged", runs[rate]
+        if all(made):
+            means = {key: statistics.mean(one[key] for one in made) for key in made[0]}
+            row["held_out"] = round(100 * means["held_out"], 2)
+            row["parameters"] = made[0]["parameters"]
+            row["processor_seconds"] = round(means["seconds"], 1)
+        if rate == chosen:
             row["mean"] = round(100 * means["test"], 2)
-            row["std"] = round(100 * statistics.stdev(one["test"] for one in runs), 2)
-    row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(runs)}
-    return {**row, "seed": " ".join(map(str, SEEDS[: len(runs)]))}
+            row["std"] = round(100 * statistics.stdev(one["test"] for one in made), 2)
+        row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(made)}
+        yield {**row, "seed": " ".join(map(str, SEEDS[: len(made)]))}
 
 
 def run(way, rate, seed):

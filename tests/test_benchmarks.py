@@ -17,25 +17,30 @@ from highway_keras.results import provenance
 from tools.footprint import ROOT
 
 PEERS = """
-import os, time
+import os
 
-def note(folder, name, turns):
+def note(folder, name):
     print("libraries print")
-    turns.wait()
-    turns.repeat(lambda: open(f"{folder}/notes", "a").write(name))
+    yield
+    while True:
+        open(f"{folder}/notes", "a").write(name)
+        yield {"said": name}
 
-def missing(turns):
+def missing():
     import nowhere
+    yield
 
-def killed(turns):
+def killed():
     os.kill(os.getpid(), 9)
+    yield
 
-def silent(turns):
-    turns.wait()
+def silent():
+    yield
 
-def slow(turns):
-    turns.wait()
-    time.sleep(60)
+def tired():
+    yield
+    yield
+    raise RuntimeError("tired")
 """
 
 
@@ -52,8 +57,9 @@ def test_workers_take_turns(folder):
     # The first turn is the work once, any other the work twice.
     assert (folder / "notes").read_text() == "ab" + "aabb" * 2
     assert [len(worker.turns) for worker in workers] == [3, 3]
-    assert workers[0].turns[0].keys() == {"seconds", "cpu", "megabytes"}
-    assert said == ["a: first turn", "b: first turn", "turn 1 of 2", "turn 2 of 2"]
+    assert workers[0].turns[0].keys() == {"seconds", "cpu", "megabytes", "said"}
+    assert workers[1].values("said") == ["b", "b"]
+    assert said == ["first turn", "turn 1 of 2", "turn 2 of 2"]
 
 
 @pytest.mark.parametrize(
@@ -61,15 +67,15 @@ def test_workers_take_turns(folder):
     [
         ("missing", "No module named 'nowhere'"),
         ("killed", "code -9"),
-        ("silent", "code 0"),
-        ("slow", "1 s"),
+        ("silent", "StopIteration"),
+        ("tired", "tired"),
     ],
 )
 def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
     said = []
     workers = [
         Worker("a", "peers_here:note", folder, "a", library=folder),
-        Worker("lost", f"peers_here:{peer}", library=folder, limit=1 if peer == "slow" else 30),
+        Worker("lost", f"peers_here:{peer}", library=folder),
     ]
     assert take_turns(workers, 1, said.append) == workers[:1]
     assert said[-1].startswith("without lost: ") and reason in said[-1]

@@ -22,7 +22,7 @@ def test_every_number_is_on_some_page():
         defined |= {node.name} if isinstance(node, ast.FunctionDef) else set()
         defined |= {target.id for target in getattr(node, "targets", ())}
     public = {name for name in defined if name.islower() and not name.startswith("_")}
-    assert public - called == {"whole_runs"}  # which `tools.pictures` draws
+    assert public == called
 
 
 def test_a_changed_number_is_found(monkeypatch, tmp_path, capsys):

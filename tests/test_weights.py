@@ -124,15 +124,9 @@ def test_weights_that_are_not_there_or_do_not_fit(packed):
 
 
 def test_runs_that_cannot_be_packed(zoo, runs):
-    for folders, dtype, message in [
-        ([runs / "0", runs / "other"], "float16", "differing in model"),
-        ([runs / "0", runs / "0"], "float16", "seeds 3, 3"),
-        ([runs / "none"], "float16", "folders"),
-        ([runs / "deep"], "float16", "model_options"),
-        ([runs / "0"], "int8", "dtype"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            pack(folders, dtype)
+    for names in (["0", "other"], ["0", "0"], ["deep"]):
+        with pytest.raises(ValueError, match="Runs must"):
+            pack([runs / name for name in names])
     assert shipped.read_index() == []
 
 

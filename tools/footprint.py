@@ -20,46 +20,37 @@ IMPORT = "import time; begun = time.perf_counter(); import {}; print(time.perf_c
 
 
 def main(arguments=None):
-    options = rows.parser("tools.footprint", __doc__, turns=5).parse_args(arguments)
-    found = []
+    options, found = rows.parser("tools.footprint", __doc__, turns=5).parse_args(arguments), []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        _run("-m", "build", "--wheel", "--outdir", folder, ROOT)
+        _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
         (wheel,) = folder.glob("*.whl")
         for name, extra in ENVIRONMENTS.items():
             venv.create(folder / name)  # which does not even have pip
             python = folder / name / "bin" / "python"
-            _run("-m", "pip", "--python", python, "install", "-q", f"{wheel}{extra}")
-            packages, size = weigh(next((folder / name).glob("lib/python*/site-packages")))
-            turns = options.turns if extra else 0  # the core has no backend to import
-            row = {"environment": name, "packages": packages, "megabytes": round(size / 1e6, 1)}
-            row["n"] = turns or 1
-            for module, seconds in import_seconds(python, MODULES, turns).items():
-                row |= rows.middle(f"{module}_s", seconds or [""])
+            _run(
+                sys.executable, "-m", "pip", "--python", python, "install", "-q", f"{wheel}{extra}"
+            )
+            (installed,) = (folder / name).glob("lib/python*/site-packages")
+            size = sum(f.lstat().st_size for f in installed.rglob("*") if not f.is_dir())
+            row = {"environment": name, "packages": len(list(installed.glob("*.dist-info")))}
+            row |= {"megabytes": round(size / 1e6, 1), "n": options.turns if extra else 1}
+            turns = (
+                [  # the core has no backend to import
+                    [float(_run(python, "-I", "-c", IMPORT.format(module))) for module in MODULES]
+                    for _ in range(options.turns + 1 if extra else 0)
+                ][1:]
+                or [[""] * len(MODULES)]
+            )
+            for module, seconds in zip(MODULES, zip(*turns, strict=True), strict=True):
+                row |= rows.middle(f"{module}_s", seconds)
             found.append(row)
     rows.record(found, ("environment",), options.out, "tools.footprint", turns=options.turns)
 
 
 def _run(*command):
-    command = [sys.executable, *map(str, command)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def weigh(site_packages):
-    """Return the number of packages in a folder, and the bytes of all files."""
-    packages = len(list(site_packages.glob("*.dist-info")))
-    return packages, sum(f.lstat().st_size for f in site_packages.rglob("*") if not f.is_dir())
-
-
-def import_seconds(python, modules, turns):
-    """Return the seconds of each import by module; the modules take turns, after one of each."""
-    seconds = {module: [] for module in modules}
-    for _ in range(turns + 1 if turns else 0):
-        for module in modules:
-            command = [str(python), "-I", "-c", IMPORT.format(module)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            seconds[module].append(float(done.stdout.split()[-1]))
-    return {module: times[1:] for module, times in seconds.items()}
+    done = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
-from tools.numbers import whole_runs
 from tools.render import ROOT
-from tools.tables import NotMeasured, rows
+from tools.tables import rows
 
 
 def depth_50():
@@ -27,10 +26,7 @@ def depth_50():
 
 def depth_1000():
     """Return training and held-out loss of a network of 1000 layers, by epoch."""
-    curve = rows("training-curves", model="thin-highway-100")
-    curve = curve[curve["command"].str.contains("depth=1000")]
-    if curve.empty:
-        raise NotMeasured("training-curves.csv has no network of 1000 layers.")
+    curve = rows("training-curves", model="thin-highway-100", command="depth=1000")
     lines = [Line(curve["loss"], "training"), Line(curve["val_loss"], "held out", colour=1)]
     return plot_lines(lines, "1000 layers on MNIST", "cross-entropy (nats)")
 
@@ -54,9 +50,10 @@ def table_2():
     """Return the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     lines = []
     for colour, name in enumerate(("highway-a", "fitnet-a")):
-        for run in whole_runs(name):
+        whole = rows("training-curves", model=name, command="validation=0.0 --seed")
+        for _, run in whole.groupby("command", sort=False):
             label = f"{name}, {models.get(name).parameters:,} parameters: training"
-            lines.append(Line(100 * run["accuracy"].astype(float), label, "-", colour))
+            lines.append(Line(100 * run["accuracy"], label, "-", colour))
             tested = [100 * run["test_accuracy"].iloc[-1]]
             lines.append(Line(tested, f"{name}: test", "o", colour, [len(run)]))
     title = "CIFAR-10: a line and a point for each run"

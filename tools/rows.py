@@ -16,17 +16,16 @@ import argparse
 import dataclasses
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.serving import exported
 from highway_keras import analysis, convert, data, models, results, training
 from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.export import FORMATS, export
 from highway_keras.models import shipped
 from highway_keras.paper.finals import best_final
 from highway_keras.paper.searches import read_searches
@@ -44,34 +43,29 @@ from tools.tables import RESULTS
 def accuracy(options):
     """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
     folders = [training.RunFolder(path) for path in options.what]
+    folders.sort(key=lambda folder: folder.read_json()["seed"])
     shared = common_settings(folders)
     recipe = compared_fields(shared["recipe"])
-    named = training.get_recipe(shared["recipe"]["name"])
-    as_it_is = compared_fields(dataclasses.asdict(named))
-    changed = {key for key in recipe if recipe[key] != as_it_is[key]} - {"epochs", "dtype_policy"}
-    if shared["limit"] or changed:
+    named = compared_fields(dataclasses.asdict(training.get_recipe(shared["recipe"]["name"])))
+    own = {key: recipe[key] for key in ("epochs", "dtype_policy")}
+    seeds = [folder.read_json()["seed"] for folder in folders]
+    following = list(range(seeds[0], seeds[0] + len(seeds)))
+    if shared["limit"] or recipe != {**named, **own} or seeds != following:
         raise ValueError(
-            "Runs of a row must use all images and the values of their recipe. "
-            f"Received: limit={shared['limit']}, changed: {', '.join(sorted(changed)) or 'none'}."
+            "Runs of a row must use all images and the values of their recipe, and have seeds that "
+            f"follow one another. Received: {', '.join(map(str, options.what))}."
         )
-    folders.sort(key=lambda folder: folder.read_json()["seed"])
-    runs = [folder.read_json() for folder in folders]
-    seeds = [run["seed"] for run in runs]
-    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
-        raise ValueError(f"The seeds of a row must follow one another. Received: {seeds}.")
-    spread = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
-    took = [minutes(sessions(folder)) for folder in folders]
+    reached = [100 * folder.read_json()["results"]["test_accuracy"] for folder in folders]
+    spread, took = results.spread(reached), [minutes(sessions(folder)) for folder in folders]
     yield {
-        "model": shared["model"],
-        "dataset": shared["dataset"],
-        "recipe": named.name,
-        "epochs": recipe["epochs"],
-        "dtype_policy": recipe["dtype_policy"],
+        **{key: shared[key] for key in ("model", "dataset")},
+        "recipe": shared["recipe"]["name"],
+        **own,
         "n": spread["n"],
         "seeds": " ".join(map(str, seeds)),
         **{key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")},
         "minutes": "" if None in took else f"{max(took):.1f}",
-        **provenance.of_run(folders[0], f"{fit_command(runs[0])} --runs {len(runs)}"),
+        **provenance.of_run(folders[0], f"{fit_command(shared)} --runs {len(folders)}"),
     }
 
 
@@ -193,7 +187,7 @@ def gate_rows(model, x, y, samples=2000, classes=(0, 1, 7)):
             "matters": int(name in needed),
         }
         rows.append(row)
-    return [intact_row(rows[0], lesions), *rows]
+    return [intact(rows[0], lesions), *rows]
 
 
 def layers(options):
@@ -217,31 +211,22 @@ def layers(options):
         "samples": len(images.x_train),
         **provenance.of_command(f"python -m tools.rows layers {name} --limit {options.limit}"),
     }
-    for row in layer_rows(found, block_starts(Graph(saved.model))):
+    starts, keys = block_starts(Graph(saved.model)), ("mean_bias", "mean_gate", *LESION)
+    rows = [
+        {"layer": number, "name": row["layer"], "start": start, **{key: row[key] for key in keys}}
+        for number, (row, start) in enumerate(zip(report.layer_rows(found), starts, strict=True), 1)
+    ]
+    for row in (intact(rows[0], found.lesions), *rows):
         yield {**row, **made}
 
 
-def layer_rows(found, starts):
-    """Return a row per layer of what `analyze` found; `starts` are the biases at the start."""
-    columns = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error")
-    rows = [
-        {
-            "layer": number,
-            "name": row["layer"],
-            "start": start,
-            **{key: row[key] for key in columns},
-        }
-        for number, (row, start) in enumerate(
-            zip(report.layer_rows(found), starts, strict=True), start=1
-        )
-    ]
-    return [intact_row(rows[0], found.lesions), *rows]
+LESION = ("lesion_loss", "lesion_error")
 
 
-def intact_row(row, lesions):
+def intact(row, lesions):
     """Return the row of the intact network, with the columns of another: layer 0."""
-    whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
-    return {**dict.fromkeys(row, ""), "layer": 0, **whole}
+    whole = zip(LESION, (lesions.intact_loss, lesions.intact_error), strict=True)
+    return {**dict.fromkeys(row, ""), "layer": 0, **dict(whole)}
 
 
 # Files for and from other libraries
@@ -253,39 +238,19 @@ def exports(options):
     On 1000 test images, or on all of them if it is quantized. Speeds are measured by
     `benchmarks.serving`.
     """
+    chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
     for name in options.what:
-        saved = training.SavedNetwork(models.get(name).weights_file(options.weights))
+        file = models.get(name).weights_file(options.weights)
+        saved = training.SavedNetwork(file)
         images = data.load(saved.dataset, data_dir=options.data_dir)
-        chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
         made = provenance.of_command(f"python -m tools.rows exports {name}{chosen}")
         with tempfile.TemporaryDirectory() as folder:
-            for row in export_rows(name, options.weights, folder, images):
+            for (format, quantize), _, done in exported(file, folder, images):
+                row = {"model": name, "weights": options.weights, "format": format}
+                row |= {"quantize": quantize or "", "bytes": done.size}
+                keys = ("keras_accuracy", "accuracy", "difference", "images")
+                row |= {**{key: getattr(done, key) for key in keys}, "n": 1}
                 yield {**row, "seed": saved.settings["seeds"][0], **made}
-
-
-def export_rows(name, weights, folder, images):
-    """Yield a row for each format whose package is installed, and each way to quantize it."""
-    file = models.get(name).weights_file(weights)
-    for format, known in FORMATS.items():
-        for quantize in (None, *known.quantizations):
-            path = pathlib.Path(folder) / f"{format}-{quantize}{known.suffix}"
-            try:
-                done = export(file, path, format, quantize, images)
-            except ImportError as error:
-                print(f"without {format} {quantize or ''}: {error}", file=sys.stderr)
-                continue
-            yield {
-                "model": name,
-                "weights": weights,
-                "format": format,
-                "quantize": quantize or "",
-                "bytes": done.size,
-                "keras_accuracy": done.keras_accuracy,
-                "accuracy": done.accuracy,
-                "difference": done.difference,
-                "images": done.images,
-                "n": 1,
-            }
 
 
 OLD = ROOT / "tests" / "old_weights"
@@ -319,15 +284,21 @@ def differences():
 
     for version, layout in KERAS.items():
         outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
-        x, found = outputs["dense_1"], []
-        for name, activation in LAYERS.items():
-            layer = convert.from_keras1(file, activation, layout, layer=name)
-            found.append(difference([layer], x, outputs[name]))
-            x = outputs[name]
-        yield file.name, len(LAYERS), max(found)
+        inputs = ("dense_1", *LAYERS)  # each layer is applied to what the one before computed
+        yield (
+            file.name,
+            len(LAYERS),
+            max(
+                difference(
+                    [convert.from_keras1(file, activation, layout, layer=name)],
+                    outputs[before],
+                    outputs[name],
+                )
+                for before, (name, activation) in zip(inputs, LAYERS.items(), strict=False)
+            ),
+        )
     for name, (function, activation, options) in STATES.items():
-        stored = np.load(OLD / f"{name}.npz")
-        state = {key.replace("|", "/"): array for key, array in stored.items()}
+        state = {key.replace("|", "/"): a for key, a in np.load(OLD / f"{name}.npz").items()}
         x, y = state.pop("x"), state.pop("y")
         found = function(state, activation, **options)
         yield f"{name}.npz", len(found), difference(found, x, y)

@@ -1,15 +1,41 @@
 """From the rows of `results/` to text: a number, a line, a Markdown table."""
 
 import functools
+import io
 import math
 import pathlib
 import re
-import statistics
 import string
 
 import pandas as pd
 
+from highway_keras.results import DIVERGED
+
 RESULTS = pathlib.Path(__file__).parents[1] / "results"
+LABELS = {  # what rows call by short names
+    "ours": "`HighwayStack`, through the trainer",
+    "dense_chain": "two Dense layers per block, Keras `fit`",
+    "dense_chain_xla": "the same under XLA",
+    "plain": "plain network of equal parameters, Keras `fit`",
+    "torch_eager": "PyTorch eager",
+    "torch_compile": "PyTorch, `torch.compile`",
+    "jax_scan": "JAX by hand, `lax.scan`",
+    "products": "the matrix products alone, as a loop",
+    "keras": "Keras",
+    "predict": "`predict`",
+    "saved_model": "SavedModel",
+    "onnx": "ONNX",
+    "litert": "LiteRT",
+    "openvino": "OpenVINO",
+    "grpc": "gRPC",
+    "http": "HTTP",
+    "core": "`pip install -e .`",
+    "cpu": '`pip install -e ".[cpu]"`',
+    "frozen": "classifier only (`--freeze`)",
+    "adapters": "adapters of rank 2 and classifier",
+    "all": "all of it",
+    "scratch": "all of it, from scratch",
+}
 
 
 class NotMeasured(LookupError):
@@ -19,13 +45,18 @@ class NotMeasured(LookupError):
 def rows(name, **wanted):
     """Return the rows of `results/NAME.csv` whose columns are as `wanted`, a `DataFrame`.
 
+    A `command` is as wanted if the regular expression is found in it. What diverged is infinite.
+
     Raises:
         NotMeasured: If there are none.
     """
     path = RESULTS / f"{name}.csv"
     found = _read(path) if path.exists() else pd.DataFrame(columns=list(wanted))
     for column, value in wanted.items():
-        found = found[found[column] == found[column].dtype.type(value)]  # a page's "50" is 50
+        if column == "command":
+            found = found[found[column].str.contains(value)]
+        else:
+            found = found[found[column] == found[column].dtype.type(value)]  # a page's "50" is 50
     if found.empty:
         raise NotMeasured(f"No row of {name}.csv fits {wanted}.")
     return found
@@ -33,28 +64,46 @@ def rows(name, **wanted):
 
 @functools.lru_cache
 def _read(path):
-    return pd.read_csv(path, dtype={"trial": str})
+    text = path.read_text(encoding="utf-8").replace(f",{DIVERGED}", ",inf")
+    return pd.read_csv(io.StringIO(text), dtype={"trial": str})
+
+
+def groups(found, *columns):
+    """Yield the rows that agree in some columns as one: what these say, and the others whole."""
+    for _, group in found.groupby(list(columns), sort=False):
+        yield {**group, **group[list(columns)].iloc[0]}
 
 
 class _Filler(string.Formatter):
+    def get_field(self, name, arguments, row):
+        value, key = super().get_field(name, arguments, row)
+        return (value() if callable(value) else value), key
+
+    def convert_field(self, value, conversion):
+        if conversion == "l":
+            return " ".join(LABELS.get(word, word) for word in value.split())
+        return super().convert_field(value, conversion)
+
     def format_field(self, value, spec):
-        if isinstance(value, float) and math.isnan(value):
-            return ""
-        if spec and isinstance(value, str):  # in a column that also says "diverged"
-            value = float(value)
+        if isinstance(value, pd.Series):
+            return ", ".join(self.format_field(one, spec) for one in value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return "" if math.isnan(value) else DIVERGED
         if spec.endswith("%"):
             value, spec = 100 * value, f"{spec[:-1]}f"
         return format(value, spec)
 
 
 def fill(template, row):
-    """Fill a template from the columns of a row, a dictionary.
+    """Fill a template from the columns of a row, a dictionary, or of several, a `DataFrame`.
 
-    `{a}` is what the row says, `{a:.2f}` a number, `{a:.2%}` percent without the sign, and
-    `{a:.2f~}` "median (lowest to highest)" of columns a, a_low and a_high. Blanks stay blank.
+    `{a}` is what the row says, `{a!l}` its label, `{a:.2f}` a number, `{a:.2%}` percent without
+    the sign, and `{a:.2f~}` "median (lowest to highest)" of columns a, a_low and a_high. Of several
+    rows, `{a.min:.2f}` is the lowest. Blanks stay blank.
     """
     middle = r"{\1:\2} ({\1_low:\2} to {\1_high:\2})"
-    return _Filler().vformat(re.sub(r"{(\w+):([^{}]*)~}", middle, template), (), row)
+    template = re.sub(r"{(\w+):([^{}]*)~}", middle, template)
+    return _Filler().vformat(template, (), row).replace(" ( to )", "")
 
 
 def markdown(names, lines, align="l"):
@@ -83,14 +132,24 @@ def table(source, names, cells, align="l"):
     def text(*arguments):
         found = rows(source) if isinstance(source, str) else source(*arguments)
         found = found.to_dict("records") if isinstance(found, pd.DataFrame) else found
-        lines = [fill(cells, row).split(" | ") for row in found]
+        lines = [[cell.strip() for cell in fill(cells, row).split(" | ")] for row in found]
         return markdown(names.format(*arguments).split(" | "), lines, align)
 
     return text
 
 
-def mean_and_deviation(values, form, unit=""):
-    """Return "mean ± standard deviation" of several values, or the one there is."""
-    if len(values) == 1:
-        return f"{values[0]:{form}}{unit}"
-    return f"{statistics.mean(values):{form}} ± {statistics.stdev(values):{form}}{unit}"
+def across(found, lines, name, cell):
+    """Return a Markdown table of a `DataFrame` with a line for each value of some columns.
+
+    Args:
+        found: The rows.
+        lines: Names of these columns.
+        name, cell: Templates of the name of a further column and of what a row says there.
+    """
+    made = {}
+    for row in found.to_dict("records"):
+        line = made.setdefault(tuple(str(row[key]) for key in lines), {})
+        line[fill(name, row)] = fill(cell, row)
+    names = list(dict.fromkeys(name for line in made.values() for name in line))
+    texts = [[*key, *(line[name] for name in names)] for key, line in made.items()]
+    return markdown([*lines, *names], texts, "l" * len(lines))

@@ -1,4 +1,4 @@
-"""What is compared, a file for each framework: a peer is a function of a `Case` and `Turns`.
+"""What is compared, a file for each framework: a peer is a generator function of a `Case`.
 
-It prepares, waits for its first turn, builds, and takes turns to the end.
+It prepares, yields, builds, and works and yields to the end.
 """

@@ -7,17 +7,16 @@ import numpy as np
 WIDTH = 50
 
 
-def jax_scan(case, turns):
+def jax_scan(case):
     """`lax.scan` over stacked weights."""
     x, y = map(jnp.asarray, case.images())
     x = x.reshape(len(x), -1)
-    turns.wait()
+    yield
     weights = _weights(case.depth)
     velocity = jax.tree.map(jnp.zeros_like, weights)
     step, predict = jax.jit(_train), jax.jit(_forward)
 
-    def steps():
-        nonlocal weights, velocity
+    while True:
         for i in range(case.steps):
             batch = slice(i * case.batch, (i + 1) * case.batch)
             if case.training:
@@ -25,8 +24,7 @@ def jax_scan(case, turns):
             else:
                 out = predict(weights, x[batch])
         jax.block_until_ready(out)
-
-    turns.repeat(steps)
+        yield
 
 
 def _weights(depth):
@@ -67,7 +65,7 @@ def _train(weights, velocity, x, y):
     return jax.tree.map(jnp.add, weights, velocity), velocity, value
 
 
-def products(case, turns):
+def products(case):
     """The floor: the matrix products of a step and nothing else, through the same compiler (XLA).
 
     Forward, one product of `(batch, d) @ (d, 2 d)` per layer; in training, two more, for the
@@ -90,10 +88,9 @@ def products(case, turns):
         out, z = jax.lax.scan(forward, x, w)
         return jax.lax.scan(backward, x, (w, z), reverse=True) if case.training else (out, z)
 
-    def steps():
+    yield
+    while True:
         for _ in range(case.steps):
             out = step(x, w)
         jax.block_until_ready(out)
-
-    turns.wait()
-    turns.repeat(steps)
+        yield

@@ -1,14 +1,14 @@
 """Networks in Keras: ours, and what a Keras user writes; and the machine's own rate."""
 
+import functools
 import time
 
 import keras
 
-ENDLESS = 10**9  # epochs; the end of the turns ends them
 STAGES = ((32, 5), (80, 6), (128, 6))  # width and layers, as Highway B
 
 
-def ours(case, turns):
+def ours(case):
     """This library: the zoo's network, fed as its trainer feeds it."""
     from highway_keras import models
     from highway_keras.training.engines.tensorflow import batches
@@ -20,37 +20,39 @@ def ours(case, turns):
         fed = batches(x, y, case.steps, case.batch, seed=0)
         return {"x": fed, "steps_per_epoch": case.steps, "shuffle": False}
 
-    take(build, case, turns, feed, steps_per_execution=min(case.steps, 30))
+    return take(build, case, feed, steps_per_execution=min(case.steps, 30))
 
 
-def ours_bfloat16(case, turns):
+def ours_bfloat16(case):
     """This library in bfloat16, with weights in float32: `--dtype-policy mixed_bfloat16`."""
     keras.config.set_dtype_policy("mixed_bfloat16")
-    ours(case, turns)
+    return ours(case)
 
 
-def dense_chain(case, turns, jit_compile=False):
+def dense_chain(case, jit_compile=False):
     """What a Keras user writes: two Dense layers per block, `fit` on arrays, no XLA."""
-
-    def build():
-        inputs = keras.Input((28, 28, 1))
-        x = keras.layers.Dense(50, "tanh")(keras.layers.Flatten()(inputs))
-        closed = keras.initializers.Constant(-4.0)
-        for _ in range(case.depth - 1):
-            h = keras.layers.Dense(50, "tanh")(x)
-            t = keras.layers.Dense(50, "sigmoid", bias_initializer=closed)(x)
-            x = h * t + x * (1.0 - t)
-        return keras.Model(inputs, keras.layers.Dense(10, "softmax")(x))
-
-    take(build, case, turns, jit_compile=jit_compile)
+    return take(lambda: two_dense(case.depth), case, jit_compile=jit_compile)
 
 
-def dense_chain_xla(case, turns):
+def two_dense(depth, activation="tanh", bias=-4.0, start="glorot_uniform"):
+    """Build a thin network of two Dense layers per block; `bias` is the start of the gates'."""
+    dense = functools.partial(keras.layers.Dense, 50, kernel_initializer=start)
+    inputs = keras.Input((28, 28, 1))
+    x = dense(activation=activation)(keras.layers.Flatten()(inputs))
+    closed = keras.initializers.Constant(bias)
+    for _ in range(depth - 1):
+        h = dense(activation=activation)(x)
+        t = dense(activation="sigmoid", bias_initializer=closed)(x)
+        x = h * t + x * (1.0 - t)
+    return keras.Model(inputs, keras.layers.Dense(10, "softmax")(x))
+
+
+def dense_chain_xla(case):
     """Two Dense layers per block under XLA."""
-    dense_chain(case, turns, jit_compile=True)
+    return dense_chain(case, jit_compile=True)
 
 
-def plain(case, turns):
+def plain(case):
     """A plain Keras network of equal parameters: 71 units, no gates."""
 
     def build():
@@ -58,17 +60,17 @@ def plain(case, turns):
         top = keras.layers.Dense(10, "softmax")
         return keras.Sequential([keras.Input((28, 28, 1)), keras.layers.Flatten(), *hidden, top])
 
-    take(build, case, turns, jit_compile=False)
+    return take(build, case, jit_compile=False)
 
 
-def two_convolutions(case, turns):
+def two_convolutions(case):
     """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
-    take(lambda: convolutional(case.model, two_convolutions_block), case, turns, jit_compile=False)
+    return take(lambda: convolutional(two_convolutions_block), case, jit_compile=False)
 
 
-def maxout(case, turns):
+def maxout(case):
     """A maxout network with the same convolutions."""
-    take(lambda: convolutional(case.model, maxout_block), case, turns, jit_compile=False)
+    return take(lambda: convolutional(maxout_block), case, jit_compile=False)
 
 
 def two_convolutions_block(x, width):
@@ -86,8 +88,8 @@ def maxout_block(x, width):
     return Maxout(2)(_convolution(x, 2 * width))
 
 
-def convolutional(model, block):
-    """Build `highway-b` or `highway-gap-10` with `block(x, width)` in place of a highway layer."""
+def convolutional(block):
+    """Build `highway-b` with `block(x, width)` in place of a highway layer."""
     inputs = keras.Input((32, 32, 3))
     x = keras.layers.Dropout(0.2)(inputs)
     for stage, (width, layers) in enumerate(STAGES):
@@ -96,13 +98,8 @@ def convolutional(model, block):
         x = _convolution(x, width, activation="relu")
         for _ in range(layers - 1):
             x = block(x, width)
-    if model == "highway-b":
-        x = keras.layers.Flatten()(keras.layers.MaxPooling2D(8)(x))
-        x = keras.layers.Dense(500, "relu")(x)
-    else:
-        x = keras.layers.Conv2D(100, 1, activation="relu")(x)
-        x = keras.layers.GlobalAveragePooling2D()(x)
-    x = keras.layers.Dropout(0.2)(x)
+    x = keras.layers.Flatten()(keras.layers.MaxPooling2D(8)(x))
+    x = keras.layers.Dropout(0.2)(keras.layers.Dense(500, "relu")(x))
     return keras.Model(inputs, keras.layers.Dense(10, "softmax")(x))
 
 
@@ -110,13 +107,14 @@ def _convolution(x, width, **options):
     return keras.layers.Conv2D(width, 3, padding="same", **options)(x)
 
 
-def machine(case, turns, dtype="float32"):
+def machine(case, dtype="float32"):
     """The machine's own rate of multiplication: one large product on all cores, nothing else."""
     side, least = 4096, 0.2  # a turn lasts at least so many seconds
     matrix = keras.random.normal((side, side), stddev=side**-0.5, seed=0)
-    matrix = keras.ops.cast(matrix, dtype)
-    count, z = 1, matrix
-    while turns.wait():
+    z = matrix = keras.ops.cast(matrix, dtype)
+    count, figures = 1, None
+    while True:
+        yield figures
         seconds = 0
         while seconds < least:
             count = count if seconds == 0 else 2 * count
@@ -125,58 +123,54 @@ def machine(case, turns, dtype="float32"):
                 z = keras.ops.matmul(z, matrix)
             float(z[0, 0])  # waits for the last of them
             seconds = time.perf_counter() - begun
-        turns.end(rate=2 * side**3 * count / seconds)
+        figures = {"rate": 2 * side**3 * count / seconds}
 
 
-def machine_bfloat16(case, turns):
+def machine_bfloat16(case):
     """The machine's own rate in bfloat16, sums in float32 as the hardware does it."""
-    machine(case, turns, "bfloat16")
+    return machine(case, "bfloat16")
 
 
-def take(build, case, turns, feed=None, **compile_options):
-    """Build a model and let it take turns: an epoch of one `fit` each, or a `predict`.
+def take(build, case, feed=None, **compile_options):
+    """Build a model and let it take turns: an epoch of `fit` each, or a `predict`.
 
     Args:
         build: Function that returns the model.
         case: The `Case`.
-        turns: The worker's `Turns`.
         feed: Function from images and labels to the arguments of `fit` that feed it. Default:
             plain arrays.
         **compile_options: Arguments of `compile`.
     """
     x, y = case.images()
-    turns.wait()
+    yield
     model = build()
-    if not case.training:
-        turns.repeat(lambda: model.predict(x, batch_size=case.batch, verbose=0))
-        return
+    while not case.training:
+        model.predict(x, batch_size=case.batch, verbose=0)
+        yield
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
     compile_options.update(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     model.compile(optimizer, **compile_options)
-    fed = feed(x, y) if feed else {"x": x, "y": y, "batch_size": case.batch}
-    model.fit(**fed, epochs=ENDLESS, verbose=0, callbacks=[EpochTurns(turns)])
+    yield from epochs(model, **(feed(x, y) if feed else {"x": x, "y": y, "batch_size": case.batch}))
 
 
-class EpochTurns(keras.callbacks.Callback):
-    """One epoch of `fit` per turn, all but the first timed from its first step on.
+def epochs(model, **fed):
+    """Train an epoch a turn, timed from its first step to its last.
 
-    Before that step, `tf.data` may wait seconds for a thread of the last epoch: a lot for the few
-    images of a turn, negligible for a data set.
-
-    Args:
-        turns: The worker's `Turns`, which has waited for the first.
-        **figures: What to report with every turn.
+    Before that step, `fit` sets itself up and `tf.data` may wait seconds for a thread of the last
+    epoch: a lot for the few images of a turn, negligible for a data set.
     """
+    clock = _Clock()
+    while True:
+        model.fit(**fed, verbose=0, callbacks=[clock])
+        yield clock.figures
 
-    def __init__(self, turns, **figures):
-        super().__init__()
-        self.turns, self.figures, self.first = turns, figures, True
 
+class _Clock(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
-        if batch == 0 and not self.first:
-            self.turns.start()
+        if batch == 0:
+            self.begun = time.perf_counter(), time.process_time()
 
     def on_epoch_end(self, epoch, logs=None):
-        self.turns.end(**self.figures)
-        self.first = False
-        self.model.stop_training = not self.turns.wait()
+        now = time.perf_counter(), time.process_time()
+        seconds, cpu = (end - begun for end, begun in zip(now, self.begun, strict=True))
+        self.figures = {"seconds": seconds, "cpu": cpu}

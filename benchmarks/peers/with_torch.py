@@ -4,16 +4,16 @@ import torch
 from torch import nn
 
 
-def torch_eager(case, turns, compiled=lambda module: module):
+def torch_eager(case, compiled=lambda module: module):
     """PyTorch as it comes."""
     x, y = map(torch.from_numpy, case.images())
     x = x.flatten(1) if case.thin else x.movedim(-1, 1).contiguous()
-    turns.wait()
-    module = thin(case.depth) if case.thin else convolutional(case.model)
+    yield
+    module = thin(case.depth) if case.thin else convolutional()
     module = compiled(module.train(case.training))
     optimizer = torch.optim.SGD(module.parameters(), 0.01, momentum=0.9)
 
-    def steps():
+    while True:
         for i in range(case.steps):
             batch = slice(i * case.batch, (i + 1) * case.batch)
             if case.training:
@@ -23,13 +23,12 @@ def torch_eager(case, turns, compiled=lambda module: module):
             else:
                 with torch.inference_mode():
                     module(x[batch])
+        yield
 
-    turns.repeat(steps)
 
-
-def torch_compile(case, turns):
+def torch_compile(case):
     """PyTorch through `torch.compile`."""
-    torch_eager(case, turns, compiled=torch.compile)
+    return torch_eager(case, compiled=torch.compile)
 
 
 class Highway(nn.Module):
@@ -54,8 +53,8 @@ def thin(depth, width=50):
     return nn.Sequential(nn.Linear(784, width), nn.Tanh(), *blocks, nn.Linear(width, 10))
 
 
-def convolutional(model):
-    """Build `highway-b` or `highway-gap-10`."""
+def convolutional():
+    """Build `highway-b`."""
     layers = [nn.Dropout(0.2)]
     for before, width, depth in ((3, 32, 5), (32, 80, 6), (80, 128, 6)):
         if before > 3:
@@ -64,8 +63,5 @@ def convolutional(model):
         for _ in range(depth - 1):
             both = nn.Conv2d(width, 2 * width, 3, padding=1)
             layers.append(Highway(both, width, -2.0, torch.relu))
-    if model == "highway-b":
-        layers += [nn.MaxPool2d(8), nn.Flatten(), nn.Linear(128, 500), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(500, 10))
-    layers += [nn.Conv2d(128, 100, 1), nn.ReLU(), nn.AvgPool2d(8), nn.Flatten()]
-    return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(100, 10))
+    layers += [nn.MaxPool2d(8), nn.Flatten(), nn.Linear(128, 500), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(500, 10))

@@ -49,6 +49,7 @@ for path in docs.rglob("*.ipynb"):  # their links are not mkdocs's, so they lead
 
 # A card for each network: its size, the paper's claims, our runs, and its trained weights.
 
+ours = results.accuracies()
 nav = mkdocs_gen_files.Nav()
 nav["Networks"] = "index.md"
 for name in models.list_models():
@@ -65,24 +66,11 @@ for name in models.list_models():
         "Trained on": f"`{card.dataset}`, by the recipe `{card.recipe}` unless told otherwise",
         "In the paper": card.table or "not there: a twin to compare with",
         "The paper's accuracy, %": card.paper,
+        "Ours, %": ours.get(name, "not measured yet"),
         "Origin": card.origin,
     }
     page = [f"# {name}\n\n| | |\n|---|---|"]
     page += [f"| {key} | {value} |" for key, value in facts.items() if value]
-    runs = [row for row in results.read("accuracy") if row["model"] == name]
-    for table in results.TABLES:
-        whole = [row for row in results.read(table) if row["images"] == "all"]
-        runs += results.summarize([row for row in whole if row["model"] == name])
-    if runs:
-        page.append("\n## Our runs\n\n| recipe | arithmetic | epochs | test accuracy, % |")
-        page.append("|---|---|---:|---|")
-        page += [
-            f"| `{row['recipe']}` | {row['dtype_policy']} | {row['epochs']} "
-            f"| {results.mean_text(row)} |"
-            for row in runs
-        ]
-    else:
-        page.append("\nNo run of ours has been recorded yet.")
     page.append(f"""
 ## Build and train
 
