@@ -296,13 +296,15 @@ def _steps():
     for row in pd.concat(map(rows, ("speed-thin", "speed-convolutional"))).to_dict("records"):
         case = CASES[row["case"]]
         if case.training and row["peer"].startswith("ours") and row["cpu_ms_a_step"] > 0:
-            yield {**row, **vars(case), "rate": 1000 * case.batch / row["ms_a_step"]}
+            arithmetic = "bfloat16" if row["peer"].endswith("bfloat16") else "float32"
+            rate = 1000 * case.batch / row["ms_a_step"]
+            yield {**row, **vars(case), "arithmetic": arithmetic, "rate": rate}
 
 
 steps = table(
     _steps,
-    "training step | trainer | batch | ms | processor ms | images per second | of the machine",
-    "`{model}` | {peer} | {batch} | {ms_a_step:.1f} | {cpu_ms_a_step:.1f} | {rate:,.0f} | "
+    "training step | arithmetic | batch | ms | processor ms | images per second | of the machine",
+    "`{model}` | {arithmetic} | {batch} | {ms_a_step:.1f} | {cpu_ms_a_step:.1f} | {rate:,.0f} | "
     "{share_of_machine:.0%}%",
     "ll",
 )
