@@ -436,12 +436,11 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "layer not named": (from_file(None), V, "layer.*'gate'"),
     "a name unknown": (from_file(names="{layer}_{weight}_kernel"), V, "layer.*W_kernel"),
     # states of allennlp
-    "a list": (lambda _: convert.from_allennlp([np.eye(3)], "relu"), T, "state"),
-    "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight.*nothing"),
+    "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight.*layer 0"),
     "too many": (of_allennlp(lambda s: s.update(bias=0)), V, "state.*'bias'"),
     "missing": (of_allennlp(lambda s: s.pop("_layers.1.bias")), V, "state.* without 'bias'"),
     "twice": (of_allennlp(lambda s: s.update({"layers.1.bias": 0})), V, "state.*layers.1.bias"),
-    "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.* number .* 1"),
+    "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.*layer 0 without"),
     "prefix": (of_allennlp(lambda s: None, prefix="encoder."), V, "encoder._layers.0.weight"),
     "parts": (of_allennlp(lambda s: s.update({LAYER_0[0]: np.ones((18, 6))})), V, "(12, 6)"),
     "inf": (of_allennlp(lambda s: s.update({LAYER_0[1]: np.full(12, np.inf)})), V, "0.bias.* fin"),
@@ -452,9 +451,9 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "two frameworks": (
         lambda _: convert.from_tacotron(TENSORFLOW_STATE | PYTORCH_STATE, "relu"),
         V,
-        "state.*TensorFlow.*PyTorch",
+        "state.*highway_1",
     ),
-    "from 2": (lambda _: convert.from_tacotron(FROM_2, "relu"), V, "state.* number .* 2, 3"),
+    "from 2": (lambda _: convert.from_tacotron(FROM_2, "relu"), V, "state.*layer 1 without"),
     "a slot": (lambda _: convert.from_tacotron(SLOT, "relu"), V, "state.*Adam"),
 }
 
