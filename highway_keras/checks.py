@@ -44,9 +44,7 @@ def integer(name, value, least=None, most=None):
 
 def positive_integer(name, value, or_none=None):
     """Return `value` as an `int` of at least 1, or `None` if `or_none` says what it stands for."""
-    kind = "a positive integer"
-    kind += " below 2**63" if is_integer(value) and value > 0 else ""
-    found = _bounded(is_positive, kind, name, value, or_none=or_none)
+    found = _bounded(is_positive, "a positive integer", name, value, or_none=or_none)
     return None if found is None else int(found)
 
 
@@ -81,12 +79,7 @@ def seed(value, name="seed"):
 
 def seeds(first, runs):
     """Return the seeds of `runs` runs, from the seed `first` on."""
-    last = seed(first) + positive_integer("runs", runs) - 1
-    if last >= 2**31:
-        raise ValueError(
-            "The seeds of all `runs` must be below 2**31, one after the other from `seed` on. "
-            f"Received: seed={first}, runs={runs}."
-        )
+    last = seed(seed(first) + positive_integer("runs", runs) - 1)
     return range(first, last + 1)
 
 

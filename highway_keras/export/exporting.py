@@ -246,7 +246,6 @@ def staged(path, format, overwrite):
         try:
             (folder / "new").mkdir(parents=True)
             yield folder / "new" / path.name
-            check_place(path, format, overwrite)  # what does not lock may have been faster
             # The card first, by which the others are ours, and `path` last.
             turn = {".json": 0, path.suffix: 2}
             for file in sorted((folder / "new").iterdir(), key=lambda f: turn.get(f.suffix, 1)):
