@@ -102,10 +102,7 @@ def read_search(folder):
     settings = files.read_json()
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
     trials = sorted(filter(None, trials), key=lambda trial: trial.score)
-    try:
-        return Search(settings["kind"], settings["depth"], settings, trials, files)
-    except KeyError as error:
-        raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
+    return Search(settings["kind"], settings["depth"], settings, trials, files)
 
 
 def _trial(path):
