@@ -136,18 +136,11 @@ def class_names(name, value, count):
     """Raise unless `value` names each of `count` classes, in their order."""
     # Neither a set nor a dictionary, which may have any order.
     ordered = isinstance(value, Sized) and not isinstance(value, str | bytes | Set | Mapping)
-    if not ordered or not all(isinstance(one, str) for one in value):
-        raise TypeError(
-            f"`{name}` must be a list of strings, the names of the classes in their order. "
-            f"{received(name, value)}"
-        )
-    if len(value) != count:
-        raise ValueError(f"`{name}` must name the {count} classes. Received: {len(value)} names.")
-    wrong = {one for one in value if not one.strip() or list(value).count(one) > 1}
-    if wrong:
+    named = ordered and all(isinstance(one, str) and one.strip() for one in value)
+    if not named or not len(value) == len(set(value)) == count:
         raise ValueError(
-            f"`{name}` must give each class a distinct name that is not empty. "
-            f"Received: {', '.join(map(repr, sorted(wrong)))}."
+            f"`{name}` must be a list of the names of the {count} classes in their order, distinct "
+            f"and not empty. {received(name, value)}"
         )
 
 

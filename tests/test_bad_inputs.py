@@ -107,7 +107,6 @@ COMMANDS = {
         "FIT --recipe slow": "--recipe 'slow'",
         "FIT --weights none.h5": "--weights",
         "FIT --weights mnist": "--weights does not fit",
-        "FIT --weights mnist --model-set weights=mnist": "--weights is given twice",
         "FIT --freeze": "--freeze",
         "evaluate thin-highway-10": "--weights mnist",
         "evaluate fitnet-a --weights mnist": "'fitnet-a'",

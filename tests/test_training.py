@@ -177,7 +177,6 @@ MISTAKES = {
         {"weights": "cifar10"},
         {"weights": 5},
         {"weights": "mnist"},  # which has another size
-        {"weights": "mnist", "model_options": {"weights": "mnist"}},
     ],
     "name": [{"model_options": {"name": name}} for name in ("cost$", "é", "_private", "a/b", 5)],
 }

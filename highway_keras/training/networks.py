@@ -67,11 +67,6 @@ class RegisteredModel:
                 "without `input_shape` and `classes`, which are those of the data set. "
                 f"{checks.received('model_options', model_options)}"
             )
-        if weights is not None and "weights" in options:
-            raise ValueError(
-                f"`weights` is given twice. Received: weights={weights!r} and "
-                f"model_options={checks.short_repr(options)}."
-            )
         self.options = options if weights is None else {**options, "weights": weights}
         self.weights = shipped.resolve(self.name, self.options.get("weights"))
         if freeze and self.weights is None:
