@@ -162,8 +162,5 @@ def received(name, value):
 
 def short_repr(value):
     """Return how a message shows a value: as Python writes it, cut if that is long."""
-    try:
-        text = repr(value).replace("\n", " ")
-    except ValueError:  # an integer of more digits than Python writes
-        return f"an integer of {value.bit_length()} bits"
+    text = repr(value).replace("\n", " ")
     return text if len(text) <= LONGEST_REPR else f"{text[:LONGEST_REPR]}… ({len(text)} characters)"

@@ -82,15 +82,15 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
     arrays = [finite_array(*pair) for pair in zip(labels, arrays.values(), strict=True)]
 
     # What an array is shows in its name, or, without names, in its rank.
-    orders, expected = {}, {}
-    for one, convention in KERAS.items():
-        order = [w for w in convention.order if len(arrays) != 2 or w.startswith("W")]
-        orders[one] = order
-        expected[one] = order if named else [2 if w.startswith("W") else 1 for w in order]
-    found = [array.ndim for array in arrays]
+    orders = {one: list(convention.order) for one, convention in KERAS.items()}
+    if len(arrays) == 2:
+        orders = {one: ["W", "W_carry"] for one in KERAS}
     if named:
         found = [match and match[1] for match in map(_NAME.fullmatch, names)]
-    right = [one for one, kinds in expected.items() if kinds == found]
+        right = [one for one, order in orders.items() if order == found]
+    else:
+        ranks = {one: [2 if w.startswith("W") else 1 for w in orders[one]] for one in KERAS}
+        right = [one for one in KERAS if ranks[one] == [array.ndim for array in arrays]]
     if right and version not in right:
         raise ValueError(
             f"`version` must be {right[0]!r} for weights in the order "
