@@ -86,23 +86,12 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     ),
     cli.flag("--resume", "continue a run that was stopped"),
 )
-def fit(
-    model,
-    runs,
-    recipe,
-    set,
-    model_options,
-    epochs,
-    batch_size,
-    learning_rate,
-    dtype_policy,
-    **arguments,
-):
+def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = {k: v for k, v in {**named, "dtype_policy": dtype_policy}.items() if v is not None}
     recipe = choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
-    arguments["model_options"] = dict(model_options)
+    arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **arguments)
