@@ -161,18 +161,23 @@ def _finished(table, out):
 def _row(table, card, recipe, folder):
     settings, took = folder.read_json(), minutes(sessions(folder))
     named = get_recipe(VARIANTS[recipe].format(card.recipe))
-    row = {
-        "table": table,
-        "model": card.name,
-        "dataset": settings["dataset"],
-        "recipe": recipe,
-        "seed": settings["seed"],
-        "epochs": folder.epochs,
-        "images": settings["limit"] or "all",
-        "dtype_policy": settings["recipe"].get("dtype_policy", DEFAULTS["dtype_policy"]),
-        **{name: settings["results"][name] for name in MEASURED},
-        "minutes": "" if took is None else round(took, 2),
-    }
+    try:
+        row = {
+            "table": table,
+            "model": card.name,
+            "dataset": settings["dataset"],
+            "recipe": recipe,
+            "seed": settings["seed"],
+            "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
+            "images": settings["limit"] or "all",
+            "dtype_policy": settings["recipe"].get("dtype_policy", DEFAULTS["dtype_policy"]),
+            **{name: settings["results"][name] for name in MEASURED},
+            "minutes": "" if took is None else round(took, 2),
+        }
+    except KeyError as error:
+        raise ValueError(
+            f"{folder.settings} lacks {error}. Restore it, or delete the folder to start over."
+        ) from error
     policy = row["dtype_policy"]
     command = provenance.command_line(
         *("highway-keras", "reproduce", table),
