@@ -127,6 +127,7 @@ def _curves(model):
     """Yield each run of a network: its settings, those of its command, and its rows by epoch."""
     for command, run in rows("training-curves", model=model).groupby("command", sort=False):
         settings = vars(parser().parse_args(shlex.split(command)[1:]))
+        settings["model_options"] = dict(settings["model_options"])
         yield {**dict(settings.pop("set")), **settings}, run
 
 
