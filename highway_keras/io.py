@@ -64,12 +64,6 @@ def read_text(path):
     return checks.existing_file("path", path).read_text(encoding="utf-8")
 
 
-def write_bytes(path, content):
-    """Write bytes."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
 def write_text(path, text):
     """Write `text` in UTF-8."""
     with replacing(path) as temporary:
@@ -106,8 +100,6 @@ class BusyError(RuntimeError):
 def folder_lock(path, seconds=SECONDS):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
-    If an exception ends it before anything is written, the folder is removed.
-
     Args:
         path: The folder.
         seconds: How long to wait for another process.
@@ -116,16 +108,9 @@ def folder_lock(path, seconds=SECONDS):
         BusyError: If another process, or another thread, holds the lock. It says which.
         OSError: If the folder cannot be made, or cannot be written.
     """
-    is_new = not os.path.lexists(path)
     path = make_folder(path)
-    try:
-        with _lock(path, path / ".lock", seconds):
-            yield
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):  # not empty
-                path.rmdir()
-        raise
+    with _lock(path, path / ".lock", seconds):
+        yield
 
 
 @contextlib.contextmanager
@@ -146,8 +131,6 @@ def _lock(path, file, seconds):
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
-        if not file.exists():  # a file system that makes no files
-            raise OSError(f"{path} cannot be written.") from None
         by = "another process"
         with contextlib.suppress(OSError, ValueError):
             by = read_text(owner) or by

@@ -362,15 +362,14 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "external layer": (from_file(change=link_to_another_file("gate")), V, "weights.*HDF5"),
     "layer not named": (from_file(None), V, "layer.*'gate'"),
     "a name unknown": (from_file(names="{layer}_{weight}_kernel"), V, "layer.*W_kernel"),
-    "a list": (lambda _: convert.from_allennlp([np.eye(3)], "relu"), T, "state"),
-    "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight.*nothing"),
+    "nothing": (of_allennlp(dict.clear), V, "state.*_layers.0.weight"),
     "missing": (of_allennlp(lambda s: s.pop("_layers.1.bias")), V, "state.* without 'bias'"),
     "twice": (of_allennlp(lambda s: s.update({"layers.1.bias": 0})), V, "state.*layers.1.bias"),
-    "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.* number .* 1"),
+    "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.*layer 0 without"),
     "prefix": (of_allennlp(lambda s: None, prefix="encoder."), V, "encoder._layers.0.weight"),
     "parts": (of_allennlp(lambda s: s.update({LAYER_0[0]: np.ones((18, 6))})), V, "(12, 6)"),
     "incomplete": (elmo_file, V, "weights.* without 'W_transform', 'b_transform'"),
-    "two frameworks": (of_tacotron(TENSORFLOW_STATE | PYTORCH_STATE), V, "state.*PyTorch"),
+    "two frameworks": (of_tacotron(TENSORFLOW_STATE | PYTORCH_STATE), V, "state.*highway_1"),
     "a slot": (of_tacotron(SLOT), V, "state.*Adam"),
 }
 

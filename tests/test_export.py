@@ -314,14 +314,15 @@ def test_an_earlier_export_is_replaced_on_request_only(
     with pytest.raises(ValueError, match=r"notes\.txt is something else"):
         export.export(network, path, overwrite=True)
     own.unlink()
-    rename = os.rename
+
+    replace = os.replace
 
     def failing(source, target):
-        if source.name == target.name:
+        if source.is_dir():
             raise OSError("no")
-        rename(source, target)
+        replace(source, target)
 
-    monkeypatch.setattr(os, "rename", failing)
+    monkeypatch.setattr(os, "replace", failing)
     with pytest.raises(OSError, match="no"):
         export.export(network, path, overwrite=True)
     assert contents(tmp_path) == after
@@ -364,4 +365,4 @@ def test_the_command(little, tmp_path, capsys):
     assert cli.main([*command, *names]) == 0
     assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == names
     assert cli.main([*command, "a"]) == 2
-    assert "--class-names must name the 10 classes" in capsys.readouterr().err
+    assert "--class-names must" in capsys.readouterr().err

@@ -48,18 +48,15 @@ def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
     assert page.count("data:image/png") == 2 and "This picture could not be drawn." in page
 
 
-@pytest.mark.parametrize("names", [["a"], list("abcd")])
+@pytest.mark.parametrize(
+    "names",
+    [["a"], list("abcd"), "abc", {"a", "b", "c"}, dict.fromkeys("abc"), [0, 1, 2], 5],
+    ids=str,
+)
 def test_class_names_are_checked_before_the_work(names, tmp_path, monkeypatch):
     monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
-    with pytest.raises(ValueError, match=f"`class_names` must name the 3 .* {len(names)} names"):
-        analysis.analyze(model, np.zeros((3, 8)), np.arange(3), tmp_path, class_names=names)
-
-
-@pytest.mark.parametrize("names", ["abc", {"a", "b", "c"}, dict.fromkeys("abc"), [0, 1, 2], 5])
-def test_class_names_are_strings_in_their_order(names, tmp_path):
-    model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
-    with pytest.raises(TypeError, match=r"`class_names` must be a list of strings, .* Received: "):
+    with pytest.raises(ValueError, match="`class_names` must be a list of the names of the 3 "):
         analysis.analyze(model, np.zeros((3, 8)), np.arange(3), tmp_path, class_names=names)
 
 

@@ -114,14 +114,11 @@ BAD = {  # values that an attribute refuses; in the last lines, with what makes 
     "bias_rate": [{"bias_rate": -1}, {"optimizer": "muon", "bias_rate": 2}],
     "validation": [{"validation": 1.0}],
     "nesterov": [{"nesterov": "yes"}],
-    "kernel_initializer": [{"kernel_initializer": 3}],
     "optimizer": [{"optimizer": "adam"}],
     "weight_decay": [{"weight_decay": 0.1}],
     "decay_epochs": [{"decay_epochs": v} for v in ((6, 8), 60, (20, 10), (0.5,))],
     "warmup": [{"warmup": 1}, {"schedule": "cosine", "decay": 1.0, "warmup": 11}],
     "schedule": [{"schedule": "linear"}],
-    "augmentation": [{"augmentation": "mirror"}],
-    "reasons": [{"reasons": []}],
     "learning_rte, self": [{"learning_rte": 1, "self": 2}],
 }
 

@@ -105,7 +105,7 @@ def _held_out(model):
     found = found.sort_values("val_accuracy", ascending=False, key=lambda a: a.where(a < 1, -1))
     for row in found.to_dict("records"):
         settings = vars(parser().parse_args(shlex.split(row["command"])[1:]))
-        settings = {**settings.pop("set"), **settings}
+        settings = {**dict(settings.pop("set")), **settings}
         names = [key for key in settings if key in now and key not in apart]
         changed = [f"{key}={settings[key]}" for key in names if settings[key] != now[key]]
         yield {

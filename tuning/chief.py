@@ -1,16 +1,11 @@
 """The chief of a search that several processes share: its address, and waiting for it."""
 
-import functools
 import os
 import socket
 import sys
 import time
 
 from highway_keras import checks
-from highway_keras.extras import extra
-
-with extra("tune"):
-    import grpc
 
 SECONDS = 120  # for which a worker waits
 PAUSE = 0.5  # between two attempts
@@ -22,13 +17,9 @@ def address():
     Raises:
         ValueError: If the port is invalid.
     """
-    port = os.environ["KERASTUNER_ORACLE_PORT"]
-    if not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError(
-            "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
-            f"{checks.received('KERASTUNER_ORACLE_PORT', port)}"
-        )
-    return os.environ["KERASTUNER_ORACLE_IP"], int(port)
+    port = int(os.environ["KERASTUNER_ORACLE_PORT"])
+    checks.integer("KERASTUNER_ORACLE_PORT", port, least=1, most=2**16 - 1)
+    return os.environ["KERASTUNER_ORACLE_IP"], port
 
 
 def check_free():
@@ -49,35 +40,8 @@ def check_free():
         ) from error
 
 
-class Chief:
-    """The chief as a worker sees it: keras-tuner's client, which waits and says so.
-
-    A chief that is not listening yet, or not again, has `SECONDS` to start.
-
-    Args:
-        client: A keras-tuner `OracleClient`.
-    """
-
-    def __init__(self, client):
-        self._client = client
-
-    def __getattr__(self, name):
-        found = getattr(self._client, name)
-        return functools.partial(self._ask, found) if callable(found) else found
-
-    def _ask(self, question, *arguments, **options):
-        wait()
-        try:
-            return question(*arguments, **options)
-        except grpc.RpcError as error:
-            raise RuntimeError(
-                f"The chief no longer answers ({error.code().name}). Start it again, and then this "
-                "worker under the same id: the search continues."
-            ) from error
-
-
 def wait():
-    """Wait until the chief listens."""
+    """Wait until the chief listens; raise a `RuntimeError` if it does not start in `SECONDS`."""
     host, port = address()
     for attempt in range(round(SECONDS / PAUSE)):
         try:

@@ -134,11 +134,6 @@ def run_searches(
             folder.open(settings, resume=True)
             continue
         with folder_lock(folder.path):
-            if any(folder.path.glob("trial_*")) and not resume:
-                raise ValueError(
-                    f"`out` already holds a search. Received: out={folder.path}. Pass resume=True "
-                    "to continue it, or name another folder."
-                )
             if not folder.settings.exists():
                 check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
             folder.open(settings, resume)

@@ -31,6 +31,7 @@ from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, part_of
 
 with extra("tune"):
+    import grpc
     import keras_tuner
 
 METRICS = ("loss", "accuracy")
@@ -142,8 +143,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         where = {"directory": make_folder(folder.parent), "project_name": folder.name}
         with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner prints what it reloads
             super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
-        if self.is_worker:
-            self.oracle = chief.Chief(self.oracle)
 
     @property
     def is_chief(self):
@@ -230,7 +229,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     "`directory` must be that of the chief's search: all its processes share one. "
                     f"Received: directory={str(self.directory)!r} without it."
                 )
-            self._search(images, epochs, verbose)
+            try:
+                self._search(images, epochs, verbose)
+            except grpc.RpcError as error:
+                raise RuntimeError(
+                    f"The chief no longer answers ({error.code().name}). Start it again, and then "
+                    "this worker under the same id: the search continues."
+                ) from error
             return
         with folder_lock(self.project_dir):
             if check_recorded(self.project_dir, settings):  # another process may have continued it
@@ -301,20 +306,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         first, last, _ = rounds[number]
         values = [trial.hyperparameters.values for trial in trials]
         if self.is_worker:  # with all digits
-            files = [self._file(trial, "trial.json") for trial in trials]
+            files = [self._file(trial.trial_id, "trial.json") for trial in trials]
             values = [read_json(file)["hyperparameters"]["values"] for file in files]
-        if first:
-            files = [self._file(trial, f"state-{first}.npz") for trial in trials]
-            with readable(self.project_dir):
-                states = [dict(np.load(file)) for file in files]
-                weights = [part_of(state, "weights") for state in states]
-        else:
-            seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
-            weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
+        seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
+        weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
         size = self.population if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
         if first:
-            population.restore(states)
+            files = [self._file(trial.trial_id, f"state-{first}.npz") for trial in trials]
+            with readable(self.project_dir):
+                population.restore([dict(np.load(file)) for file in files])
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
         best = [t.metrics.get_best_value(name) if first else sign * np.inf for t in trials]
         scores = sign * np.array(best)  # the lower the better
@@ -342,7 +343,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         for index in np.flatnonzero(np.isfinite(scores)):
             trial, state = trials[index], population.state(index)
             if number + 1 < len(rounds):
-                with replacing(self._file(trial, f"state-{last}.npz")) as temporary:
+                with replacing(self._file(trial.trial_id, f"state-{last}.npz")) as temporary:
                     np.savez(temporary, **state)
             if scores[index] <= worst:
                 self._save_weights(trial, part_of(state, "best"))
@@ -362,10 +363,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self._templates[activation].save(temporary)
 
     def _get_checkpoint_fname(self, trial_id):
-        return os.path.join(self.get_trial_dir(trial_id), WEIGHTS)
+        return str(self._file(trial_id, WEIGHTS))
 
-    def _file(self, trial, name):
-        return pathlib.Path(self.get_trial_dir(trial.trial_id)) / name
+    def _file(self, trial_id, name):
+        return pathlib.Path(self.get_trial_dir(trial_id)) / name
 
     def load_model(self, trial):
         """Return the model of a trial with its best weights.
@@ -373,7 +374,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         Raises:
             ValueError: If the trial failed, or is not among the best.
         """
-        if not os.path.exists(self._get_checkpoint_fname(trial.trial_id)):
+        if not self._file(trial.trial_id, WEIGHTS).exists():
             raise ValueError(
                 f"Trial {trial.trial_id} has no weights on disk: it failed, or is not among the "
                 f"best trials. Received: keep_models={self.keep_models}; more keeps more."
@@ -381,7 +382,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return super().load_model(trial)
 
     def _best_score(self):
-        best = self.oracle.get_best_trials(1)
+        best = self.oracle.get_best_trials()
         return best[0].score if best else None
 
 

@@ -42,7 +42,7 @@ def command(name, summary, *arguments, continues=False):
 def option(*flags, help="", complete=None, **settings):
     """Declare an argument: what `argparse` takes, a default to be named, files to be completed."""
     default = settings.get("default")
-    if default not in (None, {}) and "default:" not in help:
+    if default not in (None, []) and "default:" not in help:
         values = default if isinstance(default, list) else [default]
         named = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
         help = f"{help} (default: {' '.join(named)})".lstrip()

@@ -10,38 +10,19 @@ from highway_keras.messages import printable
 from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
-class _Collect(argparse.Action):
-    """Collect the pairs of all uses of an option; none may replace another."""
-
-    def __call__(self, parser, namespace, pairs, option_string=None):
-        collected = dict(getattr(namespace, self.dest))
-        for key, value in pairs:
-            if key in collected:
-                raise argparse.ArgumentError(
-                    self, f"{key} is given twice, {collected[key]!r} and {value!r}: give it once"
-                )
-            collected[key] = value
-        setattr(namespace, self.dest, collected)
-
-
 def _pair(text):
     key, equals, value = text.partition("=")
     if not equals or not key.isidentifier():
         raise argparse.ArgumentTypeError(f"expected KEY=VALUE, received {text!r}")
     try:
-        value = ast.literal_eval(value)
-    except Exception:  # what is no literal is text; deep or odd ones raise errors of many kinds
+        literal = ast.literal_eval(value)
+        json.dumps(literal)  # as `run.json` will hold it
+    except Exception:  # anything else is text; deep or odd ones raise errors of many kinds
         return key, value
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(
-            f"expected a number, text, a list, True, False or None, received {text!r}"
-        ) from error
-    return key, value
+    return key, literal
 
 
-PAIRS = {"nargs": "+", "type": _pair, "action": _Collect, "default": {}, "metavar": "KEY=VALUE"}
+PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metavar": "KEY=VALUE"}
 
 
 @cli.command(
@@ -109,12 +90,8 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     """Train, and print the accuracy of each run."""
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = {k: v for k, v in {**named, "dtype_policy": dtype_policy}.items() if v is not None}
-    for key in named.keys() & set.keys():
-        raise ValueError(
-            f"`{key}` is given twice. Received: --{key.replace('_', '-')} {named[key]} and --set "
-            f"{key}={set[key]}. Give one of them."
-        )
-    recipe = choose_recipe(recipe, model, arguments["dataset"]).override(**named, **set)
+    recipe = choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
+    arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **arguments)

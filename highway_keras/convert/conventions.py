@@ -68,20 +68,20 @@ ELMO = Convention(
     example="CNN_high_0/W_carry",
     gate_start=-2.0,
 )
-TACOTRON = {
-    "TensorFlow": Convention(
+TACOTRON = (
+    Convention(  # TensorFlow
         weights=("H/kernel", "T/kernel", "H/bias", "T/bias"),
         scope="highway_{number}/",
         first=1,
         example="highway_1/H/kernel",
     ),
-    "PyTorch": Convention(
+    Convention(  # PyTorch
         weights=("H.weight", "T.weight", "H.bias", "T.bias"),
         scope=r"highways\.{number}\.",
         example="highways.0.H.weight",
         transposed=True,
     ),
-}
+)
 
 
 def check_activation(activation, convention):
@@ -100,7 +100,7 @@ def check_activation(activation, convention):
             )
 
 
-def to_highway(convention, activation, arrays, check_biases=None, width=None):
+def to_highway(convention, activation, arrays, check_biases=None):
     """Return the built `Highway` layer that computes what the source's did.
 
     Args:
@@ -108,16 +108,10 @@ def to_highway(convention, activation, arrays, check_biases=None, width=None):
             an array. Without biases, H has none and T adds 0.
         check_biases: What errors call the weights, to refuse biases that look like those of the
             other part; `None` not to.
-        width: The layer's width; default: what its first array says.
     """
+    check_activation(activation, convention)
     kernels = convention.weights[: len(convention.weights) // 2]
-    label, matrix = arrays[kernels[0]]
-    if width is None:
-        if matrix.ndim != 2 or 0 in matrix.shape:
-            raise ValueError(
-                f"{label} must be the matrix of a highway layer. Received: shape={matrix.shape}."
-            )
-        width = matrix.shape[1]
+    width = np.shape(np.atleast_1d(arrays[kernels[0]][1]))[-1]
     halves = len(convention.weights) == 2
     for name, (label, array) in arrays.items():
         long = 2 * width if halves else width

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.convert.conventions import KERAS, check_activation, to_highway
+from highway_keras.convert.conventions import KERAS, to_highway
 from highway_keras.convert.named_arrays import finite_array, opened, read_array
 
 # highway_1_W_carry (Theano), highway_1_W_carry:0 (TensorFlow), highway_1_W_carry_1:0 (loaded into a
@@ -66,12 +66,7 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
         `keras/layers/core.py` of Keras 0.3.3 to 1.2.2, `keras/legacy/layers.py` of Keras 2.0.0 to
         2.2.4.
     """
-    if not isinstance(version, str) or version not in KERAS:
-        raise ValueError(
-            "`version` must be '1.0' (for Keras 0.3 to 1.1), '1.2' or '2.0' (for all of Keras 2). "
-            f"{checks.received('version', version)}"
-        )
-    check_activation(activation, KERAS[version])
+    checks.one_of("version", version, KERAS)
     if isinstance(weights, str | os.PathLike):
         arrays = _read_layer(weights, layer, version, activation)
     elif isinstance(weights, list | tuple) and layer is None:
@@ -83,34 +78,30 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
         )
     names = list(arrays)
     named = not all(map(_NO_NAME.fullmatch, names))
-    if not named and len(arrays) not in (2, 4):
-        raise ValueError(
-            f"`weights` must be the four arrays {', '.join(KERAS[version].order)}, or W and "
-            f"W_carry of a layer without biases. Received: {len(arrays)} arrays."
-        )
     labels = [f"`weights[{name if name.isdecimal() else repr(name)}]`" for name in names]
     arrays = [finite_array(*pair) for pair in zip(labels, arrays.values(), strict=True)]
 
     # What an array is shows in its name, or, without names, in its rank.
-    orders, expected = {}, {}
-    for one, convention in KERAS.items():
-        order = [w for w in convention.order if len(arrays) != 2 or w.startswith("W")]
-        orders[one] = order
-        expected[one] = order if named else [2 if w.startswith("W") else 1 for w in order]
-    found = [array.ndim for array in arrays]
+    orders = {one: list(convention.order) for one, convention in KERAS.items()}
+    if len(arrays) == 2:
+        orders = {one: ["W", "W_carry"] for one in KERAS}
     if named:
         found = [match and match[1] for match in map(_NAME.fullmatch, names)]
-    right = [one for one, kinds in expected.items() if kinds == found]
+        right = [one for one, order in orders.items() if order == found]
+    else:
+        ranks = {one: [2 if w.startswith("W") else 1 for w in orders[one]] for one in KERAS}
+        right = [one for one in KERAS if ranks[one] == [array.ndim for array in arrays]]
     if right and version not in right:
         raise ValueError(
             f"`version` must be {right[0]!r} for weights in the order "
             f"{', '.join(orders[right[0]])}. Received: version={version!r}, whose order is "
             f"{', '.join(orders[version])}."
         )
-    if named and not right:
+    if not right:
         raise ValueError(
-            f"`layer` must be one Highway layer with the weights {', '.join(orders[version])}. "
-            f"Received: layer={layer!r} with {', '.join(labels)}. If it is a model, pass the "
+            f"`{'layer' if named else 'weights'}` must be one Highway layer with the arrays "
+            f"{', '.join(KERAS[version].order)}, or W and W_carry without biases. Received: "
+            f"layer={layer!r} with {', '.join(labels) or 'none'}. If it is a model, pass the "
             "arrays of its layer as a list."
         )
     parts = dict(zip(orders[version], zip(labels, arrays, strict=True), strict=True))

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-from collections.abc import Mapping
 
 import h5py
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from highway_keras import checks
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
+MOST = 5  # mistakes that a message lists
 
 
 def layers_of_state(argument, state, convention, prefix=""):
@@ -19,44 +19,33 @@ def layers_of_state(argument, state, convention, prefix=""):
     They are dictionaries from a weight's own name to its label, for errors, and its array. With a
     prefix, `state` may also hold other weights, and TensorFlow's optimizer slots for these.
     """
-    scope, weights = _scope(convention), convention.weights
-    layers, others = {}, []
+    scope, weights, first = _scope(convention), convention.weights, convention.first
+    layers, wrong = {}, []
     for name, value in state.items():
         # TensorFlow's variables end in ":0"; the entries of its checkpoints do not.
         found = re.fullmatch(rf"{re.escape(prefix)}{scope}(.+?)(?::0)?", name)
-        slot = found and found[2].startswith(tuple(f"{weight}/" for weight in weights))
-        if not found or (prefix and slot):
-            others.append(name)
+        layer = layers.setdefault(int(found[1]), {}) if found else {}
+        if found and found[2] in weights and found[2] not in layer:
+            label = f"`{argument}[{name!r}]`"
+            layer[found[2]] = label, finite_array(label, value)
             continue
-        layer, label = layers.setdefault(int(found[1]), {}), f"`{argument}[{name!r}]`"
-        if found[2] not in weights or found[2] in layer:
-            raise ValueError(
-                f"{label} must be one of a layer's weights, {_listed(weights)}, each once. "
-                "Leave out everything else."
-            )
-        layer[found[2]] = label, finite_array(label, value)
-    if not layers or (others and not prefix):
+        slot = found and found[2].startswith(tuple(f"{weight}/" for weight in weights))
+        if not prefix or (found and not slot):
+            wrong.append(repr(name))
+    numbers = range(first, first + max(1, len(layers)))
+    for number in numbers:  # with a gap, at least one of them is not there
+        lacks = [weight for weight in weights if weight not in layers.get(number, {})]
+        wrong += [f"layer {number} without {_listed(lacks)}"] if lacks else []
+    if wrong:
         prefixes = [found for found in prefixes_in(state, convention) if found != prefix]
         remedy = f" Pass prefix={' or prefix='.join(map(repr, prefixes))}." if prefixes else ""
         raise ValueError(
-            f"`{argument}` must hold the weights of highway layers, such as "
-            f"{prefix + convention.example!r}{'' if prefix or prefixes else ' and nothing else'}. "
-            f"Received: {_listed(others)}.{remedy}"
+            f"`{argument}` must hold {_listed(weights)} of each highway layer, once, the layers "
+            f"numbered from {first} on as in {prefix + convention.example!r}"
+            f"{'' if prefix or prefixes else ', and nothing else'}. "
+            f"Received: {'; '.join(wrong[:MOST])}{'; …' if len(wrong) > MOST else ''}.{remedy}"
         )
-    first = convention.first
-    if sorted(layers) != list(range(first, first + len(layers))):
-        raise ValueError(
-            f"`{argument}` must number its layers {first}, {first + 1}, … without a gap. "
-            f"Received: {_listed(sorted(layers))}."
-        )
-    for number, layer in layers.items():
-        missing = [weight for weight in weights if weight not in layer]
-        if missing:
-            raise ValueError(
-                f"`{argument}` must hold {_listed(weights)} of each layer. "
-                f"Received: layer {number} without {_listed(missing)}."
-            )
-    return [layers[number] for number in sorted(layers)]
+    return [layers[number] for number in numbers]
 
 
 def prefixes_in(names, convention):
@@ -66,22 +55,9 @@ def prefixes_in(names, convention):
     return sorted({found[1] for found in map(pattern.fullmatch, names) if found})
 
 
-def check_state(argument, state, prefix):
-    """Raise unless `state` is a dictionary from names, and `prefix` a string."""
-    if not isinstance(prefix, str):
-        raise TypeError(f"`prefix` must be a string. {checks.received('prefix', prefix)}")
-    if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
-        raise TypeError(
-            f"`{argument}` must be a dictionary from names to arrays. "
-            f"Received: a {type(state).__name__}."
-        )
-
-
 def finite_array(label, value):
     """Return `value` as a float64 array of finite numbers; `label` names it in errors."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{label} must be an array of real numbers. Received: dtype={array.dtype}.")
+    array = np.asarray(value).astype("float64", casting="same_kind")
     with np.errstate(over="ignore"):
         broken = array.size - np.count_nonzero(np.isfinite(array.astype("float32")))
     if broken:
@@ -89,7 +65,7 @@ def finite_array(label, value):
             f"{label} must be finite in float32. Received: {broken} of {array.size} numbers NaN or "
             "infinite. Take weights from before the training diverged."
         )
-    return array.astype("float64")
+    return array
 
 
 @contextlib.contextmanager
@@ -121,6 +97,5 @@ def _scope(convention):
     return convention.scope.replace("{number}", _NUMBER)
 
 
-def _listed(values, most=5):
-    listed = ", ".join(map(repr, list(values)[:most])) or "nothing"
-    return listed if len(values) <= most else f"{listed}, … ({len(values)} in all)"
+def _listed(values):
+    return ", ".join(map(repr, values))

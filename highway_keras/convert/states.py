@@ -3,13 +3,7 @@
 import os
 
 from highway_keras.convert import conventions
-from highway_keras.convert.named_arrays import (
-    check_state,
-    layers_of_state,
-    opened,
-    prefixes_in,
-    read_array,
-)
+from highway_keras.convert.named_arrays import layers_of_state, opened, prefixes_in, read_array
 
 
 def from_allennlp(state, activation, prefix="", *, check_biases=True):
@@ -36,7 +30,6 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
     Raises:
         ValueError: If names or shapes are not those of the module, a number is not finite, or
             the biases look wrong.
-        TypeError: If `state` is not a dictionary of arrays of real numbers.
 
     Example:
 
@@ -50,7 +43,6 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
     Reference:
         `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
     """
-    conventions.check_activation(activation, conventions.ALLENNLP)
     checked = "state" if check_biases else None
     return _convert("state", state, conventions.ALLENNLP, activation, prefix, checked)
 
@@ -80,7 +72,6 @@ def from_elmo(weights, activation, prefix=""):
         FileNotFoundError: If there is no such file.
         ValueError: If it is not an HDF5 file, names or shapes are not ELMo's, or a number is not
             finite.
-        TypeError: If `weights` is neither a path nor a dictionary of arrays of real numbers.
 
     Example:
 
@@ -94,7 +85,6 @@ def from_elmo(weights, activation, prefix=""):
     Reference:
         `bilm/model.py` and `bilm/training.py` of allenai/bilm-tf.
     """
-    conventions.check_activation(activation, conventions.ELMO)
     if not isinstance(weights, str | os.PathLike):
         return _convert("weights", weights, conventions.ELMO, activation, prefix)
     with opened(weights) as file:  # whose other weights are large, and not read
@@ -127,7 +117,6 @@ def from_tacotron(state, activation, prefix=""):
 
     Raises:
         ValueError: If names or shapes are not those of either, or a number is not finite.
-        TypeError: If `state` is not a dictionary of arrays of real numbers.
 
     Example:
 
@@ -142,26 +131,13 @@ def from_tacotron(state, activation, prefix=""):
         `models/modules.py` of keithito/tacotron, `tacotron_pytorch/tacotron.py` of
         r9y9/tacotron_pytorch.
     """
-    frameworks = conventions.TACOTRON
-    check_state("state", state, prefix)
-    found = [name for name, one in frameworks.items() if prefix in prefixes_in(state, one)]
-    if len(found) == 2:
-        raise ValueError(
-            "`state` must be of one framework. Received: names of TensorFlow, such as "
-            f"{frameworks['TensorFlow'].example!r}, and of PyTorch, such as "
-            f"{frameworks['PyTorch'].example!r}. Convert them one after the other."
-        )
-    found += [name for name, one in frameworks.items() if prefixes_in(state, one)]
-    convention = frameworks[found[0] if found else "TensorFlow"]
-    conventions.check_activation(activation, convention)
+    tensorflow, pytorch = conventions.TACOTRON
+    convention = pytorch if prefixes_in(state, pytorch) else tensorflow
     return _convert("state", state, convention, activation, prefix)
 
 
 def _convert(argument, state, convention, activation, prefix, check_biases=None):
-    check_state(argument, state, prefix)
-    layers, width = [], None
-    for arrays in layers_of_state(argument, state, convention, prefix):
-        layer = conventions.to_highway(convention, activation, arrays, check_biases, width)
-        layers.append(layer)
-        width = layer.units
-    return layers
+    return [
+        conventions.to_highway(convention, activation, arrays, check_biases)
+        for arrays in layers_of_state(argument, state, convention, prefix)
+    ]

@@ -238,31 +238,29 @@ def staged(path, format, overwrite):
     `path` removes it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with io.file_lock(path):
-        folder = path.with_name(f".{path.name}-unfinished")
-        if (folder / "old").exists() and not path.exists():  # killed between the two renames below
+    folder = path.with_name(f".{path.name}-unfinished")
+
+    def clear():
+        if (folder / "old").exists() and not path.exists():  # ended between the two renames below
             os.rename(folder / "old", path)
         shutil.rmtree(folder, ignore_errors=True)
+
+    with io.file_lock(path):
+        clear()
         try:
             (folder / "new").mkdir(parents=True)
             yield folder / "new" / path.name
-            check_place(path, format, overwrite)  # what does not lock may have been faster
+            check_place(path, format, overwrite)  # another export may have been faster
             # The card first, by which the others are ours, and `path` last.
             turn = {".json": 0, path.suffix: 2}
             for file in sorted((folder / "new").iterdir(), key=lambda f: turn.get(f.suffix, 1)):
                 target = path.parent / file.name
-                if not target.is_dir():
-                    os.replace(file, target)
-                    continue
-                # No portable call replaces a folder: for microseconds, there is none.
-                os.rename(target, folder / "old")
-                try:
-                    os.rename(file, target)
-                except BaseException:
-                    os.rename(folder / "old", target)
-                    raise
+                if target.is_dir():
+                    # No portable call replaces a folder: for microseconds, there is none.
+                    os.rename(target, folder / "old")
+                os.replace(file, target)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            clear()
 
 
 def beside(path, format):

@@ -2,14 +2,12 @@
 
 Only a `.keras` file needs both.
 
-As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER [SITE]`
-runs FILE on `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there. SITE is where
-`pip install --user` has put packages, if the process that verifies uses those.
+As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER` runs FILE
+on `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there.
 """
 
 import os
 import pathlib
-import site
 import sys
 
 import numpy as np
@@ -89,9 +87,7 @@ NEEDED = {"saved_model": {"tensorflow"}, "keras": TRAINED_WITH}
 PACKAGES = {"saved_model": "tensorflow", "onnx": "onnxruntime", "litert": "ai_edge_litert"}
 
 
-def main(format, path, folder, *users):
-    for packages in users:
-        site.addsitedir(packages)
+def main(format, path, folder):
     absent = TRAINED_WITH - NEEDED.get(format, set())
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
     folder = pathlib.Path(folder)

@@ -1,7 +1,6 @@
 """Check, in a process without Keras, that an export computes what the Keras model does."""
 
 import pathlib
-import site
 import subprocess
 import sys
 import tempfile
@@ -45,11 +44,8 @@ def verify(path, format, quantize, images, labels, expected, class_names):
             for index, image in enumerate(images[:PICTURES]):
                 picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
                 picture.save(folder / f"{index:04}.png")
-        # -I: no PYTHONPATH, and nothing from the current folder or that of the file. But where this
-        # process imports what `pip install --user` installed, the new one does, too: its runtime
-        # may be there.
-        command = [sys.executable, "-I", runtimes.__file__, format, str(path), str(folder)]
-        command += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+        # -E, -P: no PYTHONPATH, and nothing from the current folder or that of the file.
+        command = [sys.executable, "-EP", runtimes.__file__, format, str(path), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip() or "no message").splitlines()[-1]

@@ -26,7 +26,7 @@ def compare_with_authors(
     Like theirs, our loss and accuracy are on the test images. They are recorded and decide nothing:
     no image is held out, and a run's `best.keras` is its last epoch.
 
-    Call it again to continue: an interrupted run from its last epoch, a shorter one up to `epochs`.
+    Call it again to continue an interrupted run from its last epoch.
 
     ```
     OUT/seed-0/            a folder of `fit`
@@ -63,16 +63,8 @@ def compare_with_authors(
     card, rows = get(model), []
     for seed in seeds:
         folder = RunFolder(out / f"seed-{seed}")
-        until = epochs
-        if folder.settings.exists():
-            with folder.locked():
-                until = max(epochs, len(folder.read_rows()))  # a run that has come further stays
-                settings = folder.read_json()
-                # The authors' rate falls at given epochs, so a longer run starts as a shorter one.
-                if "test_curve" in settings and settings["recipe"]["epochs"] != until:
-                    folder.lengthen(until)
         options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
-        recipe = get_recipe(card.recipe).override(epochs=until)
+        recipe = get_recipe(card.recipe).override(epochs=epochs)
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
         command = ("highway-keras", "reproduce", "authors-log")
         command = provenance.command_line(*command, model=model, epochs=epochs, seed=seed)
@@ -88,7 +80,7 @@ def compare_with_authors(
                 "ours_loss": ours["test_loss"],
                 **made,
             }
-            for theirs, ours in zip(log, folder.read_history()[:epochs], strict=False)
+            for theirs, ours in zip(log, folder.read_history(), strict=False)
         ]
         with folder_lock(out, seconds=60):  # another process may be training another seed
             update_rows(out / "authors-log.csv", new, ("seed", "epoch"))

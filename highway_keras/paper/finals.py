@@ -116,14 +116,13 @@ def train_finals(search, folder, candidates, candidate_epochs, epochs, **options
         raise TrainingDiverged(f"All candidates of {search.name} diverged.")
     chosen = search.completed[losses.index(min(losses))]
     lasting = [t for t in search.completed if t.values["decay"] ** epochs >= LASTING]
-    ended = False
-    for trials in ([chosen], lasting):
-        for trial in trials:  # until one does not diverge
-            loss = _train(search, trial, folder / f"final-{trial.number}", epochs, **options)
-            if math.isfinite(loss):
-                ended = True
-                break
-    if not ended:
+
+    def ends(trial):
+        final = folder / f"final-{trial.number}"
+        return math.isfinite(_train(search, trial, final, epochs, **options))
+
+    chosen_ends, lasting_ends = ends(chosen), any(map(ends, lasting))  # until one does
+    if not (chosen_ends or lasting_ends):
         raise TrainingDiverged(f"The finals of {search.name} diverged.")
 
 

@@ -86,12 +86,8 @@ def read_searches(folder, depths=None, kinds=None):
                 f"`{name}s` must be those of searches in {folder}: {sorted(there)}. "
                 f"Received: {name}s={list(wanted)}."
             )
-    wanted = [
-        search
-        for search in found
-        if (depths is None or search.depth in depths) and (kinds is None or search.kind in kinds)
-    ]
-    return sorted(wanted, key=lambda search: (search.kind, search.depth))
+        found = [search for search in found if wanted is None or getattr(search, name) in wanted]
+    return sorted(found, key=lambda search: (search.kind, search.depth))
 
 
 def read_search(folder):
@@ -102,10 +98,7 @@ def read_search(folder):
     settings = files.read_json()
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
     trials = sorted(filter(None, trials), key=lambda trial: trial.score)
-    try:
-        return Search(settings["kind"], settings["depth"], settings, trials, files)
-    except KeyError as error:
-        raise ValueError(f"{files.settings} is not that of a search: it lacks {error}.") from error
+    return Search(settings["kind"], settings["depth"], settings, trials, files)
 
 
 def _trial(path):

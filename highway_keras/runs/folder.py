@@ -128,21 +128,8 @@ class RunFolder:
 
     def identity(self):
         """Return 16 digits that tell the networks of this run from those of others."""
-        settings = {**_compared(self.read_json()), "epochs": None}  # which may be lengthened
+        settings = {**_compared(self.read_json()), "epochs": None}  # whatever their number
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
-
-    def lengthen(self, epochs):
-        """Let the run continue to `epochs`; its schedule must not depend on their number."""
-        settings = self.read_json()
-        settings["recipe"]["epochs"] = epochs
-        settings.pop("results", None)
-        settings.pop("diverged", None)
-        if self.state.exists():
-            with np.load(self.state) as state:
-                arrays = dict(state)
-            history = self.read_state()["history"]
-            self._write_state(settings, history, arrays)
-        self.write_json(settings)
 
     @property
     def has_ended(self):
@@ -200,12 +187,9 @@ class RunFolder:
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16
             arrays[f"{number}"] = array.astype("float32") if array.dtype.kind == "V" else array
-        self._write_state(self.read_json(), self.read_rows()[:epochs], arrays)
-
-    def _write_state(self, settings, history, arrays):
-        run = json.dumps({"settings": settings, "history": history})
+        run = json.dumps({"settings": self.read_json(), "history": self.read_rows()[:epochs]})
         with replacing(self.state) as temporary:
-            np.savez(temporary, **{**arrays, "run": run})
+            np.savez(temporary, **arrays, run=run)
 
     def read_state(self):
         """Return the settings and the history that the saved state was made with.

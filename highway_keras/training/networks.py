@@ -61,19 +61,14 @@ class RegisteredModel:
         self.name, self.dataset = self.card.name, self.card.dataset
         self.input_shape = self.card.input_shape
         options = {} if model_options is None else model_options
-        if not isinstance(options, dict) or options.keys() & {"input_shape", "classes"}:
+        if not isinstance(options, dict) or options.keys() & {"input_shape", "classes", "weights"}:
             raise ValueError(
                 "`model_options` must be a dictionary of arguments of the network's factory, "
-                "without `input_shape` and `classes`, which are those of the data set. "
-                f"{checks.received('model_options', model_options)}"
-            )
-        if weights is not None and "weights" in options:
-            raise ValueError(
-                f"`weights` is given twice. Received: weights={weights!r} and "
-                f"model_options={checks.short_repr(options)}."
+                "without `input_shape` and `classes`, which are those of the data set, and "
+                f"`weights`, an argument of `fit`. {checks.received('model_options', model_options)}"
             )
         self.options = options if weights is None else {**options, "weights": weights}
-        self.weights = shipped.resolve(self.name, self.options.get("weights"))
+        self.weights = shipped.resolve(self.name, weights)
         if freeze and self.weights is None:
             raise ValueError("`freeze=True` needs trained `weights`. Received: weights=None.")
         self.freeze = freeze
@@ -183,7 +178,6 @@ class UserModel:
                 f"{self.name!r} takes {takes}, to which preprocessed images would be rounded. "
                 f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
-        check_loads_as_saved(self.model, images.input_shape)
         if self.weights is not None:
             _compare_preprocessing(self.weights, list(recipe.preprocessing))
         scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
@@ -255,11 +249,11 @@ def scaled_dropout(networks, factor):
             layer.rate = rate
 
 
-def check_loads_as_saved(model, image_shape):
+def check_loads_as_saved(model, x):
     """Raise unless Keras loads what it saves of a model: after the training it is too late.
 
     Keras saves a function by its name, and takes one of its own of that name for it; a layer's
-    `get_config` may leave something out. So outputs are compared, too.
+    `get_config` may leave something out. So what it returns for images `x` is compared, too.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "model.keras"
@@ -272,22 +266,10 @@ def check_loads_as_saved(model, image_shape):
                 f" ({reason(error):.200}). Layers of your own need the decorator "
                 "`@keras.saving.register_keras_serializable()`; they also replace a `Lambda`."
             ) from error
-    takes = model.inputs[0]
-    if len(takes.shape) != 1 + len(image_shape):
-        return  # the images do not fit, which is said elsewhere
-    # Some samples of either sign: functions may differ for one sign alone.
-    shape = (8, *(n or m for n, m in zip(takes.shape[1:], image_shape, strict=True)))
-    x = keras.ops.cast(np.random.default_rng(0).standard_normal(shape), takes.dtype)
-
-    def outputs(network):
-        found = keras.tree.flatten(network(x, training=False))
-        flat = [keras.ops.reshape(keras.ops.cast(y, "float32"), [-1]) for y in found]
-        return keras.ops.convert_to_numpy(keras.ops.concatenate(flat))
-
     same = functools.partial(np.allclose, rtol=1e-3, atol=1e-4, equal_nan=True)
-    before = outputs(model)
+    before = model.predict_on_batch(x)
     # A model may draw at each call: then it differs from itself, too.
-    if not same(before, outputs(loaded)) and same(before, outputs(model)):
+    if not same(before, loaded.predict_on_batch(x)) and same(before, model.predict_on_batch(x)):
         raise ValueError(
             f"`model` must be one that Keras can save and load again. Received: {model.name!r}, "
             "which computes something else when loaded. Functions of your own need a name that "

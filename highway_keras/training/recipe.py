@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-from dataclasses import field
 
 from highway_keras import checks
 from highway_keras.runs import PROSE
@@ -13,42 +12,22 @@ OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
 
-
-def _checked(check, **bounds):
-    """Return the metadata of an attribute: how its value is checked."""
-    return {"check": functools.partial(check, **bounds)}
-
-
-def _is(is_right, what):
-    """Return the same for what a function is true of; `what` it must be, for the error."""
-
-    def check(name, value):
-        if not is_right(value):
-            raise ValueError(f"`{name}` must be {what}. {checks.received(name, value)}")
-
-    return {"check": check}
-
-
-def _are_rising(epochs):
-    positive = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
-    return positive and list(epochs) == sorted(set(epochs))
-
-
-_STRING = _is(lambda value: isinstance(value, str), "a string")
-_STEPS = _is(
-    lambda steps: isinstance(steps, tuple | list) and all(isinstance(s, str) for s in steps),
-    "a tuple of names of steps, such as ('gcn', 'mean')",
-)
-_RISING = _is(_are_rising, "a tuple of increasing positive integers, such as (60, 80)")
-_INITIALIZER = _is(
-    lambda value: isinstance(value, str | None),
-    "the name of a Keras initializer, or None for the network's own",
-)
-_REASONS = _is(lambda value: isinstance(value, dict), "a dictionary")
-_COUNT = _checked(checks.positive_integer)
-_FROM_0 = _checked(checks.number, least=0)
-_ABOVE_0 = _checked(checks.number, above=0)
-_BELOW_1 = _checked(checks.number, least=0, below=1)
+_COUNT = checks.positive_integer
+_FROM_0 = functools.partial(checks.number, least=0)
+_ABOVE_0 = functools.partial(checks.number, above=0)
+_BELOW_1 = functools.partial(checks.number, least=0, below=1)
+CHECKS = {  # of numbers and choices; a step or an initializer is known to who makes it
+    **dict.fromkeys(("epochs", "batch_size"), _COUNT),
+    **dict.fromkeys(("learning_rate", "decay"), _ABOVE_0),
+    **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
+    **dict.fromkeys(("momentum", "validation"), _BELOW_1),
+    "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
+    "nesterov": checks.flag,
+    "schedule": functools.partial(checks.one_of, choices=SCHEDULES),
+    "clip_norm": functools.partial(checks.number, above=0, or_none="no limit"),
+    "dropout": functools.partial(checks.number, least=0, most=1),
+    "dtype_policy": functools.partial(checks.one_of, choices=DTYPE_POLICIES),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,40 +67,41 @@ class Recipe:
         reasons: Why a number differs from its source, by attribute.
     """
 
-    name: str = field(metadata=_STRING)
-    source: str = field(metadata=_STRING)
-    epochs: int = field(metadata=_COUNT)
-    batch_size: int = field(metadata=_COUNT)
-    learning_rate: float = field(metadata=_ABOVE_0)
-    optimizer: str = field(default="sgd", metadata=_checked(checks.one_of, choices=OPTIMIZERS))
-    momentum: float = field(default=0.9, metadata=_BELOW_1)
-    nesterov: bool = field(default=False, metadata=_checked(checks.flag))
-    warmup: float = field(default=0.0, metadata=_FROM_0)
-    schedule: str = field(
-        default="exponential", metadata=_checked(checks.one_of, choices=SCHEDULES)
-    )
-    decay: float = field(default=1.0, metadata=_ABOVE_0)
-    decay_epochs: tuple = field(default=(), metadata=_RISING)
-    l2: float = field(default=0.0, metadata=_FROM_0)
-    classifier_l2: float = field(default=10.0, metadata=_FROM_0)
-    bias_rate: float = field(default=1.0, metadata=_FROM_0)
-    weight_decay: float = field(default=0.0, metadata=_FROM_0)
-    clip_norm: float | None = field(
-        default=None, metadata=_checked(checks.number, above=0, or_none="no limit")
-    )
-    dropout: float = field(default=1.0, metadata=_checked(checks.number, least=0, most=1))
-    kernel_initializer: str | None = field(default=None, metadata=_INITIALIZER)
-    preprocessing: tuple = field(default=("scale",), metadata=_STEPS)
-    augmentation: tuple = field(default=(), metadata=_STEPS)
-    validation: float = field(default=0.1, metadata=_BELOW_1)
-    dtype_policy: str = field(
-        default="float32", metadata=_checked(checks.one_of, choices=DTYPE_POLICIES)
-    )
-    reasons: dict = field(default_factory=dict, metadata=_REASONS)
+    name: str
+    source: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    optimizer: str = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = False
+    warmup: float = 0.0
+    schedule: str = "exponential"
+    decay: float = 1.0
+    decay_epochs: tuple = ()
+    l2: float = 0.0
+    classifier_l2: float = 10.0
+    bias_rate: float = 1.0
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    dropout: float = 1.0
+    kernel_initializer: str | None = None
+    preprocessing: tuple = ("scale",)
+    augmentation: tuple = ()
+    validation: float = 0.1
+    dtype_policy: str = "float32"
+    reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        for each in dataclasses.fields(self):
-            each.metadata["check"](each.name, getattr(self, each.name))
+        for name, check in CHECKS.items():
+            check(name, getattr(self, name))
+        epochs = self.decay_epochs
+        rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
+        if not rising or list(epochs) != sorted(set(epochs)):
+            raise ValueError(
+                "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "
+                f"{checks.received('decay_epochs', epochs)}"
+            )
         unused = {"weight_decay"} if self.optimizer == "sgd" else set(SGD)
         unused |= {"warmup"} if self.schedule != "cosine" else set()
         unused |= {"decay"} if self.schedule in ("constant", "cosine") else set()

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.messages import notice
+from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
@@ -219,7 +219,6 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
     """
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
-    reason = "it is damaged, cut short, or was not saved as a .keras file"
     try:
         if not zipfile.is_zipfile(path):  # Keras calls it "not found"
             raise OSError
@@ -227,6 +226,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
-        said = "" if isinstance(error, OSError) else str(error).strip()
-        reason = said.splitlines()[0].rstrip(".") if said else reason
-        raise ValueError(f"{path} cannot be loaded as a Keras model: {reason}. {remedy}") from error
+        said = "it is damaged, cut short, or was not saved as a .keras file"
+        if str(error).strip() and not isinstance(error, OSError):
+            said = reason(error)
+        raise ValueError(f"{path} cannot be loaded as a Keras model: {said}. {remedy}") from error

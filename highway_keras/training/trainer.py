@@ -28,7 +28,7 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
-from highway_keras.training.networks import find_network
+from highway_keras.training.networks import UserModel, check_loads_as_saved, find_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import choose_recipe
@@ -39,7 +39,7 @@ class TrainingDiverged(RuntimeError):
     """A training loss that is no longer finite."""
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True)
 class Result:
     """What a run ended with.
 
@@ -57,19 +57,13 @@ class Result:
     """
 
     folder: RunFolder
-    history: list
+    history: list = dataclasses.field(repr=False)
     test_accuracy: float
     test_loss: float
     best_epoch: int
     seconds: float
-    class_accuracy: dict
-    confusion: list
-
-    def __repr__(self):
-        return (
-            f"Result({str(self.folder.path)!r}, test_accuracy={self.test_accuracy:.4f}, "
-            f"test_loss={self.test_loss:.4f}, best_epoch={self.best_epoch} of {len(self.history)})"
-        )
+    class_accuracy: dict = dataclasses.field(repr=False)
+    confusion: list = dataclasses.field(repr=False)
 
 
 def fit(
@@ -206,6 +200,8 @@ def fit(
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
+        if isinstance(network, UserModel):
+            check_loads_as_saved(run.complete, images.x_train[:8])
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
         written.open(settings, resume, DEFAULTS)
         session = stack.enter_context(Session(written, distribute))
