@@ -102,7 +102,7 @@ COMMANDS = {
     f"evaluate {RUN} --weights mnist": "--weights",
     # Numbers.
     f"{FIT} --learning-rate nan": "--learning-rate nan",
-    f"{FIT} --seed 2147483647 --runs 2": "--runs",
+    f"{FIT} --seed 2147483647 --runs 2": "--seed",
     f"{FIT} --input-shape 8 8 1": "--input-shape",
     f"{SEARCH} --trials 0": "trials",
     f"{SEARCH} --depth 1": "depth=1",

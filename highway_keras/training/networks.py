@@ -65,7 +65,8 @@ class RegisteredModel:
             raise ValueError(
                 "`model_options` must be a dictionary of arguments of the network's factory, "
                 "without `input_shape` and `classes`, which are those of the data set, and "
-                f"`weights`, an argument of `fit`. {checks.received('model_options', model_options)}"
+                "`weights`, which `fit` takes itself. "
+                f"{checks.received('model_options', model_options)}"
             )
         self.options = options if weights is None else {**options, "weights": weights}
         self.weights = shipped.resolve(self.name, weights)
