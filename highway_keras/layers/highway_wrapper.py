@@ -136,6 +136,4 @@ class HighwayWrapper(GatedLayer):
 
     @classmethod
     def from_config(cls, config):
-        layers = {k: v for k, v in config.items() if k in ("layer", "transform", "carry")}
-        layers = {k: keras.saving.deserialize_keras_object(v) for k, v in layers.items()}
-        return cls(**{**config, **layers})
+        return cls(**keras.saving.deserialize_keras_object(config))

@@ -30,9 +30,6 @@ class MatchSize(keras.Layer):
     Output shape:
         The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled the same way.
 
-    Raises:
-        ValueError: If the input has no channel axis of a known size.
-
     Example:
 
     >>> import keras
@@ -61,14 +58,6 @@ class MatchSize(keras.Layer):
         )
         self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
-
-    def build(self, input_shape):
-        if len(input_shape) < 2 or input_shape[self.channel_axis] is None:
-            raise ValueError(
-                "`MatchSize` expects inputs of rank 2 or more with a known number of channels. "
-                f"Received: input_shape={tuple(input_shape)}."
-            )
-        self.built = True
 
     def call(self, inputs):
         kept = [slice(None, None, self.strides)] * len(inputs.shape)
