@@ -216,7 +216,7 @@ def test_the_program_does_not_grow_with_depth():
         (ValueError, "x", {"kernel": np.zeros((3, 2, 5, 10)), "bias": np.zeros((3, 2, 10))}),
         (ValueError, "kind", {"kind": "dense"}),
         (ValueError, "carry", {"carry": "free"}),
-        (ValueError, "return_gate=True", {"kind": "plain", "return_gate": True}),
+        (ValueError, "kind", {"kind": "plain", "return_gate": True}),
         (ValueError, "activation", {"activation": np.ones((3, 1, 1))}),
         (TypeError, "x", {"x": np.ones((BATCH, WIDTH), "int32")}),
     ],
