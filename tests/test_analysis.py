@@ -339,7 +339,7 @@ Y = np.zeros(SAMPLES, int)
 WRONG = {
     "no model": (TypeError, "`model`", lambda: analysis.gate_model(Highway())),
     "subclassed": (TypeError, "`model`.*Subclassed", lambda: analysis.gate_model(Subclassed())),
-    "not built": (ValueError, "built", lambda: analysis.gate_model(keras.Sequential([Highway()]))),
+    "not built": (TypeError, "built", lambda: analysis.gate_model(keras.Sequential([Highway()]))),
     "no gates": (ValueError, "gated", lambda: analysis.gate_model(as_model((8,), [softmax()]))),
     "no batch": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), np.ones(8))),
     "two inputs": (ValueError, "`x`", lambda: analysis.gates(dense_chain(), [np.ones((1, 8))] * 2)),
@@ -368,7 +368,7 @@ WRONG = {
         "`threshold`",
         lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5),
     ),
-    "label": (ValueError, "`layer`", lambda: analysis.transform_biases(stack()).at(layer="h9")),
+    "label": (ValueError, "h9", lambda: analysis.transform_biases(stack()).at(layer="h9")),
 }
 
 
