@@ -15,7 +15,6 @@ def scan(
     bias,
     activation="relu",
     transform_activation="sigmoid",
-    carry_activation="sigmoid",
     kind="highway",
     carry="coupled",
     return_sequence=False,
@@ -45,8 +44,7 @@ def scan(
         bias: Stacked biases, `(L, m * d)`; with trials `(L, K, m * d)`.
         activation: Activation of the block state H: a name or a function, as in Keras. Or, with
             trials, a tensor `(K, 1, 1)` that is 1 for each network with relu and 0 for tanh.
-        transform_activation: Activation of the transform gate T.
-        carry_activation: Activation of a learned carry gate C.
+        transform_activation: Activation of the transform gate T and a learned carry gate C.
         kind: `"highway"`, `"plain"` or `"residual"`.
         carry: `"coupled"` (C = 1 - T) or `"learned"`.
         return_sequence: Whether to return the outputs of all blocks, `(L, ..., d)`, instead of
@@ -90,8 +88,8 @@ def scan(
         activation = keras.activations.get(activation)
     else:
         relu_share, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
-    gates = map(keras.activations.get, (transform_activation, carry_activation))
-    block = Block(kind, (activation, *gates)[:branches], bool(rematerialize))
+    gates = [keras.activations.get(transform_activation)] * (branches - 1)
+    block = Block(kind, (activation, *gates), bool(rematerialize))
     _check_shapes(x, kernel, bias, relu_share, branches)
 
     trials = len(kernel.shape) - 3

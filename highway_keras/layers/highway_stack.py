@@ -163,7 +163,6 @@ class HighwayStack(GatedLayer):
             *joint_weights(self),
             activation=self.activation,
             transform_activation=self.transform_activation,
-            carry_activation=self.transform_activation,
             carry="learned" if self.learned_carry else "coupled",
             **options,
         )
