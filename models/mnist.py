@@ -77,7 +77,8 @@ def mnist_highway(
         x = parts.dropout(x, rate, f"stage{number}_dropout")
     if include_top:
         x = keras.layers.Flatten(name="flatten")(x)
-        x = parts.predictions(x, classes, classifier_activation, parts.normal(0.1))
+        start = keras.initializers.RandomNormal(stddev=0.1)
+        x = parts.predictions(x, classes, classifier_activation, start)
     else:
         x = parts.pool_features(x, pooling)
     return parts.network(inputs, x, name or NAME.format(width=width), weights)

@@ -102,7 +102,7 @@ COMMANDS = {
         "predict RUN {w}/picture.png --json --csv": "--csv",
     },
     "names": {
-        "fit thin-higway-10": "Did you mean thin-highway-10",
+        "fit thin-higway-10": "Did you mean 'thin-highway-10'",
         "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
         "FIT --recipe slow": "--recipe 'slow'",
         "FIT --weights none.h5": "--weights",
