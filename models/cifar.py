@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from highway_keras import checks
 from highway_keras.models.card import Card
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from highway_keras.models.types import CifarArguments
 
 # The widths of the layers, stage by stage.
