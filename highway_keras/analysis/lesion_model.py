@@ -13,7 +13,7 @@ import os
 import keras
 from keras import ops
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.depth_loop.block import Block
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.layers.highway_stack import joint_weights
