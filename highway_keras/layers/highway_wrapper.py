@@ -83,6 +83,7 @@ class HighwayWrapper(GatedLayer):
         super().__init__(
             carry=carry if isinstance(carry, str) else "learned",
             activity_regularizer=activity_regularizer,
+            kernel_initializer="glorot_uniform",  # unused: its seed leaves the later ones as ever
             transform_activation=transform_activation,
             transform_kernel_initializer=transform_kernel_initializer,
             transform_bias_initializer=transform_bias_initializer,

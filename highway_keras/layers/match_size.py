@@ -51,11 +51,9 @@ class MatchSize(keras.Layer):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")
         self.strides = checks.positive_integer("strides", strides)
-        self.data_format = checks.one_of(
-            "data_format",
-            keras.config.image_data_format() if data_format is None else data_format,
-            ("channels_last", "channels_first"),
-        )
+        data_format = data_format or keras.config.image_data_format()
+        formats = ("channels_last", "channels_first")
+        self.data_format = checks.one_of("data_format", data_format, formats)
         self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
 
