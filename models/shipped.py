@@ -33,7 +33,10 @@ def entry_of(path):
 
 def find_entry(name, dataset):
     """Return the entry of a network's weights for a data set, or raise a `ValueError`."""
-    return entries(name)[checks.one_of("weights", dataset, entries(name))]
+    known = entries(name)
+    if not known:
+        raise ValueError(f"Of trained weights of {name!r} there are none yet.")
+    return known[checks.one_of("weights", dataset, known)]
 
 
 def find_file(name, dataset):

@@ -147,7 +147,7 @@ def test_damaged_weights(packed, zoo):
         with pytest.raises(ValueError, match=r"damaged"):
             models.create(NAME, weights="mnist")
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="missing"):
+    with pytest.raises(FileNotFoundError, match="weights"):
         models.get(NAME).weights_file("mnist")
 
 
