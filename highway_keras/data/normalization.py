@@ -90,12 +90,17 @@ class MeanImage(keras.layers.Layer):
 
         Args:
             data: An array of images `(n, height, width, channels)`, or an iterable of such arrays.
+
+        Raises:
+            ValueError: If `data` is empty.
         """
         count, total = 0, 0.0
         for batch in [data] if hasattr(data, "shape") else data:
             batch = ops.convert_to_numpy(batch)
             count += len(batch)
             total = total + batch.sum(axis=0, dtype="float64")
+        if not count:
+            raise ValueError("`data` must hold at least one image. Received: none.")
         if not self.built:
             self.build((None, *total.shape))
             self.built = True
