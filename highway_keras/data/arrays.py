@@ -82,6 +82,8 @@ def _of_tf_data(dataset):
             "Images of unknown shape get one by `image.set_shape`."
         )
     batches = list((dataset if rank == 4 else dataset.batch(100)).as_numpy_iterator())
+    if not batches:
+        raise DataError("`dataset` must hold at least one image. Received: an empty one.")
     images, labels = map(np.concatenate, zip(*batches, strict=True))
     if images.dtype.kind == "f":  # Keras reads pictures as floats from 0 to 255.
         low, high = images.min(), images.max()
