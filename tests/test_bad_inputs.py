@@ -110,7 +110,7 @@ COMMANDS = {
         "FIT --weights mnist --model-set weights=mnist": "--weights is given twice",
         "FIT --freeze": "--freeze",
         "evaluate thin-highway-10": "--weights mnist",
-        "evaluate fitnet-a --weights mnist": "'fitnet-a'",
+        "evaluate fitnet-a --weights mnist": "one of 'cifar10'",
         "evaluate RUN --weights mnist": "--weights",
     },
     "numbers": {
