@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +24,7 @@ class TransformBias(keras.initializers.Initializer):
         value: A negative number. The paper searches -1 to -10 (section 3.1).
 
     Raises:
-        TypeError: If `value` is not a number.
-        ValueError: If `value` is not negative, or not finite.
+        ValueError: If `value` is not a negative number.
 
     Example:
 
@@ -38,16 +36,8 @@ class TransformBias(keras.initializers.Initializer):
     """
 
     def __init__(self, value: float = -2.0):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"`value` must be a negative number. Received: value={value!r}.")
-        if not (checks.is_number(value) and value < 0):
-            raise ValueError(
-                "`value` must be negative and finite: a transform gate that starts open hides the "
-                "input from the layers above, which is what highway layers are there to prevent. "
-                f"Received: value={value}. For any other constant use "
-                "`keras.initializers.Constant`."
-            )
-        self.value = float(value)
+        # A gate that starts open hides the input from the layers above.
+        self.value = float(checks.number("value", value, below=0))
 
     @classmethod
     def for_depth(cls, depth: int) -> TransformBias:
@@ -80,10 +70,11 @@ def get(
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
         value = float(identifier)
-        if not math.isfinite(value):
-            raise ValueError(f"An initial value must be finite. Received: {value}.")
         return TransformBias(value) if value < 0 else keras.initializers.Constant(value)
     return keras.initializers.get(identifier)
+
+
+serialize = keras.initializers.serialize
 
 
 def reseeded(

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, one writer at a time, pictures that may fail."""
+"""Files written whole or not at all, one writer at a time."""
 
 import contextlib
 import csv
@@ -7,12 +7,11 @@ import os
 import pathlib
 import platform
 import secrets
-import warnings
 
 from filelock import FileLock, Timeout
 
 from highway_keras import checks
-from highway_keras.messages import PictureWarning, cell, printable
+from highway_keras.messages import cell
 
 SECONDS = 1.0  # to wait for a writer that is about to end
 LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
@@ -149,19 +148,3 @@ def _lock(path, file, seconds):
             with contextlib.suppress(OSError):  # Windows keeps files that are open
                 path.unlink()
         lock.release()
-
-
-@contextlib.contextmanager
-def optional_picture(path):
-    """Turn an error that keeps a picture from being drawn into a `PictureWarning`.
-
-    Wrap drawing it in `with optional_picture(path):`, after what it shows is written.
-
-    Args:
-        path: Where the picture would be.
-    """
-    try:
-        yield
-    except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
-        reason = printable(" ".join(str(error).split()) or type(error).__name__)
-        warnings.warn(f"{path} could not be drawn: {reason}", PictureWarning, stacklevel=3)

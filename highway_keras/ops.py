@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, TypeAlias
 
 from keras import ops
@@ -50,13 +51,9 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
 
 
 def _check_shapes(**tensors):
+    """Raise unless all shapes can be equal; an unknown size (`None`) agrees with any."""
     shapes = {name: tuple(z.shape) for name, z in tensors.items() if z is not None}
-    first, *others = shapes.values()
-    if not all(_agree(first, other) for other in others):
+    axes = itertools.zip_longest(*shapes.values(), fillvalue=-1)
+    if any(len({*sizes} - {None}) > 1 for sizes in axes):
         listed = ", ".join(f"{name}.shape={shape}" for name, shape in shapes.items())
         raise ValueError(f"`x`, `h`, `t` and `c` must have one shape. Received: {listed}.")
-
-
-def _agree(a, b):
-    """Return whether two static shapes can be equal; an unknown size (`None`) agrees with any."""
-    return len(a) == len(b) and all(m == n or None in (m, n) for m, n in zip(a, b, strict=True))

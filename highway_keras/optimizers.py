@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from highway_keras import checks
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 
 CLASSIFIER = "predictions"
 SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normalization learns

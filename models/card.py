@@ -50,7 +50,7 @@ class Card:
 
     @property
     def weights(self):
-        return shipped.datasets(self.name)
+        return tuple(shipped.entries(self.name))
 
     def weights_file(self, dataset):
         """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from highway_keras import checks
 from highway_keras.models.card import Card
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from highway_keras.models.types import CifarArguments
 
 # The widths of the layers, stage by stage.
@@ -137,6 +135,7 @@ def cifar_network(
     inputs = parts.first_images(input_shape, input_tensor, least=32, any_size=any_size)
     default_kernel = "lecun_uniform" if head == "maxout" else parts.AUTHORS_KERNEL
     kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
+    normal = keras.initializers.RandomNormal
     convolution = functools.partial(keras.layers.Conv2D, padding="same")
     plain = functools.partial(convolution, activation="relu")
     x = parts.dropout(inputs, dropout_rate, "input_dropout")
@@ -149,7 +148,7 @@ def cifar_network(
                 x = Maxout(2, name=f"{stage}_maxout{index + 1}")(x)
             elif index == 0:
                 is_first = number == 1 and first_stddev
-                start = parts.normal(first_stddev) if is_first else kernel
+                start = normal(stddev=first_stddev) if is_first else kernel
                 x = plain(width, 3, kernel_initializer=start, name=f"{stage}_plain")(x)
             else:
                 x = ConvHighway2D(
@@ -173,7 +172,7 @@ def cifar_network(
         x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
         x = Maxout(2, name="head_maxout")(x) if head == "maxout" else x
     x = parts.dropout(x, dropout_rate, "head_dropout")
-    last_kernel = parts.normal(classifier_stddev) if classifier_stddev else kernel
+    last_kernel = normal(stddev=classifier_stddev) if classifier_stddev else kernel
     x = parts.predictions(x, classes, classifier_activation, last_kernel)
     return parts.network(inputs, x, name or default_name, weights)
 

@@ -6,7 +6,6 @@ from highway_keras.models.card import Card
 NAME = "mnist-highway-{width}"
 # Highway layers of a stage, size of the max-pooling after them, dropout after that.
 STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
-INPUT_DROPOUT = 0.2
 
 
 def mnist_highway(
@@ -61,7 +60,7 @@ def mnist_highway(
     checks.flag("include_top", include_top)
     inputs = parts.first_images(input_shape, input_tensor, least=12, any_size=not include_top)
     kernel = parts.unshared(parts.or_default(kernel_initializer, parts.AUTHORS_KERNEL))
-    x = parts.dropout(inputs, INPUT_DROPOUT, "input_dropout")
+    x = parts.dropout(inputs, 0.2, "input_dropout")
     x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
     for number, (layers, pool, rate) in enumerate(STAGES, start=1):
         for index in range(1, layers + 1):
@@ -77,7 +76,8 @@ def mnist_highway(
         x = parts.dropout(x, rate, f"stage{number}_dropout")
     if include_top:
         x = keras.layers.Flatten(name="flatten")(x)
-        x = parts.predictions(x, classes, classifier_activation, parts.normal(0.1))
+        start = keras.initializers.RandomNormal(stddev=0.1)
+        x = parts.predictions(x, classes, classifier_activation, start)
     else:
         x = parts.pool_features(x, pooling)
     return parts.network(inputs, x, name or NAME.format(width=width), weights)

@@ -15,11 +15,6 @@ AUTHORS_KERNEL = {
 _POOLS = {"avg": "GlobalAveragePooling2D", "max": "GlobalMaxPooling2D"}
 
 
-def normal(stddev):
-    """Return the configuration of a normal initializer."""
-    return {"class_name": "RandomNormal", "config": {"mean": 0.0, "stddev": stddev}}
-
-
 def or_default(value, default):
     """Return `value`, or for `None` what the factory takes by default."""
     return default if value is None else value

@@ -1,9 +1,9 @@
 """The registry: networks by name, the paper's and a user's own."""
 
-import difflib
 import re
 
 from highway_keras import checks
+from highway_keras.messages import did_you_mean
 from highway_keras.models import cifar, mnist, thin
 from highway_keras.models.card import Card
 
@@ -35,10 +35,11 @@ def get(name):
     >>> models.get("mnist-highway-16").parameters
     38986
     """
-    if not isinstance(name, str) or name not in _CARDS:
-        near = difflib.get_close_matches(str(name), _CARDS, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(_CARDS)}."
-        raise ValueError(f"`name` must be a registered network. Received: name={name!r}. {hint}")
+    if name not in list(_CARDS):  # which, unlike a dictionary, compares what has no hash
+        hint = did_you_mean(name, _CARDS) or f" Known: {', '.join(_CARDS)}."
+        raise ValueError(
+            f"`name` must be a registered network. {checks.received('name', name)}{hint}"
+        )
     return _CARDS[name]
 
 

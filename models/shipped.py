@@ -20,9 +20,9 @@ def read_index():
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
-def datasets(name):
-    """Return the data sets for which there are weights of a network."""
-    return tuple(entry["dataset"] for entry in read_index() if entry["name"] == name)
+def entries(name):
+    """Return the entries of a network's weights, by the data sets that they were trained on."""
+    return {entry["dataset"]: entry for entry in read_index() if entry["name"] == name}
 
 
 def entry_of(path):
@@ -33,26 +33,18 @@ def entry_of(path):
 
 def find_entry(name, dataset):
     """Return the entry of a network's weights for a data set, or raise a `ValueError`."""
-    for entry in read_index():
-        if (entry["name"], entry["dataset"]) == (name, dataset):
-            return entry
-    raise ValueError(
-        f"`weights` must name trained weights of {name!r}: "
-        f"{', '.join(datasets(name)) or 'there are none yet'}. Received: weights={dataset!r}."
-    )
+    known = entries(name)
+    if not known:
+        raise ValueError(f"Of trained weights of {name!r} there are none yet.")
+    return known[checks.one_of("weights", dataset, known)]
 
 
 def find_file(name, dataset):
     """Return the path of a network's weights for a data set; see `Card.weights_file`."""
     entry = find_entry(name, dataset)
     path = FOLDER / entry["file"]
-    if not path.is_file():
-        raise FileNotFoundError(f"The weights {path} are missing: reinstall highway-keras.")
     if sha256(path) != entry["sha256"]:
-        raise ValueError(
-            f"The weights {path} are damaged: reinstall highway-keras. "
-            f"Expected sha256={entry['sha256'][:12]}..., received {sha256(path)[:12]}..."
-        )
+        raise ValueError(f"The weights {path} are damaged: reinstall highway-keras.")
     return path
 
 
@@ -69,15 +61,14 @@ def resolve(name, weights):
     """
     if weights is None or is_on_hub(weights):
         return weights
-    trained = datasets(name)
+    trained = entries(name)
     if isinstance(weights, str) and weights in trained:
         return find_file(name, weights)
     path = checks.path("weights", weights)
     if not path.is_file():
-        also = f", or one of the trained ones: {', '.join(trained)}" if trained else ""
         raise FileNotFoundError(
-            f"`weights` must be None or an existing file{also}. "
-            f"{checks.received('weights', weights)}"
+            "`weights` must be None, a file, or one of the trained ones: "
+            f"{', '.join(trained) or 'there are none yet'}. {checks.received('weights', weights)}"
         )
     return path
 

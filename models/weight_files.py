@@ -88,6 +88,8 @@ def _one_error(model, path):
 
 
 def _read_network(path):
+    if not shipped.is_on_hub(path) and path.suffix != ".keras":  # a model of Keras 2, say
+        raise ValueError("It is no .keras file")
     return without_preprocessor(keras.models.load_model(path, compile=False))
 
 

@@ -92,7 +92,7 @@ COMMANDS = {
     "tarin": "'tarin'",
     "reproduce table1 --model highway-b --out new": "'highway-b'",
     # Names.
-    "fit thin-higway-10": "Did you mean thin-highway-10",
+    "fit thin-higway-10": "Did you mean 'thin-highway-10",
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
     f"{FIT} --weights none.h5": "--weights",
     f"{FIT} --weights mnist": "--weights does not fit",

@@ -32,16 +32,15 @@ def weights(depth, kind, lead=(), dtype="float32", batch=(BATCH,), seed=0):
 
 def chain(x, kernel, bias, kind="highway", carry="coupled", return_sequence=False, **functions):
     """The equations of the paper, block after block; for a sequence, all outputs and gates."""
-    gates = {"transform_activation": "sigmoid", "carry_activation": "sigmoid"}
-    functions = {"activation": "relu", **gates, **functions}
-    h_of, t_of, c_of = map(keras.activations.get, functions.values())
+    functions = {"activation": "relu", "transform_activation": "sigmoid", **functions}
+    h_of, gate_of = map(keras.activations.get, functions.values())
     outputs, gates = [], []
     for w, b in zip(kernel, bias, strict=True):
         parts = ops.split(ops.matmul(x, w) + b, w.shape[-1] // WIDTH, axis=-1)
         h = h_of(parts[0])
         if kind == "highway":
-            t = t_of(parts[1])
-            x = h * t + x * (c_of(parts[2]) if carry == "learned" else 1 - t)
+            t = gate_of(parts[1])
+            x = h * t + x * (gate_of(parts[2]) if carry == "learned" else 1 - t)
             gates.append(t)
         else:
             x = h if kind == "plain" else x + h
@@ -63,14 +62,13 @@ def assert_equal(actual, expected, tolerance):
 
 
 TANH = {"activation": "tanh"}
-GATES = {"transform_activation": "hard_sigmoid", "carry_activation": "tanh"}
 CASES = {
     **{kind: (20, kind, TANH) for kind in KINDS},
     "one block": (1, "coupled", {}),
     # Softmax is not elementwise: it must see the units of a sample, not those of others.
     "softmax": (4, "learned", {"activation": "softmax"}),
     "own activation": (4, "residual", {"activation": lambda z: z * ops.sigmoid(3 * z)}),
-    "gates": (3, "learned", GATES),
+    "gates": (3, "learned", {"transform_activation": "hard_sigmoid"}),
     "rematerialized": (7, "learned", {**TANH, "rematerialize": True}),
 }
 
@@ -194,7 +192,7 @@ def test_the_program_does_not_grow_with_depth():
         (ValueError, "x", {"kernel": np.zeros((3, 2, 5, 10)), "bias": np.zeros((3, 2, 10))}),
         (ValueError, "kind", {"kind": "dense"}),
         (ValueError, "carry", {"carry": "free"}),
-        (ValueError, "return_gate=True", {"kind": "plain", "return_gate": True}),
+        (ValueError, "kind", {"kind": "plain", "return_gate": True}),
         (ValueError, "activation", {"activation": np.ones((3, 1, 1))}),
         (TypeError, "x", {"x": np.ones((BATCH, WIDTH), "int32")}),
     ],

@@ -346,7 +346,7 @@ def of(name, **options):
 NO_TOP = {"weights": "mnist", "include_top": False}
 INTEGERS = keras.Input((32, 32, 3), dtype="int8")  # gray levels, which no weights expect
 MISTAKES = [
-    (lambda: models.get("thin-highway-11"), ValueError, "Did you mean thin-highway-1"),
+    (lambda: models.get("thin-highway-11"), ValueError, "Did you mean 'thin-highway-1"),
     (of("resnet50"), ValueError, "Known: thin-highway-10, thin-highway-20,.* fitnet-b"),
     (of("highway-a", input_shape=(None, None, 3)), ValueError, "input_shape.* include_top=False"),
     (of("highway-a", input_shape=(28, 28, 1)), ValueError, "input_shape|32"),
@@ -358,7 +358,6 @@ MISTAKES = [
     (of("thin-highway-10", weights=b"mnist"), TypeError, "weights"),
     (lambda: models.thin_mlp(0), ValueError, "depth"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),
-    (lambda: models.thin_mlp(2, "plain", implementation="stack"), ValueError, "implementation"),
     (lambda: models.mnist_highway(include_top=False, pooling="sum"), ValueError, "pooling"),
     (lambda: models.highway_gap(kernel_initializer="he"), ValueError, "initializer"),
     (lambda: register(name="thin-plain-10"), ValueError, "name"),

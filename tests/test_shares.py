@@ -8,7 +8,7 @@ from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
 from highway_keras import HighwayStack
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.depth_loop import scan, shares
 
 pytestmark = pytest.mark.skipif(

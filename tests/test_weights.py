@@ -102,10 +102,10 @@ def test_damaged_weights(packed, zoo):
     good = file.read_bytes()
     for damage in (good[:-1], good[:5000] + b"x" + good[5001:]):
         file.write_bytes(damage)
-        with pytest.raises(ValueError, match=r"damaged.* sha256="):
+        with pytest.raises(ValueError, match=r"damaged"):
             models.create(NAME, weights="mnist")
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="missing"):
+    with pytest.raises(FileNotFoundError, match="weights"):
         models.get(NAME).weights_file("mnist")
 
 
@@ -114,7 +114,7 @@ def test_weights_that_are_not_there_or_do_not_fit(packed):
     for call, error, message in [
         (lambda: create(NAME, weights="minst"), absent, "weights.*: mnist.*minst"),
         (lambda: create("thin-plain-10", weights="mnist"), absent, "weights"),
-        (lambda: models.get(NAME).weights_file("cifar10"), ValueError, "weights.*: mnist"),
+        (lambda: models.get(NAME).weights_file("cifar10"), ValueError, "weights.*mnist"),
         (lambda: models.card_text("thin-plain-10", "cifar10"), ValueError, "none yet"),
         (lambda: create(NAME, weights="mnist", units=49), ValueError, "weights.*shapes"),
         (lambda: create(NAME, weights="mnist", implementation="layers"), ValueError, "layers"),

@@ -9,7 +9,7 @@ import os
 import numpy as np
 from keras import ops
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.tuning.programs import programs
 from highway_keras.tuning.weights import part_of
 

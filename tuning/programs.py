@@ -8,7 +8,7 @@ import functools
 
 from keras import ops
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.depth_loop import scan
 
 

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief

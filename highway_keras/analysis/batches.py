@@ -10,11 +10,7 @@ from highway_keras import checks
 
 def as_arrays(x, model_inputs):
     """Return the arrays of `x`, one for each input of the model, all of the same length."""
-    if isinstance(x, dict):  # whose order need not be that of the inputs
-        raise ValueError(
-            "`x` must be a list of arrays, in the order of `model.inputs`, for a model of several "
-            f"inputs. Received: a dictionary of {', '.join(map(repr, x))}."
-        )
+    # Not of a dictionary, whose order need not be that of the inputs.
     arrays = keras.tree.flatten(x) if isinstance(x, list | tuple) else [x]
     arrays = [np.asarray(array) for array in arrays]
     wanted = [tuple(tensor.shape) for tensor in model_inputs]

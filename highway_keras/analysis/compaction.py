@@ -10,10 +10,8 @@ import numpy as np
 from keras import ops
 
 from highway_keras import checks
-from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.graph import Graph, has_graph
-from highway_keras.analysis.lesion_model import largest_batch, lesion_model
-from highway_keras.analysis.lesioning import check_lesionable, measured
+from highway_keras.analysis.lesioning import measurement
 from highway_keras.layers import HighwayStack
 
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
@@ -82,18 +80,21 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     Graph(model)  # says what is wrong with it before it is copied
     copy = keras.models.clone_model(model)
     copy.set_weights(model.get_weights())
-    graph = Graph(copy)
+    graph, count, measure = measurement(copy, x, y, batch_size=batch_size)
     names, blocks = graph.blocks, range(len(graph.blocks))
     if layers is not None:
         checks.integer("layers", layers, least=0, most=len(blocks) - 1)
-    _check(graph)
-    arrays = as_arrays(x, graph.inputs)
-    labels = as_labels(y, len(arrays[0]), graph.outputs[0].shape[-1])
-    check_lesionable(model, graph, labels)
-    if any(None in x.shape[1:] for x in graph.inputs):
-        graph = Graph(copy, [array.shape[1:] for array in arrays])
-    scored = lesion_model(graph, labels.shape[1:], from_logits=False)
-    batch_size = largest_batch(graph) if batch_size is None else batch_size
+    gated = [call.layer for call in graph.gated]
+    for layer in gated:  # a bias must close each gate for good
+        what = None
+        if layer.learned_carry:
+            what = "coupled carry gates: with a learned one, a closed layer still scales its input"
+        elif layer.activations[1] not in SIGMOIDS or layer.transform_bias is None:
+            what = "transform gates that are sigmoids with a bias, which closes them"
+        elif gated.count(layer) > 1:
+            what = "gated layers that are used once, so that one use can be closed"
+        if what:
+            raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
 
     whole = np.array([copy.count_params(), sum(map(_multiplications, graph.calls))])
     cost = {}  # of a block: its parameters and multiplications
@@ -107,7 +108,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         row = {
             "layers": len(blocks) - len(closed),
             "closed": names[closed[-1]] if closed else "",
-            "error": float(wrong / labels.size),
+            "error": float(wrong / count),
             "loss": float(loss),
             "parameters": round(parameters),
             "multiplications": round(multiplications),
@@ -118,11 +119,11 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     bar = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
     progress = keras.utils.Progbar(most, verbose=int(bar), unit_name="layer")
     while len(closed) < most:
-        loss, wrong = measured(scored, arrays, labels, batch_size, from_logits=False)
+        loss, wrong = measure()
         if not curve:
             note(loss[0], wrong[0])
         best = min(set(blocks) - set(closed), key=lambda block: loss[1 + block])
-        rise = wrong[1 + best] / labels.size - curve[0]["error"]
+        rise = wrong[1 + best] / count - curve[0]["error"]
         if layers is None and rise > budget + 1e-9:
             break
         closed.append(best)
@@ -164,21 +165,6 @@ def leave_out(model, closed):
         return keras.models.clone_model(functional, clone_function=shorter, call_function=call)
 
     return without(model)
-
-
-def _check(graph):
-    """Raise unless a bias can close each gate for good."""
-    layers = [call.layer for call in graph.gated]
-    for layer in layers:
-        what = None
-        if layer.learned_carry:
-            what = "coupled carry gates: with a learned one, a closed layer still scales its input"
-        elif layer.activations[1] not in SIGMOIDS or layer.transform_bias is None:
-            what = "transform gates that are sigmoids with a bias, which closes them"
-        elif layers.count(layer) > 1:
-            what = "gated layers that are used once, so that one use can be closed"
-        if what:
-            raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
 
 
 def _multiplications(call):

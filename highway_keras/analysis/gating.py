@@ -27,8 +27,8 @@ def gate_model(model):
         order; channels are the last axis whatever the layer's `data_format`.
 
     Raises:
-        TypeError: If `model` is not a functional or Sequential model.
-        ValueError: If `model` is not built or has no gated layers.
+        TypeError: If `model` is not a built functional or Sequential model.
+        ValueError: If `model` has no gated layers.
 
     Example:
 

@@ -9,6 +9,7 @@ import dataclasses
 
 import keras
 
+from highway_keras import checks
 from highway_keras.layers import HighwayStack
 from highway_keras.layers.gated import GatedLayer
 
@@ -52,20 +53,16 @@ class Graph:
             repeated.
 
     Raises:
-        TypeError: If the model is not a Keras model, or its layer calls cannot be known.
-        ValueError: If it is not built or has no gated layers.
+        TypeError: If the model is not a Keras model, is not built, or its layer calls cannot be
+            known.
+        ValueError: If it has no gated layers.
     """
 
     def __init__(self, model, shapes=None):
         if not has_graph(model):
-            if isinstance(model, keras.Sequential):
-                raise ValueError(
-                    "`model` must be built: start it with a `keras.Input`, or call it once. "
-                    f"Received: model={model!r}."
-                )
             raise TypeError(
-                "`model` must be a functional or Sequential Keras model, whose layer calls can be "
-                f"repeated. Received: model={model!r} (of type {type(model).__name__})."
+                "`model` must be a built functional or Sequential Keras model, whose layer calls "
+                f"can be repeated. {checks.received('model', model)}"
             )
         inputs = zip(model.inputs, shapes or [x.shape[1:] for x in model.inputs], strict=True)
         self.inputs = [keras.Input(shape, x.shape[0], x.dtype) for x, shape in inputs]

@@ -13,7 +13,7 @@ import os
 import keras
 from keras import ops
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.depth_loop.block import Block
 from highway_keras.layers import Highway, HighwayStack
 from highway_keras.layers.highway_stack import joint_weights
@@ -23,6 +23,8 @@ PARTS = min(os.cpu_count(), 4) if keras.backend.backend() == "tensorflow" else 1
 # Chosen by measurement: numbers in the largest tensor, and samples per batch. 576 columns of
 # 50 units fit into a CPU's cache, and fill the tiles of its matrix product: 500 take 15 % longer.
 MOST_NUMBERS, MOST_SAMPLES = 2**23, 576 * PARTS
+# 7 % of a chain on a CPU under XLA
+_CHEAPER = {keras.activations.sigmoid: lambda z: 0.5 + 0.5 * ops.tanh(0.5 * z)}
 
 
 def lesion_model(graph, label_shape, from_logits):
@@ -166,13 +168,6 @@ class LesionedChain(Copies):
         rows = ops.reshape(inputs, (self.copies, PARTS, -1, width))
         parts = [_lesioned_chain(block)(rows[:, part], kernel, bias) for part in range(PARTS)]
         return ops.reshape(ops.concatenate(parts, axis=1), (-1, *ops.shape(inputs)[1:]))
-
-
-def _sigmoid(z):
-    return 0.5 + 0.5 * ops.tanh(0.5 * z)
-
-
-_CHEAPER = {keras.activations.sigmoid: _sigmoid}  # measured on a CPU under XLA: 7 % of the chain
 
 
 @functools.lru_cache(maxsize=16)

@@ -76,20 +76,21 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
+    graph, count, measure = measurement(model, x, y, from_logits, batch_size)
+    loss, wrong = measure(verbose)
+    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), count)
+
+
+def measurement(model, x, y, from_logits=False, batch_size=None):
+    """Return the `Graph` of a classifier, how many classes `y` has, and a function that measures.
+
+    The function takes `verbose` and returns losses and numbers of wrong classifications, both
+    arrays `(1 + blocks,)`: of the network as it is now, and with each block closed. The other
+    arguments are those of `lesions`.
+    """
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
     labels = as_labels(y, len(arrays[0]), graph.outputs[0].shape[-1])
-    check_lesionable(model, graph, labels)
-    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
-        graph = Graph(model, [a.shape[1:] for a in arrays])
-    scored = lesion_model(graph, labels.shape[1:], from_logits)
-    batch_size = largest_batch(graph) if batch_size is None else batch_size
-    loss, wrong = measured(scored, arrays, labels, batch_size, from_logits, verbose)
-    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), labels.size)
-
-
-def check_lesionable(model, graph, labels):
-    """Raise unless the model returns a prediction for each label, and nothing depends on gates."""
     shapes = [tuple(y.shape) for y in graph.outputs]
     if len(shapes) != 1 or len(shapes[0]) != labels.ndim + 1:
         raise ValueError(
@@ -102,22 +103,23 @@ def check_lesionable(model, graph, labels):
             "`model` must not use the gates of its layers itself (`return_gate=True`). "
             f"Received: model={model.name!r}. Lesion the model without that use."
         )
+    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
+        graph = Graph(model, [a.shape[1:] for a in arrays])
+    scored = lesion_model(graph, labels.shape[1:], from_logits)
+    batch_size = largest_batch(graph) if batch_size is None else batch_size
 
+    def measure(verbose=0):
+        batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
+        totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
+        loss, wrong, probability = totals.T / np.array([[labels.size], [1], [labels.size]])
+        if not from_logits and not np.allclose(probability, 1, atol=0.01):
+            raise ValueError(
+                "`model` must return class probabilities, which sum to 1. Received: sums of "
+                f"{probability[0]:.3g} on average. If it returns logits, pass from_logits=True."
+            )
+        return loss, wrong.astype(int)
 
-def measured(scored, arrays, labels, batch_size, from_logits, verbose=0):
-    """Return what a `lesion_model` measures: losses, and numbers of wrong classifications.
-
-    Both are arrays `(1 + blocks,)`, the intact network first.
-    """
-    batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
-    totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
-    loss, wrong, probability = totals.T / np.array([[labels.size], [1], [labels.size]])
-    if not from_logits and not np.allclose(probability, 1, atol=0.01):
-        raise ValueError(
-            "`model` must return class probabilities, which sum to 1. Received: sums of "
-            f"{probability[0]:.3g} on average. If it returns logits, pass from_logits=True."
-        )
-    return loss, wrong.astype(int)
+    return graph, labels.size, measure
 
 
 @dataclasses.dataclass(frozen=True)

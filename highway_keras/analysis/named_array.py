@@ -41,12 +41,6 @@ class NamedArray:
         """
         values, axes = self.values, dict(self.axes)
         for name, label in labels.items():
-            if label not in axes.get(name, ()):
-                known = {name: list(axis) for name, axis in self.axes.items()}
-                raise ValueError(
-                    f"`{name}` must name an axis, and {label!r} must be on it. Received: "
-                    f"{name}={label!r}. Known: {known}."
-                )
             axis = list(axes).index(name)
             values = np.take(values, list(axes.pop(name)).index(label), axis)
         return NamedArray(values, axes)

@@ -1,6 +1,9 @@
 """A picture next to a result: where it cannot be drawn, the result stays."""
 
-from highway_keras.io import optional_picture, write_figure
+import warnings
+
+from highway_keras.io import write_figure
+from highway_keras.messages import PictureWarning, printable
 
 
 def write_picture(path, picture, dpi=150):
@@ -11,8 +14,11 @@ def write_picture(path, picture, dpi=150):
         picture: Function from the module `plots`, which needs Matplotlib, to the figure.
         dpi: Dots per inch.
     """
-    with optional_picture(path):
+    try:
         path.unlink(missing_ok=True)  # it may show something else
         from highway_keras.analysis import plots
 
         write_figure(path, picture(plots), dpi)
+    except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
+        reason = printable(" ".join(str(error).split()) or type(error).__name__)
+        warnings.warn(f"{path} could not be drawn: {reason}", PictureWarning, stacklevel=2)

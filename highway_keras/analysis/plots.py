@@ -230,16 +230,8 @@ def plot_routing(by_class, classes=None, names=None):
 
     Returns:
         A `matplotlib.figure.Figure`.
-
-    Raises:
-        ValueError: If a class has no name.
     """
     classes = list(by_class.axes["class"])[: 2 * MAPS_A_ROW] if classes is None else list(classes)
-    if names is not None and max(classes) >= len(names):
-        raise ValueError(
-            f"`names` must name all classes, up to class {max(classes)}. "
-            f"Received: {len(names)} names."
-        )
     maps = [by_class.at(**{"class": number}).values for number in classes]
     columns = min(MAPS_A_ROW, len(classes))
     rows = -(-len(classes) // columns)
@@ -344,8 +336,7 @@ def _colorbar(figure, image, axes, **options):
     """Draw a color bar, with an arrow at each end that some numbers exceed."""
     low, high = image.get_clim()
     below, above = np.nanmin(image.get_array()) < low, np.nanmax(image.get_array()) > high
-    extend = {(True, True): "both", (True, False): "min", (False, True): "max"}
-    extend = extend.get((bool(below), bool(above)), "neither")
+    extend = ("neither", "min", "max", "both")[int(below) + 2 * int(above)]
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
     bar.ax.tick_params(labelsize=TICK)
     bar.ax.locator_params(nbins=4)

@@ -75,9 +75,8 @@ def parallel_loops():
         return 1
     threads = tf.config.threading.get_inter_op_parallelism_threads()
     threads = threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
-    if hasattr(os, "sched_getaffinity"):
-        return threads or len(os.sched_getaffinity(0))
-    return threads or os.cpu_count()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return threads or cores
 
 
 def fold(step, state, xs):

@@ -42,15 +42,8 @@ def read_npz(path):
 
 def read_memory(source):
     """Read `(images, labels)`, a `tf.data.Dataset` of them, or a pair of either."""
-    are_parts = isinstance(source, tuple | list) and all(
-        _is_tf_data(part) or isinstance(part, tuple | list) for part in source
-    )
-    parts = list(source) if are_parts else [source]
-    for part in parts:
-        is_pair = isinstance(part, tuple | list) and len(part) == 2
-        if not _is_tf_data(part) and not (is_pair and all(hasattr(a, "__array__") for a in part)):
-            parts = []
-    if len(parts) not in (1, 2):
+    parts = [source] if _is_part(source) else source
+    if not isinstance(parts, tuple | list) or len(parts) not in (1, 2):
         raise TypeError(
             "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
             "(images, labels), or a pair of either, to train on and to test on; images to choose "
@@ -66,6 +59,11 @@ def read_memory(source):
         )
     arrays = [_of_tf_data(p) if _is_tf_data(p) else map(np.asarray, p) for p in parts]
     return check_parts(dict(zip(("train", "test"), arrays, strict=False)), stated[0], "the images")
+
+
+def _is_part(source):
+    is_pair = isinstance(source, tuple | list) and len(source) == 2
+    return _is_tf_data(source) or (is_pair and all(hasattr(a, "__array__") for a in source))
 
 
 def _is_tf_data(source):
@@ -162,27 +160,18 @@ def _check_part(part, images, labels, source):
     images = images[..., None] if images.ndim == 3 else images
     if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
         labels = labels[:, 0]
-    key, array, wrong = x, images, None
-    if images.dtype != np.uint8:
-        wrong = f"be uint8, 0 to 255; for floats in [0, 1] save (255 * {x}).round().astype('uint8')"
-    elif images.ndim != 4 or not images.size:
-        wrong = "be images of shape (n, height, width) or (n, height, width, channels)"
-    elif images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
-        wrong = f"have its channels last; save numpy.moveaxis({x}, 1, -1)"
-    else:
-        key, array = y, labels
-        if labels.ndim != 1:
-            wrong = f"be class numbers of shape (n,); for one-hot rows save {y}.argmax(axis=1)"
-        elif labels.dtype.kind == "f" and np.isnan(labels).any():
-            wrong = "not be NaN: remove those images or label them"
-        elif labels.dtype.kind not in "iu":
-            wrong = f"be integers, the class numbers from 0; save {y}.astype('int64')"
-        elif len(labels) != len(images):
-            wrong = f"hold a class number for each of the {len(images)} images"
-        elif labels.min() < 0:
-            wrong = "not be negative: number the classes from 0"
-    if wrong:
+    received = "Received: shape={0.shape}, dtype={0.dtype}.".format
+    usable = images.dtype == np.uint8 and images.ndim == 4 and images.size
+    if not usable or (images.shape[1] in (1, 3) and images.shape[3] not in (1, 3)):
         raise DataError(
-            f"`{key}` in {source} must {wrong}. Received: shape={array.shape}, dtype={array.dtype}."
+            f"`{x}` in {source} must be images uint8, 0 to 255, of shape (n, height, width) or "
+            f"(n, height, width, channels). {received(images)} Of floats in [0, 1] save "
+            f"(255 * {x}).round().astype('uint8'), of channels first numpy.moveaxis({x}, 1, -1)."
+        )
+    integers = labels.dtype.kind in "iu" and labels.shape == (len(images),)
+    if not integers or labels.min() < 0:
+        raise DataError(
+            f"`{y}` in {source} must be the class numbers of its {len(images)} images, integers "
+            f"from 0 of shape (n,). {received(labels)} Of one-hot rows save {y}.argmax(axis=1)."
         )
     return images, labels.astype("int64")

@@ -5,10 +5,8 @@ and exported networks: it does not rotate photos as their EXIF data say, scales 
 needs TensorFlow. Pillow is there with every backend.
 """
 
-import concurrent.futures
 import os
 import re
-from collections import Counter
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from highway_keras.data.images import (
     broken_pictures,
     check_channels,
     files_below,
+    on_every_core,
     picture_shape,
 )
 from highway_keras.messages import notice
@@ -83,15 +82,13 @@ def _read_classes(folder, names, skip_broken):
             f"classes. Received: dataset={folder}, which holds {', '.join(names) or 'none'}"
             f"{', without pictures for ' + ', '.join(empty) if empty else ''}."
         )
-    others = Counter(
-        os.path.splitext(path)[1] or os.path.basename(path)
-        for paths in files
-        for path in paths
-        if not path.lower().endswith(SUFFIXES)
-    )
+    others = [path for paths in files for path in paths if not path.lower().endswith(SUFFIXES)]
     if others:
-        listed = ", ".join(f"{count} {suffix}" for suffix, count in sorted(others.items()))
-        notice(f"{folder}: files that are no PNG or JPEG pictures are left out: {listed}.")
+        endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
+        notice(
+            f"{folder}: {len(others)} files that are no PNG or JPEG pictures are left out "
+            f"(endings: {endings})."
+        )
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return (np.array([path for paths in found for path in paths], object), labels), tuple(names)
 
@@ -124,8 +121,7 @@ def read_pictures(parts, input_shape, source):
         A list of arrays, each uint8 `(n, height, width, channels)`; of `PictureArray` if they do
         not fit.
     """
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
-        shapes = list(readers.map(picture_shape, np.concatenate(parts)))
+    shapes = on_every_core(picture_shape, np.concatenate(parts))
     sizes = sorted({shape[:2] for shape in shapes})
     if input_shape is None and len(sizes) > 1:
         listed = " and ".join(f"{height} x {width}" for height, width in sizes[:2])

@@ -13,6 +13,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import extra
+from highway_keras.messages import reason
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -148,9 +149,14 @@ def broken_pictures(paths):
         except (OSError, DataError) as error:
             return str(error)
 
+    found = on_every_core(why, paths)
+    return {path: error for path, error in zip(paths, found, strict=True) if error}
+
+
+def on_every_core(function, items):
+    """Return `[function(item) for item in items]`, several at a time."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
-        found = readers.map(why, paths)
-        return {path: reason for path, reason in zip(paths, found, strict=True) if reason}
+        return list(readers.map(function, items))
 
 
 def picture_shape(path):
@@ -175,10 +181,10 @@ def _opened(path):
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             yield picture, exif_orientation(data) if data.startswith(JPEG) else 1, data[24]
-    except Image.DecompressionBombError as error:
-        raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
     except Exception as error:  # Pillow's readers raise errors of many kinds
-        raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
+        raise DataError(
+            f"{path} is not a PNG or JPEG picture that can be read: {reason(error)}."
+        ) from error
 
 
 def exif_orientation(data):
@@ -236,10 +242,11 @@ class PictureArray:
         if isinstance(paths, str):
             return read_image(paths, self.shape[1:])
         images = np.empty((len(paths), *self.shape[1:]), self.dtype)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
-            read = readers.map(lambda path: read_image(path, self.shape[1:]), paths)
-            for index, image in enumerate(read):
-                images[index] = image
+
+        def read(index):
+            images[index] = read_image(paths[index], self.shape[1:])
+
+        on_every_core(read, range(len(paths)))
         return images
 
     def __array__(self, dtype=None, copy=None):

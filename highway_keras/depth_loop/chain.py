@@ -4,7 +4,7 @@ import functools
 
 from keras import ops, tree
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 
 
 def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):

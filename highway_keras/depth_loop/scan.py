@@ -15,7 +15,6 @@ def scan(
     bias,
     activation="relu",
     transform_activation="sigmoid",
-    carry_activation="sigmoid",
     kind="highway",
     carry="coupled",
     return_sequence=False,
@@ -45,8 +44,7 @@ def scan(
         bias: Stacked biases, `(L, m * d)`; with trials `(L, K, m * d)`.
         activation: Activation of the block state H: a name or a function, as in Keras. Or, with
             trials, a tensor `(K, 1, 1)` that is 1 for each network with relu and 0 for tanh.
-        transform_activation: Activation of the transform gate T.
-        carry_activation: Activation of a learned carry gate C.
+        transform_activation: Activation of the transform gate T and a learned carry gate C.
         kind: `"highway"`, `"plain"` or `"residual"`.
         carry: `"coupled"` (C = 1 - T) or `"learned"`.
         return_sequence: Whether to return the outputs of all blocks, `(L, ..., d)`, instead of
@@ -77,32 +75,22 @@ def scan(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.
     """
-    checks.one_of("kind", kind, ("highway", "plain", "residual"))
+    gated = ("highway",)
+    checks.one_of("kind", kind, gated if return_gate else (*gated, "plain", "residual"))
     checks.one_of("carry", carry, ("coupled", "learned"))
-    if return_gate and kind != "highway":
-        raise ValueError(
-            f"`return_gate=True` needs gates, kind='highway'. Received: kind={kind!r}."
-        )
     x = ops.convert_to_tensor(x)
     checks.floating("x", keras.backend.standardize_dtype(x.dtype))
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
     branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
-    _check_shapes(x, kernel, bias, branches)
-
     relu_share = ops.zeros((), x.dtype)  # the tensor that `mixture` reads
     if activation is None or isinstance(activation, str | dict) or callable(activation):
         activation = keras.activations.get(activation)
     else:
         relu_share, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
-        if len(kernel.shape) != 4 or tuple(relu_share.shape) != (kernel.shape[1], 1, 1):
-            raise ValueError(
-                "`activation` as a tensor must have the shape (K, 1, 1), K being the trial axis of "
-                f"`kernel` (L, K, d, m * d). Received: activation.shape={tuple(relu_share.shape)}, "
-                f"kernel.shape={tuple(kernel.shape)}."
-            )
-    gates = map(keras.activations.get, (transform_activation, carry_activation))
-    block = Block(kind, (activation, *gates)[:branches], bool(rematerialize))
+    gates = [keras.activations.get(transform_activation)] * (branches - 1)
+    block = Block(kind, (activation, *gates), bool(rematerialize))
+    _check_shapes(x, kernel, bias, relu_share, branches)
 
     trials = len(kernel.shape) - 3
     results = bool(return_sequence), bool(return_gate)
@@ -117,20 +105,22 @@ def scan(
     return tuple(outputs) if return_gate else outputs[0]
 
 
-def _check_shapes(x, kernel, bias, branches):
-    width, shape = x.shape[-1], tuple(kernel.shape)
-    received = f"x.shape={tuple(x.shape)}, kernel.shape={shape}, bias.shape={tuple(bias.shape)}."
-    if len(shape) not in (3, 4) or shape[-2:] != (width, branches * width) or not shape[0]:
+def _check_shapes(x, kernel, bias, relu_share, m):
+    depth, *trials = tuple(kernel.shape)[:-2] or (0,)
+    width = x.shape[-1]
+    fits = (
+        depth > 0
+        and len(trials) < 2
+        and list(x.shape[:-1])[: len(trials)] == trials
+        and tuple(kernel.shape) == (depth, *trials, width, m * width)
+        and tuple(bias.shape) == (depth, *trials, m * width)
+        and tuple(relu_share.shape) in ((), (*trials, 1, 1))
+    )
+    if not fits:
+        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": relu_share}
+        received = ", ".join(f"{name}.shape={tuple(z.shape)}" for name, z in tensors.items())
         raise ValueError(
-            f"`kernel` must have the shape (L, d, {branches} * d) or, with trials, "
-            f"(L, K, d, {branches} * d), L > 0, d being the width of `x`. Received: {received}"
-        )
-    if tuple(bias.shape) != shape[:-2] + shape[-1:]:
-        raise ValueError(
-            f"`bias` must have the shape of `kernel` without its axis -2. Received: {received}"
-        )
-    if len(shape) == 4 and (len(x.shape) < 2 or x.shape[0] != shape[1]):
-        raise ValueError(
-            "`x` must have the shape (K, ..., d), with the trial axis K of `kernel`. "
-            f"Received: {received}"
+            f"`x`, `kernel` and `bias` must have the shapes (..., d), (L, d, {m} * d) and "
+            f"(L, {m} * d), or with trials (K, ..., d), (L, K, d, {m} * d) and (L, K, {m} * d), "
+            f"and `activation`, if it is a tensor, (K, 1, 1). Received: {received}."
         )

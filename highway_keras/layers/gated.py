@@ -13,11 +13,19 @@ from highway_keras.layers import types
 from highway_keras.ops import highway
 
 _ACTIVATIONS = "activations"  # their names, beside the weights in a file
-_OBJECTS = ("kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer")
-_OBJECTS += ("kernel_constraint", "bias_constraint")
-_OBJECTS += ("transform_kernel_initializer", "transform_bias_initializer")
-OPTIONS = ("activation", "transform_activation", *_OBJECTS)
-OPTIONS += ("activity_regularizer", "use_bias", "carry")
+# The options of H, T and C, each with the module that reads it and writes it for a configuration.
+_OPTIONS = {
+    "activation": keras.activations,
+    "transform_activation": keras.activations,
+    "kernel_initializer": initializers,
+    "bias_initializer": initializers,
+    "kernel_regularizer": keras.regularizers,
+    "bias_regularizer": keras.regularizers,
+    "kernel_constraint": keras.constraints,
+    "bias_constraint": keras.constraints,
+    "transform_kernel_initializer": initializers,
+    "transform_bias_initializer": initializers,
+}
 
 
 class GatedLayer(keras.Layer):
@@ -42,47 +50,24 @@ class GatedLayer(keras.Layer):
     carry_kernel = property(lambda self: self.carry.kernel)
     carry_bias = property(lambda self: self.carry.bias)
 
-    def __init__(
-        self,
-        activation: types.Activation = "relu",
-        use_bias: bool = True,
-        kernel_initializer: types.Initializer = "glorot_uniform",
-        bias_initializer: types.Initializer = "zeros",
-        kernel_regularizer: types.Regularizer = None,
-        bias_regularizer: types.Regularizer = None,
-        activity_regularizer: types.Regularizer = None,
-        kernel_constraint: types.Constraint = None,
-        bias_constraint: types.Constraint = None,
-        carry: types.Carry = "coupled",
-        transform_activation: types.Activation = "sigmoid",
-        transform_kernel_initializer: types.Initializer = None,
-        transform_bias_initializer: types.Initializer = -2.0,
-        **kwargs: Any,
-    ):
-        super().__init__(**kwargs)
+    def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):
+        options = {name: arguments.pop(name, None) for name in _OPTIONS}
+        super().__init__(**arguments)
         # Not in the class, where PyTorch, which keeps layers apart, would still find the None.
         self.block = self.transform = self.carry = None
-        self.activation = keras.activations.get(activation)
-        self.use_bias = bool(use_bias)
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        for name, module in _OPTIONS.items():
+            setattr(self, name, module.get(options[name]))
+        if options["transform_kernel_initializer"] is None:
+            # As H, but never the same numbers; beyond the seeds that the layers of a stack count.
+            self.transform_kernel_initializer = initializers.reseeded(
+                self.kernel_initializer, offset=2**20
+            )
+        if options["transform_bias_initializer"] is None:
+            self.transform_bias_initializer = initializers.get(-2.0)
         # Not `activity_regularizer`: Keras applies that to the gate too, if a call returns it.
         self.output_regularizer = keras.regularizers.get(activity_regularizer)
-        self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        self.bias_constraint = keras.constraints.get(bias_constraint)
         self.learned_carry = checks.one_of("carry", carry, ("coupled", "learned")) == "learned"
-        self.transform_activation = keras.activations.get(transform_activation)
-        self.transform_kernel_initializer = (
-            # As H, but never the same numbers; beyond the seeds that the layers of a stack count.
-            initializers.reseeded(self.kernel_initializer, offset=2**20)
-            if transform_kernel_initializer is None
-            else initializers.get(transform_kernel_initializer)
-        )
-        self.transform_bias_initializer = initializers.get(
-            -2.0 if transform_bias_initializer is None else transform_bias_initializer
-        )
+        self.use_bias = bool(use_bias)
         self.supports_masking = True
 
     def make_sublayer(self, input_shape: tuple, name: str, **options: Any) -> keras.Layer:
@@ -256,13 +241,10 @@ class GatedLayer(keras.Layer):
         config = super().get_config()
         if self.transform is not None:  # it may be quantized by now
             config["dtype"] = keras.dtype_policies.serialize(self.transform.dtype_policy)
-        serialize = keras.saving.serialize_keras_object
         return {
             **config,
-            "activation": keras.activations.serialize(self.activation),
-            "transform_activation": keras.activations.serialize(self.transform_activation),
-            **{name: serialize(getattr(self, name)) for name in _OBJECTS},
-            "activity_regularizer": serialize(self.output_regularizer),
+            **{name: of.serialize(getattr(self, name)) for name, of in _OPTIONS.items()},
+            "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": "learned" if self.learned_carry else "coupled",
             **{name: getattr(self, name) for name in self.sizes},
@@ -271,7 +253,8 @@ class GatedLayer(keras.Layer):
 
 def common(arguments):
     """Return those of a subclass's arguments that every gated layer takes."""
-    return {name: arguments[name] for name in OPTIONS} | arguments["kwargs"]
+    names = (*_OPTIONS, "carry", "activity_regularizer", "use_bias")
+    return {name: arguments[name] for name in names} | arguments["kwargs"]
 
 
 def negated(weight):

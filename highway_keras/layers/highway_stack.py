@@ -16,11 +16,6 @@ from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer, common, negated
 from highway_keras.layers.highway import Highway
 
-_BY_LAYER = (
-    "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
-    "returns do."
-)
-
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayStack(GatedLayer):
@@ -124,17 +119,10 @@ class HighwayStack(GatedLayer):
         super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
         self.rematerialize = bool(rematerialize)
-        if self.quantization_mode is not None:
-            raise NotImplementedError(_BY_LAYER)
 
     def build(self, input_shape):
         width = input_shape[-1]
-        if width is None or self.units not in (None, width):
-            raise ValueError(
-                "`units` must equal the width of the input, because the carry path adds the input "
-                f"to the block state. Received: units={self.units}, "
-                f"input_shape={tuple(input_shape)}."
-            )
+        checks.one_of("units", self.units, (width, None))  # the carry path adds the input to H
         self._add("kernel", width, stacked.initializer(self.kernel_initializer))
         if self.use_bias:
             self._add("bias", width, stacked.initializer(self.bias_initializer))
@@ -170,7 +158,6 @@ class HighwayStack(GatedLayer):
             *joint_weights(self),
             activation=self.activation,
             transform_activation=self.transform_activation,
-            carry_activation=self.transform_activation,
             carry="learned" if self.learned_carry else "coupled",
             **options,
         )
@@ -201,18 +188,13 @@ class HighwayStack(GatedLayer):
                 f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
             )
         options = _options(layers[0])
-        for layer in layers[1:]:
-            odd = [option for option, value in _options(layer).items() if options[option] != value]
-            if odd:
-                raise ValueError(
-                    "`layers` must have the same options, apart from initializers. Received: "
-                    f"{layer.name} differs from {layers[0].name} in {', '.join(odd)}."
-                )
-        penalized = [x.name for x in layers[:-1] if x.output_regularizer is not None]
-        if penalized:
+        odd = {k for layer in layers for k, v in _options(layer).items() if options[k] != v}
+        if any(layer.output_regularizer for layer in layers[:-1]):
+            odd.add("activity_regularizer")
+        if odd:
             raise ValueError(
-                "Only the last of `layers` may have an `activity_regularizer`: that of a stack "
-                f"acts on its output. Received: {', '.join(penalized)} with one."
+                "`layers` must have the same options, apart from initializers, and only the last "
+                f"may have an `activity_regularizer`. Received: others in {', '.join(odd)}."
             )
         stack = cls(len(layers), **options, name=name)
         stack.output_regularizer = layers[-1].output_regularizer
@@ -238,13 +220,13 @@ class HighwayStack(GatedLayer):
                 getattr(layer, weight.name).assign(weight[index])
         return layers
 
-    def enable_lora(self, *args, **kwargs):
-        """Raise `NotImplementedError`: the layers of `unstack()` take adapters."""
-        raise NotImplementedError(_BY_LAYER)
-
-    def quantize(self, *args, **kwargs):
-        """Raise `NotImplementedError`: the layers of `unstack()` can be quantized."""
-        raise NotImplementedError(_BY_LAYER)
+    @property
+    def sublayers(self):
+        """Raise `NotImplementedError`: a stack has none to take adapters or to be quantized."""
+        raise NotImplementedError(
+            "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its "
+            "`unstack()` returns do."
+        )
 
     def get_config(self):
         config = super().get_config()

@@ -83,6 +83,7 @@ class HighwayWrapper(GatedLayer):
         super().__init__(
             carry=carry if isinstance(carry, str) else "learned",
             activity_regularizer=activity_regularizer,
+            kernel_initializer="glorot_uniform",  # unused: its seed leaves the later ones as ever
             transform_activation=transform_activation,
             transform_kernel_initializer=transform_kernel_initializer,
             transform_bias_initializer=transform_bias_initializer,
@@ -136,6 +137,4 @@ class HighwayWrapper(GatedLayer):
 
     @classmethod
     def from_config(cls, config):
-        layers = {k: v for k, v in config.items() if k in ("layer", "transform", "carry")}
-        layers = {k: keras.saving.deserialize_keras_object(v) for k, v in layers.items()}
-        return cls(**{**config, **layers})
+        return cls(**keras.saving.deserialize_keras_object(config))

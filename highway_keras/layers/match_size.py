@@ -30,9 +30,6 @@ class MatchSize(keras.Layer):
     Output shape:
         The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled the same way.
 
-    Raises:
-        ValueError: If the input has no channel axis of a known size.
-
     Example:
 
     >>> import keras
@@ -54,21 +51,11 @@ class MatchSize(keras.Layer):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")
         self.strides = checks.positive_integer("strides", strides)
-        self.data_format = checks.one_of(
-            "data_format",
-            keras.config.image_data_format() if data_format is None else data_format,
-            ("channels_last", "channels_first"),
-        )
+        data_format = data_format or keras.config.image_data_format()
+        formats = ("channels_last", "channels_first")
+        self.data_format = checks.one_of("data_format", data_format, formats)
         self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
-
-    def build(self, input_shape):
-        if len(input_shape) < 2 or input_shape[self.channel_axis] is None:
-            raise ValueError(
-                "`MatchSize` expects inputs of rank 2 or more with a known number of channels. "
-                f"Received: input_shape={tuple(input_shape)}."
-            )
-        self.built = True
 
     def call(self, inputs):
         kept = [slice(None, None, self.strides)] * len(inputs.shape)

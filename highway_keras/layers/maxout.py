@@ -62,12 +62,6 @@ class Maxout(keras.Layer):
         self.built = True
 
     def compute_output_shape(self, input_shape):
-        rank = len(input_shape)
-        if not -rank <= self.axis < rank:
-            raise ValueError(
-                f"`axis` must be an axis of the input. Received: axis={self.axis}, "
-                f"input_shape={tuple(input_shape)}."
-            )
         channels = input_shape[self.axis]
         if channels is None or channels % self.pieces:
             raise ValueError(

@@ -7,7 +7,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras import checks
 from highway_keras.initializers import TransformBias, reseeded
 
 
@@ -20,21 +19,10 @@ class ByLayer(keras.initializers.Initializer):
     """
 
     def __init__(self, values: Iterable[float]):
-        self.values = list(values)
-        if not all(map(checks.is_number, self.values)):
-            raise ValueError(
-                "A sequence of biases must have a finite number for each layer. "
-                f"Received: {checks.short_repr(self.values)}."
-            )
-        self.values = [float(value) for value in self.values]
+        self.values = [float(value) for value in values]
 
     def __call__(self, shape, dtype=None):
-        if len(self.values) != shape[0]:
-            raise ValueError(
-                "A sequence of biases must have a number for each layer. "
-                f"Received: {len(self.values)} numbers for depth={shape[0]}."
-            )
-        column = np.reshape(self.values, (-1,) + (1,) * (len(shape) - 1))
+        column = np.reshape(self.values, (shape[0],) + (1,) * (len(shape) - 1))
         return ops.convert_to_tensor(np.broadcast_to(column, shape), dtype=dtype)
 
     def get_config(self):

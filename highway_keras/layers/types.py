@@ -1,12 +1,10 @@
 """The types of what layers take as arguments, for editors and type checkers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Unpack as Unpack
 
 import keras
-
-if TYPE_CHECKING:
-    from typing import Unpack as Unpack
 
 # Each is what Keras reads: a name, an object or function, or a stored configuration.
 Activation: TypeAlias = str | Callable[..., Any] | dict[str, Any] | None

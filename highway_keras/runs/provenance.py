@@ -11,7 +11,7 @@ import time
 
 import keras
 
-from highway_keras.backends.current import shim
+from highway_keras.backends import shim
 from highway_keras.io import read_text, write_json
 
 
