@@ -3,6 +3,7 @@
 The seed is printed; `SURVIVAL_SEED=… SURVIVAL_MOMENTS=…` repeats it or makes a longer one.
 """
 
+import functools
 import json
 import os
 import random
@@ -25,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked"),
 ]
 SEED = int(os.environ.get("SURVIVAL_SEED", random.SystemRandom().randrange(10**6)))
-MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 40))
+MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 25))
 PAIRS = 20
 COMMANDS = {
     "fit": "fit thin-highway-10 --dataset digits --limit 200 --epochs 6 --resume --out out",
@@ -53,29 +54,23 @@ def network(nursery, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def references(nursery, network, tmp_path_factory):
-    """What each command leaves and prints when nothing happens to it, and how long it writes."""
-    return References(nursery, network, tmp_path_factory.mktemp("reference"))
+    """A function of a command's name: what it leaves and prints when nothing happens to it, how
+    many bytes that is, and how long it writes."""
 
-
-class References(dict):
-    """By the command's name; each is made when it is first asked for."""
-
-    def __init__(self, nursery, network, folder):
-        super().__init__()
-        self.nursery, self.network, self.folder = nursery, network, folder
-
-    def __missing__(self, name):
-        folder = self.folder / name
-        prepare(folder, self.network)
-        job = self.nursery.start(COMMANDS[name], folder)
+    @functools.cache
+    def reference(name):
+        folder = tmp_path_factory.mktemp("reference")
+        prepare(folder, network)
+        job = nursery.start(COMMANDS[name], folder)
         began = wait_for_a_file(job)
         job.wait()
         assert job.code == 0, job.err
-        size = sum(file.stat().st_size for file in folder.glob("out*/**/*") if file.is_file())
-        size += sum(file.stat().st_size for file in folder.glob("out*") if file.is_file())
-        found = {"seconds": time.monotonic() - began, "size": size}
-        self[name] = found | {"left": left(name, folder), "printed": numbers(job.out)}
-        return self[name]
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        found = {"seconds": time.monotonic() - began, "printed": numbers(job.out)}
+        found["size"] = sum(path.stat().st_size for path in files if path.name != "network.keras")
+        return found | {"left": left(name, folder)}
+
+    return reference
 
 
 def prepare(folder, network):
@@ -154,7 +149,7 @@ def check_end(job):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_killed_at_random_moments(name, nursery, network, references, tmp_path, capsys):
-    drawn, reference = random.Random(f"{SEED} {name}"), references[name]
+    drawn, reference = random.Random(f"{SEED} {name}"), references(name)
     ended = 0
     for moment in range(MOMENTS):
         folder = tmp_path / str(moment)
@@ -191,7 +186,7 @@ def fill(disk, free):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_disk_that_is_full_at_any_moment(name, nursery, network, references, disk, capsys):
-    reference, codes = references[name], []
+    reference, codes = references(name), []
     for moment in range(MOMENTS):
         folder = disk / str(moment)
         prepare(folder, network)
@@ -218,21 +213,14 @@ OTHERS = {  # other settings for the same place
 }
 
 
-def ends_of(name, command, nursery, network, folder):
-    prepare(folder, network)
-    job = nursery.run(command, folder)
-    assert job.code == 0, job.err
-    return numbers(job.out)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
     drawn, codes = random.Random(f"{SEED} {name}"), []
     other = COMMANDS[name].replace(" --limit 60", "") + OTHERS[name]
-    expected = {
-        COMMANDS[name]: references[name]["printed"],
-        other: ends_of(name, other, nursery, network, tmp_path / "other"),
-    }
+    prepare(tmp_path / "other", network)
+    job = nursery.run(other, tmp_path / "other")
+    assert job.code == 0, job.err
+    expected = {COMMANDS[name]: references(name)["printed"], other: numbers(job.out)}
     for pair in range(PAIRS // len(COMMANDS)):
         folder = tmp_path / str(pair)
         prepare(folder, network)
@@ -240,7 +228,7 @@ def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
         jobs = []
         for command in commands:
             jobs.append(nursery.start(command, folder))
-            time.sleep(drawn.random() * references[name]["seconds"] / 2)
+            time.sleep(drawn.random() * references(name)["seconds"] / 2)
         for job, command in zip(jobs, commands, strict=True):
             job.wait()
             check_end(job)
@@ -249,6 +237,6 @@ def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
         codes.append([job.code for job in jobs])
         assert 0 in codes[-1] or name == "reproduce", [job.err for job in jobs]
         if commands[0] == commands[1]:
-            finish(name, nursery, folder, references[name])
+            finish(name, nursery, folder, references(name))
     with capsys.disabled():
         print(f"\n{name}: {len(codes)} pairs of writers ended with {codes}, no wrong result")
