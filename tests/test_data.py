@@ -56,10 +56,7 @@ SOURCES = {
     "arrays": (lambda f: (X, Y), "0698bf081e43ee78"),
     "arrays to test on": (lambda f: ((X, Y), (X[:9], Y[:9])), "afb85dc7d20ff65f"),
     "a Dataset": (lambda f: load((X, Y)), "0698bf081e43ee78"),
-    "tf.data of floats, shuffled": (
-        lambda f: as_tf_data(X * 1.0, shuffle=True),
-        "87f182e1a18d0f4c",
-    ),
+    "tf.data, shuffled": (lambda f: as_tf_data(X * 1.0, shuffle=True), "87f182e1a18d0f4c"),
     "Keras's reader": (as_keras_reads_both, "e1dc1b210b6c29db"),
 }
 
