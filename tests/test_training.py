@@ -125,6 +125,18 @@ def test_accuracy_by_class(run):
         assert run.class_accuracy[name] == np.mean(of_class == number)
 
 
+def test_a_data_set_with_dollars_stops_nothing(tmp_path, drawing):
+    found = data.load("digits", validation=0, limit=40)
+    path = tmp_path / "cost_$x^{$.npz"
+    arrays = {name: getattr(found, name) for name in ("x_train", "y_train", "x_test", "y_test")}
+    np.savez(path, **arrays)
+    options = {"model_options": {"depth": 2}, "epochs": 1, "verbose": 0}
+    result = training.fit("thin-highway-10", path, out=tmp_path / "run", **options)
+    assert result.folder.has_ended
+    for picture in (result.folder.curves, result.folder.confusion):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("test_curve", "changes"),
     [
