@@ -71,26 +71,6 @@ def test_fingerprints_of_every_source_stay(make, fingerprint, tmp_path):
         assert y.dtype == np.int64 and set(y) == set(range(found.classes))
 
 
-def test_digits_hold_every_image_once():
-    from sklearn.datasets import load_digits
-
-    def pairs(images, labels):
-        return sorted((x.tobytes(), int(y)) for x, y in zip(images, labels, strict=True))
-
-    found, source = load("digits"), load_digits()
-    parts = [(found.x_train, found.y_train), (found.x_val, found.y_val)]
-    x, y = map(np.concatenate, zip(*parts, (found.x_test, found.y_test), strict=True))
-    assert pairs(x[..., 0], y) == pairs(
-        np.round(source.images * 255 / 16).astype("uint8"), source.target
-    )
-    assert repr(found) == (
-        "Dataset(name='digits', train=1294, validation=144, test=359, "
-        "input_shape=(8, 8, 1), classes=10)"
-    )
-    with pytest.raises(AttributeError):
-        found.name = "other"
-
-
 def test_what_is_held_out():
     labels = np.sort(np.random.default_rng(1).integers(0, 7, 1003))
     kept, held_out = hold_out(labels, 0.1)

@@ -28,7 +28,6 @@ with contextlib.ExitStack() as held:
         print("has it", flush=True)
 """
 FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
-SEARCH = "search --depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40 --out"
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +96,12 @@ def test_a_thread_is_another_writer_and_waits_for_one_that_ends_soon(tmp_path):
     assert found == [True, "has it"]
 
 
-@pytest.mark.parametrize("command", [FIT, pytest.param(SEARCH, marks=pytest.mark.slow)])
-def test_a_folder_that_another_process_writes_is_left_alone(command, holder, tmp_path, capsys):
-    inner = tmp_path / "thin-plain-2" if command is SEARCH else tmp_path
-    process = holder(inner)
-    before = sorted(inner.iterdir())
-    assert cli.main([*command.split(), str(tmp_path)]) == 1
-    assert f"{inner} is being written by process {process.pid}" in capsys.readouterr().err
-    assert sorted(inner.iterdir()) == before
+def test_a_folder_that_another_process_writes_is_left_alone(holder, tmp_path, capsys):
+    process = holder(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert cli.main([*FIT.split(), str(tmp_path)]) == 1
+    assert f"{tmp_path} is being written by process {process.pid}" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_search_of_another_process_is_left_alone(holder, tmp_path):

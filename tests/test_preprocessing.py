@@ -159,19 +159,3 @@ def test_both_compute_in_float32_under_a_mixed_policy(digits):
     model = augmenter(("crop8", "mirror"), IMAGES.shape[1:], seed=0)
     np.testing.assert_array_equal(to_numpy(model(exact)), exact)
     assert keras.backend.standardize_dtype(model(exact, training=True).dtype) == "float32"
-
-
-def test_whole_model_fits_saves_and_predicts_from_raw_images(digits, tmp_path):
-    inputs = keras.Input(digits.input_shape)
-    x = preprocessor(("scale", "gcn", "mean", "half"), digits.x_train)(inputs)
-    x = augmenter(("crop8", "mirror"), digits.input_shape, seed=0)(x)
-    x = GlobalContrastNormalization(np.float32(0.5))(PadAndCrop(np.int64(3))(x))
-    outputs = keras.layers.Dense(10, activation="softmax")(keras.layers.Flatten()(x))
-    model = keras.Model(inputs, outputs)
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    model.fit(digits.x_train, digits.y_train, batch_size=64, verbose=0)  # the last batch is smaller
-    model.save(tmp_path / "whole.keras")
-    again = keras.models.load_model(tmp_path / "whole.keras")
-    expected = model.predict(digits.x_test, verbose=0)
-    np.testing.assert_allclose(again.predict(digits.x_test, verbose=0), expected, atol=1e-6)
-    assert np.isfinite(expected).all()

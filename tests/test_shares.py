@@ -1,13 +1,11 @@
 """A batch in shares against the same batch in one piece."""
 
 import keras
-import numpy as np
 import pytest
-from harness import standard_normal, value_and_gradients
+from harness import value_and_gradients
 from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
-from highway_keras import HighwayStack
 from highway_keras.backends.current import shim
 from highway_keras.depth_loop import scan, shares
 
@@ -125,41 +123,3 @@ def test_one_share_where_loops_do_not_run_parallel_loops(monkeypatch):
     assert shim.parallel_loops() == 1  # eagerly
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
     assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU
-
-
-def test_as_many_as_tensorflow_has_threads(monkeypatch):
-    import tensorflow as tf
-
-    def count():
-        found = []
-        graph_of(lambda x: found.append(shim.parallel_loops()) or x, tf.TensorSpec([]))
-        return found[0]
-
-    assert count() == CORES
-    monkeypatch.setattr(tf.config.threading, "get_inter_op_parallelism_threads", lambda: 0)
-    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "5")
-    assert count() == 5
-    monkeypatch.delenv("TF_NUM_INTEROP_THREADS")
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 3}, raising=False)
-    assert count() == 2
-
-
-def test_fit(monkeypatch):
-    """Whole batches and a smaller last one, masked sequences, gates as an output."""
-    x = standard_normal((7, 4, 6))
-    x[::3, 2:] = 0
-
-    def fit():
-        keras.utils.set_random_seed(0)
-        inputs = keras.Input((None, 6))
-        masked = keras.layers.Masking()(inputs)
-        outputs, gates = HighwayStack(2, activation="tanh")(masked, return_gate=True)
-        model = keras.Model(inputs, [outputs, ops.mean(gates, axis=0)])
-        model.compile(keras.optimizers.SGD(0.1, 0.9), ["mse", "mse"], jit_compile=False)
-        losses = model.fit(x, [-x, x], 4, epochs=2, shuffle=False, verbose=0).history["loss"]
-        return losses, *model.get_weights()
-
-    found = fit()
-    monkeypatch.setattr(shim, "parallel_loops", lambda: 1)
-    for one, other in zip(found, fit(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

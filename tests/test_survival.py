@@ -80,7 +80,7 @@ def prepare(folder, network):
 
 def wait_for_a_file(job):
     """Wait until a command writes; return when that was."""
-    while not job.poll() and len(list(job.folder.iterdir())) < 2:
+    while not job.has_ended() and len(list(job.folder.iterdir())) < 2:
         time.sleep(0.002)
     return time.monotonic()
 
@@ -157,8 +157,8 @@ def test_killed_at_random_moments(name, nursery, network, references, tmp_path, 
         job = nursery.start(COMMANDS[name], folder)
         wait_for_a_file(job)
         time.sleep(drawn.random() * reference["seconds"])
-        ended += job.poll()
-        if not job.poll():
+        ended += job.has_ended()
+        if not job.has_ended():
             job.kill()
         job.wait()
         finish(name, nursery, folder, reference)

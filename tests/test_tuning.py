@@ -60,18 +60,6 @@ def test_the_space_is_the_papers_or_another():
     assert found["decay"].min_value == 0.99 and found["activation"].values == ["tanh"]
 
 
-def test_build_uses_every_hyperparameter():
-    hp = keras_tuner.HyperParameters()
-    hp.values = {"learning_rate": 0.125, "one_minus_momentum": 0.25, "decay": 0.5}
-    hp.values |= {"activation": "relu", "transform_bias": -7.0}
-    model = small().build(hp)
-    assert float(model.optimizer.learning_rate) == 0.125
-    assert model.optimizer.momentum == 0.75
-    assert model.get_layer("plain").activation is keras.activations.relu
-    (gate, *_) = [la.transform_bias for la in model.layers if hasattr(la, "transform_bias")]
-    assert np.all(keras.ops.convert_to_numpy(gate) == -7)
-
-
 def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
     x, y, *_ = digits
     hp = keras_tuner.HyperParameters()
@@ -182,21 +170,6 @@ def test_a_trial_is_the_same_to_the_last_bit_whatever_trains_next_to_it(kind, di
         np.testing.assert_array_equal(alone, together[:, place])
     others = losses(population(kind, [1, 0], size=2), images)  # another program
     np.testing.assert_allclose(others, together[:, [1, 0]], rtol=1e-4)
-
-
-@needs_loops
-def test_a_trial_goes_on_from_its_state(digits):
-    images = Images(*digits[:2], BATCH)
-    whole = population("highway", [0, 1, 2, 1, 0, 2], size=5)
-    expected = losses(whole, images, range(4))
-    first = population("highway", [0, 1, 2, 1, 0, 2], size=5)
-    losses(first, images, range(2))
-    kept = [first.state(trial) for trial in (5, 0)]
-    second = population("highway", [2, 0], size=5)
-    second.restore(kept)
-    np.testing.assert_array_equal(losses(second, images, range(2, 4)), expected[2:, [5, 0]])
-    for name, array in kept[0].items():
-        np.testing.assert_array_equal(array, first.state(5)[name])
 
 
 @needs_loops
