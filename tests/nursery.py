@@ -18,39 +18,30 @@ from highway_keras.data import loading
 FORKS = multiprocessing.get_context("forkserver")
 
 
-class Nursery:
-    """Start commands and wait for them: `with Nursery() as nursery: ...`."""
+def start(command, folder):
+    """Start `highway-keras` with the arguments in `command` in a folder; return a `Job`."""
+    FORKS.set_forkserver_preload([__name__])  # for what it imports
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        forkserver.ensure_running()
+    folder.mkdir(parents=True, exist_ok=True)
+    return Job(shlex.split(command), folder)
 
-    def __enter__(self):
-        FORKS.set_forkserver_preload([__name__])  # for what it imports
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-            forkserver.ensure_running()
-        self.said = tempfile.TemporaryDirectory()  # what the commands print; their disk may be full
-        return self
 
-    def __exit__(self, *error):
-        self.said.cleanup()
-
-    def start(self, command, folder):
-        """Start `highway-keras` with the arguments in `command` in a folder; return a `Job`."""
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        return Job(command, folder, pathlib.Path(tempfile.mkdtemp(dir=self.said.name)))
-
-    def run(self, command, folder):
-        """Run to the end; return the `Job`."""
-        job = self.start(command, folder)
-        job.wait()
-        return job
+def run(command, folder):
+    """Run to the end; return the `Job`."""
+    job = start(command, folder)
+    job.wait()
+    return job
 
 
 class Job:
     """A process; after `wait` also its exit `code`, what it printed in `out`, errors in `err`."""
 
-    def __init__(self, command, folder, said):
-        self.folder, self.said = folder, said
-        self.process = FORKS.Process(target=_become, args=(shlex.split(command), folder, said))
+    def __init__(self, arguments, folder):
+        self.folder = folder
+        self.said = tempfile.TemporaryDirectory()  # elsewhere: the disk of the folder may be full
+        self.process = FORKS.Process(target=_become, args=(arguments, folder, self.said.name))
         self.process.start()
 
     def has_ended(self):
@@ -61,8 +52,9 @@ class Job:
         if not self.has_ended():
             self.kill()
             raise AssertionError(f"hangs: over {seconds} s")
-        self.code = self.process.exitcode
-        self.out, self.err = ((self.said / end).read_text(errors="replace") for end in ("1", "2"))
+        self.code, said = self.process.exitcode, pathlib.Path(self.said.name)
+        self.out, self.err = ((said / end).read_text(errors="replace") for end in ("1", "2"))
+        self.said.cleanup()
 
     def kill(self):
         self.process.kill()
@@ -71,7 +63,7 @@ class Job:
 def _become(arguments, folder, said):
     os.chdir(folder)
     for number in (1, 2):
-        os.dup2(os.open(said / str(number), os.O_WRONLY | os.O_CREAT), number)
+        os.dup2(os.open(f"{said}/{number}", os.O_WRONLY | os.O_CREAT), number)
     loading.read_public = _few
     sys.exit(cli.main(arguments))
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pickle
 import socket
 import sys
 import types
@@ -100,7 +99,6 @@ def test_a_limit_of_a_data_set_takes_images_of_all_classes():
     made = dataclasses.replace(made, x_train=made.x_train[order], y_train=made.y_train[order])
     limited = load(made, limit=12)
     assert len(limited.x_train) == 12 and set(limited.y_train) == {0, 1, 2}
-    assert limited.fingerprint() == load(made, limit=12).fingerprint()
 
 
 def test_class_names(tmp_path):
@@ -156,7 +154,6 @@ def one_hot(labels):
 
 BAD_ARRAYS = {
     "missing key": ("y_test", {"y_test": None}),
-    "pickled objects": ("plain arrays", {"y_train": Y.astype(object)}),
     "float images": ("x_train", {"x_train": X / 255}),
     "channels first": ("moveaxis", {"x_train": np.stack(3 * [X], 1)}),
     "no images": ("x_train", {"x_train": X[:0], "y_train": Y[:0]}),
@@ -178,16 +175,10 @@ def test_npz_with_bad_arrays(named, changes, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-class _Boobytrap:
-    def __reduce__(self):
-        return (os.abort, ())
-
-
 DAMAGED = {
     "empty": lambda content: b"",
     "cut late": lambda content: content[: int(0.999 * len(content))],
     "a flipped byte": lambda content: content[:1000] + b"?" + content[1001:],
-    "a pickle": lambda content: pickle.dumps(_Boobytrap()),
     "an array": lambda content: content[content.index(b"\x93NUMPY") :],
 }
 

@@ -60,15 +60,6 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
         assert len(load(tmp_path, validation=0).x_train) == 48
 
 
-def test_pictures_behind_links_are_found_once(tmp_path):
-    write_classes(tmp_path / "one", 60)
-    (tmp_path / "elsewhere").mkdir()
-    shutil.move(tmp_path / "one" / "cat" / "002.png", tmp_path / "elsewhere" / "002.png")
-    (tmp_path / "one" / "cat" / "more").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "one" / "cat" / "loop").symlink_to(tmp_path / "one" / "cat")
-    assert len(pictures_of(load(tmp_path / "one"))) == 60
-
-
 def test_folders_with_numbers_are_in_the_order_of_the_numbers(tmp_path):
     names = tuple(map(str, range(12)))
     assert load(write_classes(tmp_path, 120, classes=names)).class_names == names

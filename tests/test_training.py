@@ -510,7 +510,6 @@ def logits():
 
 
 REFUSED = {
-    "weights": (little, {"weights": "mnist"}, "weights"),
     "options": (little, {"model_options": {"depth": 3}}, "model_options"),
     "devices": (little, {"distribute": True}, "distribute"),
     "half the bits": (little, {"dtype_policy": "mixed_bfloat16"}, "dtype_policy"),

@@ -2,7 +2,6 @@
 
 import io
 import pathlib
-import re
 
 import keras
 import keras_tuner
@@ -336,17 +335,6 @@ def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
 
 
 # Progress
-
-
-@needs_loops
-def test_progress_says_trials_best_and_time_left(tmp_path, digits, capsys):
-    options = {"max_trials": 4, "population": 2, "project_name": "tiny"}
-    search = search_digits(tmp_path, digits, "auto", **options)
-    first, last = capsys.readouterr().out.splitlines()
-    times = r"\d\d:\d\d elapsed, \d\d:\d\d left"
-    assert re.fullmatch(rf"tiny: 2/4 trials, {times}, best val_loss \d\.\d+", first)
-    score = search.oracle.get_best_trials()[0].score
-    assert last.startswith("tiny: 4/4 trials, ") and last.endswith(f"best val_loss {score:.4g}")
 
 
 def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
