@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from keras import ops, tree
 
-from highway_keras.analysis.lesion_model import LesionedChain
 from highway_keras.depth_loop import scan
-from highway_keras.layers import HighwayStack
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="only JAX lowers for a device that is not there"
@@ -40,9 +38,7 @@ def weights(branches, lead=()):
 
 LOOPS = {
     "coupled": (weights(2), {}),
-    "learned": (weights(3), {"carry": "learned"}),
     "plain": (weights(1), {"kind": "plain"}),
-    "residual": (weights(1), {"kind": "residual"}),
     "rematerialized": (weights(2), {"activation": "gelu", "rematerialize": True}),
     "sequence-and-gates": (weights(2), {"return_sequence": True, "return_gate": True}),
     "trials": (weights(2, (TRIALS,)), {"activation": np.ones((TRIALS, 1, 1), "float32")}),
@@ -60,17 +56,10 @@ def test_depth_loop(arrays, options):
     assert lower(jax.grad(total, (0, 1, 2)), *arrays).count("stablehlo.while") == 2
 
 
-def test_lesioned_chain():
-    stack = HighwayStack(DEPTH)
-    stack.build((None, WIDTH))
-    lesions = LesionedChain([stack])
-    assert lower(lesions, np.ones((ROWS, WIDTH), "float32")).count("stablehlo.while") == 2
-
-
 # The population
 
 
-@pytest.mark.parametrize("kind", ["highway", "plain", "residual"])
+@pytest.mark.parametrize("kind", ["highway", "plain"])
 def test_population(kind):
     from highway_keras.tuning import HighwayHyperModel
     from highway_keras.tuning.population import Images, Population

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pickle
 import socket
 import sys
 import types
@@ -13,7 +12,7 @@ import pytest
 from picture_folders import CLASSES, images, write_classes, write_parts
 from selection import all_but
 
-from highway_keras.data import NAMES, DataError, Dataset, PictureArray, dataset, load
+from highway_keras.data import DataError, Dataset, PictureArray, dataset, load
 from highway_keras.data.dataset import hold_out
 from highway_keras.data.public import read_records
 from highway_keras.messages import Notice
@@ -56,9 +55,7 @@ SOURCES = {
     "arrays": (lambda f: (X, Y), "0698bf081e43ee78"),
     "arrays to test on": (lambda f: ((X, Y), (X[:9], Y[:9])), "afb85dc7d20ff65f"),
     "a Dataset": (lambda f: load((X, Y)), "0698bf081e43ee78"),
-    "tf.data": (lambda f: as_tf_data(), "87f182e1a18d0f4c"),
-    "tf.data, shuffled": (lambda f: as_tf_data(shuffle=True), "87f182e1a18d0f4c"),
-    "tf.data of floats": (lambda f: as_tf_data(X.astype("float32")), "87f182e1a18d0f4c"),
+    "tf.data, shuffled": (lambda f: as_tf_data(X * 1.0, shuffle=True), "87f182e1a18d0f4c"),
     "Keras's reader": (as_keras_reads_both, "e1dc1b210b6c29db"),
 }
 
@@ -71,26 +68,6 @@ def test_fingerprints_of_every_source_stay(make, fingerprint, tmp_path):
         x, y = getattr(found, f"x_{part}"), getattr(found, f"y_{part}")
         assert x.dtype == np.uint8 and x.shape == (len(y), 8, 8, 1)
         assert y.dtype == np.int64 and set(y) == set(range(found.classes))
-
-
-def test_digits_hold_every_image_once():
-    from sklearn.datasets import load_digits
-
-    def pairs(images, labels):
-        return sorted((x.tobytes(), int(y)) for x, y in zip(images, labels, strict=True))
-
-    found, source = load("digits"), load_digits()
-    parts = [(found.x_train, found.y_train), (found.x_val, found.y_val)]
-    x, y = map(np.concatenate, zip(*parts, (found.x_test, found.y_test), strict=True))
-    assert pairs(x[..., 0], y) == pairs(
-        np.round(source.images * 255 / 16).astype("uint8"), source.target
-    )
-    assert repr(found) == (
-        "Dataset(name='digits', train=1294, validation=144, test=359, "
-        "input_shape=(8, 8, 1), classes=10)"
-    )
-    with pytest.raises(AttributeError):
-        found.name = "other"
 
 
 def test_what_is_held_out():
@@ -112,10 +89,8 @@ def test_limit_and_validation():
     np.testing.assert_array_equal(few.x_val, whole.x_val)
     assert len(other.x_val) == round(0.4 * 1438)
     assert len({found.fingerprint(("test",)) for found in (whole, few, other)}) == 1
-    none = load("digits", validation=0)
-    assert none.x_val.shape == (0, 8, 8, 1) and len(none.x_train) == 1438
-    numpys = load("digits", validation=np.float32(0.5), limit=np.int64(50))
-    assert (len(numpys.x_train), len(numpys.x_val)) == (50, 719)
+    none = load("digits", validation=0, limit=np.int64(50))
+    assert none.x_val.shape == (0, 8, 8, 1) and len(none.x_train) == 50
 
 
 def test_a_limit_of_a_data_set_takes_images_of_all_classes():
@@ -124,7 +99,6 @@ def test_a_limit_of_a_data_set_takes_images_of_all_classes():
     made = dataclasses.replace(made, x_train=made.x_train[order], y_train=made.y_train[order])
     limited = load(made, limit=12)
     assert len(limited.x_train) == 12 and set(limited.y_train) == {0, 1, 2}
-    assert limited.fingerprint() == load(made, limit=12).fingerprint()
 
 
 def test_class_names(tmp_path):
@@ -145,16 +119,12 @@ def test_tf_data_of_other_classes_to_test_on(tmp_path):
     assert load((train, test)).class_names == CLASSES
 
 
-def test_paths_begin_at_home(tmp_path, monkeypatch):
+def test_where_a_path_begins(tmp_path, monkeypatch):
+    """At home, also if a folder is named like a data set."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    npz(tmp_path)
-    assert load("~/mine.npz").name == "mine"
-
-
-def test_a_folder_named_like_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(write_classes(tmp_path / "digits", 60).parent)
-    for name in ("./digits", tmp_path / "digits", (tmp_path / "digits").relative_to(tmp_path)):
+    for name in ("./digits", "~/digits", tmp_path / "digits"):
         assert load(name).class_names == CLASSES
     assert load("digits").classes == 10
 
@@ -184,10 +154,7 @@ def one_hot(labels):
 
 BAD_ARRAYS = {
     "missing key": ("y_test", {"y_test": None}),
-    "no key": ("x_train, y_train", dict.fromkeys(GOOD)),
-    "pickled objects": ("plain arrays", {"y_train": Y.astype(object)}),
     "float images": ("x_train", {"x_train": X / 255}),
-    "flat images": ("x_train", {"x_train": X.reshape(60, -1)}),
     "channels first": ("moveaxis", {"x_train": np.stack(3 * [X], 1)}),
     "no images": ("x_train", {"x_train": X[:0], "y_train": Y[:0]}),
     "length mismatch": ("y_test", {"y_test": Y[:8]}),
@@ -197,7 +164,6 @@ BAD_ARRAYS = {
     "negative labels": ("y_train.*from 0", {"y_train": Y - 1}),
     "one-hot labels": ("y_train.*argmax", {"y_train": one_hot(Y)}),
     "foreign test class": ("y_train.*label 4", {"y_test": Y[:9] + 2}),
-    "too few names": ("class_names", {"class_names": CLASSES[:2]}),
     "a name twice": ("class_names", {"class_names": ("ant", "bee", "ant")}),
 }
 
@@ -209,27 +175,21 @@ def test_npz_with_bad_arrays(named, changes, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-class _Boobytrap:
-    def __reduce__(self):
-        return (os.abort, ())
-
-
 DAMAGED = {
     "empty": lambda content: b"",
     "cut late": lambda content: content[: int(0.999 * len(content))],
     "a flipped byte": lambda content: content[:1000] + b"?" + content[1001:],
-    "a picture": lambda content: b"\x89PNG\r\n\x1a\n" + bytes(64),
-    "a pickle": lambda content: pickle.dumps(_Boobytrap()),
     "an array": lambda content: content[content.index(b"\x93NUMPY") :],
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
-def test_npz_that_is_damaged_or_something_else(damage, tmp_path):
+def test_npz_that_is_damaged_or_something_else(tmp_path):
     path = npz(tmp_path)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match=r"mine\.npz"):
-        load(path)
+    content = path.read_bytes()
+    for damage in DAMAGED.values():
+        path.write_bytes(damage(content))
+        with pytest.raises(DataError, match=r"mine\.npz"):
+            load(path)
 
 
 def of_unknown_rank(pairs):
@@ -240,110 +200,88 @@ def of_unknown_rank(pairs):
 
 WRONG = {
     "three arrays": (TypeError, lambda: (X, Y, Y)),
-    "three pairs": (TypeError, lambda: ((X, Y),) * 3),
     "a number": (TypeError, lambda: 5),
     "lengths": (DataError, lambda: (X, Y[:-1])),
     "floats": (DataError, lambda: (X / 255, Y)),
     "endless": (DataError, lambda: as_tf_data().repeat()),
     "unlabelled": (DataError, lambda: as_tf_data().map(lambda x, y: x)),
-    "scaled to 1": (DataError, lambda: as_tf_data(X / 255)),
-    "scaled to -1 and 1": (DataError, lambda: as_tf_data(X / 127.5 - 1)),
+    "scaled": (DataError, lambda: as_tf_data(X / 127.5 - 1)),
     "unknown rank": (DataError, lambda: of_unknown_rank(as_tf_data())),
     "none": (DataError, lambda: as_tf_data().take(0)),
     "a bad Dataset": (DataError, lambda: dataclasses.replace(load((X, Y)), x_val=X[:5] / 255)),
     "unnamed classes": (DataError, lambda: dataclasses.replace(load((X, Y)), y_val=Y[:5] + 3)),
-    "unknown name": (ValueError, lambda: "svhn"),
     "misspelled name": (ValueError, lambda: "CIFAR-10"),
     "no file": (FileNotFoundError, lambda: "absent.npz"),
 }
 
 
 @pytest.mark.parametrize(("kind", "make"), WRONG.values(), ids=WRONG)
-def test_bad_sources(kind, make, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.npz").mkdir()
+def test_bad_sources(kind, make):
     with pytest.raises(kind, match=r"dataset|[xy]_train|x_val|class_names") as caught:
         load(make())
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [("validation", v) for v in (1, 1.5, -0.1, float("nan"), "0.1", None, True)]
-    + [("validation", 0.001), ("validation", 0.999)]  # leave a part empty
-    + [("limit", v) for v in (0, -5, 2.5, "10", True)],
-)
-def test_bad_arguments(argument, value):
-    with pytest.raises(ValueError, match=argument):
-        load((X, Y), **{argument: value})
+def test_bad_arguments():
+    # Some fractions would leave a part empty.
+    wrong = {"validation": (1.5, -0.1, float("nan"), "0.1", None, True, 0.001, 0.999)}
+    wrong["limit"] = (0, 2.5, "10", True)
+    for argument, values in wrong.items():
+        for value in values:
+            with pytest.raises(ValueError, match=argument):
+                load((X, Y), **{argument: value})
 
 
 # Public data sets
 
 
-@pytest.fixture
-def offline(monkeypatch):
-    """Every request goes to a port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def test_without_a_network_or_with_a_damaged_copy(tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow", reason="TFDS prepares with TensorFlow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+    with socket.create_server(("127.0.0.1", 0)) as server:  # nothing listens here from now on
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, address)
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
-    pytest.importorskip("tensorflow", reason="TFDS prepares with TensorFlow")
-    pytest.importorskip("tensorflow_datasets")
-
-
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_without_a_network(name, offline, tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "elsewhere"))
-    for arguments, folder in (({"data_dir": tmp_path / "here"}, "here"), ({}, "elsewhere")):
+    for name, arguments, folder in (
+        ("mnist", {"data_dir": tmp_path / "here"}, "here"),
+        ("cifar10", {}, "elsewhere"),
+    ):
         with pytest.raises(DataError, match=f"{folder}.*data_dir.*digits.*npz") as caught:
             load(name, **arguments)
         assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_prepared_copy(tmp_path):
-    tfds = pytest.importorskip("tensorflow_datasets")
-    pytest.importorskip("tensorflow", reason="TFDS prepares with TensorFlow")
     folder = tfds.builder("mnist", data_dir=str(tmp_path)).data_path
     folder.mkdir(parents=True)
     (folder / "dataset_info.json").write_text('{"name": "mn')
-    with pytest.raises(DataError, match=r"'mnist'.*`data_dir`") as caught:
+    with pytest.raises(DataError, match=r"'mnist'.*`data_dir`"):
         load("mnist", data_dir=str(tmp_path))
-    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("module", "error", "name"),
-    [
-        ("tensorflow", DataError, "TensorFlow.*cpu.*data_dir"),
-        ("tensorflow_datasets", ModuleNotFoundError, "train"),
-    ],
-)
-def test_without_what_reads_public_data(module, error, name, tmp_path, monkeypatch):
+def test_without_what_reads_public_data(tmp_path, monkeypatch):
     pytest.importorskip("tensorflow_datasets")
-    monkeypatch.setitem(sys.modules, module, None)  # its import now fails
-    with pytest.raises(error, match=name):
-        load("mnist", data_dir=tmp_path)
+    missing = {"tensorflow": (DataError, "TensorFlow.*cpu.*data_dir")}
+    missing["tensorflow_datasets"] = (ModuleNotFoundError, "train")
+    for module, (error, name) in missing.items():
+        monkeypatch.setitem(sys.modules, module, None)  # its import now fails
+        with pytest.raises(error, match=name):
+            load("mnist", data_dir=tmp_path)
 
 
 def test_prepared_records_are_read_without_tensorflow(tmp_path):
     tfds = pytest.importorskip("tensorflow_datasets")
-    parts = {
-        "image": tfds.features.Image(shape=(4, 3, 1)),
-        "label": tfds.features.ClassLabel(num_classes=5),
-    }
-    features = tfds.features.FeaturesDict(parts)
-    images = np.random.default_rng(0).integers(0, 256, (5, 4, 3, 1), "uint8")
+    image, label = tfds.features.Image(shape=(4, 3, 1)), tfds.features.ClassLabel(num_classes=5)
+    features = tfds.features.FeaturesDict({"image": image, "label": label})
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 4, 3, 1), "uint8")
     with (tmp_path / "records").open("wb") as file:
-        for label, image in enumerate(images):
+        for label, image in enumerate(pictures):
             record = features.serialize_example({"image": image, "label": label})
             file.write(len(record).to_bytes(8, "little") + bytes(4) + record + bytes(4))
     split = types.SimpleNamespace(filepaths=[tmp_path / "records"])
     info = types.SimpleNamespace(features=features, splits={"test": split})
     found, labels = read_records(types.SimpleNamespace(info=info), "test")
-    np.testing.assert_array_equal(found, images)
+    np.testing.assert_array_equal(found, pictures)
     assert found.dtype == "uint8" and labels.tolist() == [0, 1, 2, 3, 4]
 
 

@@ -60,23 +60,9 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
         assert len(load(tmp_path, validation=0).x_train) == 48
 
 
-def test_pictures_behind_links_are_found_once(tmp_path):
-    write_classes(tmp_path / "one", 60)
-    (tmp_path / "elsewhere").mkdir()
-    shutil.move(tmp_path / "one" / "cat" / "002.png", tmp_path / "elsewhere" / "002.png")
-    (tmp_path / "one" / "cat" / "more").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "one" / "cat" / "loop").symlink_to(tmp_path / "one" / "cat")
-    assert len(pictures_of(load(tmp_path / "one"))) == 60
-
-
 def test_folders_with_numbers_are_in_the_order_of_the_numbers(tmp_path):
     names = tuple(map(str, range(12)))
-    x, y = images(120, classes=12)
-    for index, (image, label) in enumerate(zip(x, y, strict=True)):
-        (tmp_path / names[label]).mkdir(exist_ok=True)
-        Image.fromarray(image).save(tmp_path / names[label] / f"{index:03}.png")
-    found, arrays = load(tmp_path), load((x, y))
-    assert found.class_names == names == arrays.class_names
+    assert load(write_classes(tmp_path, 120, classes=names)).class_names == names
 
 
 def test_pictures_are_read_as_predict_reads_them(tmp_path):
@@ -95,27 +81,15 @@ def test_pictures_are_read_as_predict_reads_them(tmp_path):
         assert load(tmp_path, input_shape=(9, 7, 3)).input_shape == (9, 7, 3)
 
 
-def rename_parts(folder, train, test):
-    (folder / "train").rename(folder / train)
-    (folder / "test").rename(folder / test)
-
-
-def one_class_left(folder):
-    shutil.rmtree(folder / "test")
-    shutil.rmtree(folder / "train")
-    write_classes(folder, 5, classes=("ant",))
-
-
-def few(folder):
-    shutil.rmtree(folder)
-    write_classes(folder, 2, classes=("ant", "bee"))
+def instead(count, *classes):
+    """Replace the folder by pictures of these classes."""
+    return lambda folder: [shutil.rmtree(folder), write_classes(folder, count, classes=classes)]
 
 
 FAULTS = {
     "empty": (lambda f: [shutil.rmtree(path) for path in f.iterdir()], "none"),
-    "one class": (one_class_left, "ant"),
-    "few pictures": (few, "2"),
-    "no picture": (lambda f: (f / "train/bee/001.png").write_bytes(b"\x89PNG broken"), "001.png"),
+    "one class": (instead(5, "ant"), "ant"),
+    "few pictures": (instead(2, "ant", "bee"), "2"),
     "cut": (lambda f: os.truncate(f / "train/bee/001.png", 60), "001.png"),
     "sizes": (lambda f: Image.new("L", (5, 5)).save(f / "train/ant/odd.png"), "input_shape"),
     "channels": (lambda f: None, "channels"),
@@ -124,8 +98,7 @@ FAULTS = {
     "no pictures": (lambda f: [p.unlink() for p in (f / "train/cat").iterdir()], "cat"),
     "no test": (lambda f: shutil.rmtree(f / "test"), "train/ and test/"),
     "a third part": (lambda f: (f / "val").mkdir(), "test, train, val"),
-    "parts in capitals": (lambda f: rename_parts(f, "Train", "Test"), "Test, Train"),
-    "parts of other names": (lambda f: rename_parts(f, "training", "testing"), "training"),
+    "a part of another name": (lambda f: (f / "train").rename(f / "Train"), "Train"),
 }
 
 
@@ -180,6 +153,7 @@ def test_the_classes_keep_their_names(trained, folder, capsys, tmp_path):
         assert run("evaluate", trained / "best.keras", "--json", *source) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["accuracy"] == settings["results"]["test_accuracy"] > 0.9
+        assert found["confusion"] == settings["results"]["confusion"]
         assert (found["images"], found["dataset"]) == (15, "insects")
     assert run("analyze", trained / "best.keras", "--out", tmp_path / "look") == 0
     live = (tmp_path / "look" / "live.html").read_text()
@@ -187,56 +161,44 @@ def test_the_classes_keep_their_names(trained, folder, capsys, tmp_path):
     export = ["export", trained / "best.keras", "--format", "keras", "--no-verify", "--out"]
     assert run(*export, tmp_path / "insects.keras") == 0
     assert (tmp_path / "insects.txt").read_text().split() == list(CLASSES)
-    card = json.loads((tmp_path / "insects.json").read_text())
-    assert card["class_names"] == list(CLASSES)
+    assert json.loads((tmp_path / "insects.json").read_text())["class_names"] == list(CLASSES)
 
 
-@pytest.mark.parametrize("command", ["evaluate", "analyze", "export"])
-def test_a_folder_of_other_classes_is_refused(command, trained, copy, tmp_path, capsys):
-    if command == "export" and keras.backend.backend() != "tensorflow":
-        pytest.skip("exports are traced by TensorFlow")
-    for part in ("train", "test"):
-        (copy / part / "cat").rename(copy / part / "dog")
-    options = ["--out", tmp_path / "out"] if command != "evaluate" else []
-    assert run(command, trained / "best.keras", "--dataset", copy, *options) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "ant, bee, cat" in line and "ant, bee, dog" in line
+COMPARED = [("cd", "dc", False), ("cd", "cd", True), ("cd", None, True), ("01", "dc", True)]
 
 
-@pytest.mark.parametrize(
-    ("known", "given", "fits"),
-    [
-        (("cat", "dog"), ("dog", "cat"), False),
-        (("cat", "dog"), ("cat", "dog"), True),
-        (("cat", "dog"), None, True),
-        (("0", "1"), ("dog", "cat"), True),
-        (None, ("dog", "cat"), True),
-    ],
-)
+@pytest.mark.parametrize(("known", "given", "fits"), [*COMPARED, (None, "dc", True)])
 def test_classes_are_compared_where_both_have_names(known, given, fits, tmp_path):
     x, y = images(20, classes=2)
     arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
-    np.savez(tmp_path / "pets.npz", **arrays, **({"class_names": given} if given else {}))
+    np.savez(tmp_path / "pets.npz", **arrays, **({"class_names": [*given]} if given else {}))
     layers = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
     top = keras.layers.Dense(2, activation="softmax")
     keras.Sequential([*layers, top]).save(tmp_path / "best.keras")
     if known:
-        (tmp_path / "run.json").write_text(json.dumps({"class_names": known}))
+        (tmp_path / "run.json").write_text(json.dumps({"class_names": [*known]}))
     saved = training.SavedNetwork(tmp_path / "best.keras")
     for use in (saved.load, lambda path: saved.evaluate(load(path))):
         if fits:
             use(tmp_path / "pets.npz")
             continue
-        with pytest.raises(ValueError, match=r"cat, dog.*dog, cat"):
+        with pytest.raises(ValueError, match=r"c, d.*d, c"):
             use(tmp_path / "pets.npz")
 
 
-def test_a_run_resumes_with_its_own_images_only(copy, tmp_path):
-    first = fit(copy, tmp_path / "run")
-    assert fit(copy, tmp_path / "run", resume=True).history == first.history
-    Image.new("L", (8, 8), 77).save(copy / "train" / "ant" / "000.png")
+def test_a_split_that_changed_is_said(tmp_path):
+    """A run resumes with its own images only."""
+    folder = write_classes(tmp_path / "insects", 60)
+    result = fit(folder, tmp_path / "run")
+    assert fit(folder, tmp_path / "run", resume=True).history == result.history
+    saved = training.SavedNetwork(result.folder.best)
+    assert saved.evaluate(saved.load())[1] == result.test_accuracy
+    shutil.copy(folder / "ant" / "000.png", folder / "ant" / "new.png")
+    for source in (None, f"{folder.parent}/./insects/"):
+        with pytest.warns(Notice, match="no longer"):
+            saved.load(source)
     with pytest.raises(ValueError, match="images"):
-        fit(copy, tmp_path / "run", resume=True)
+        fit(folder, tmp_path / "run", resume=True)
 
 
 def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_path, capsys):
@@ -250,17 +212,6 @@ def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_p
     assert "(14 images)" in capsys.readouterr().out
 
 
-def test_a_split_that_changed_is_said(tmp_path):
-    folder = write_classes(tmp_path / "insects", 60)
-    result = fit(folder, tmp_path / "run")
-    saved = training.SavedNetwork(result.folder.best)
-    assert saved.evaluate(saved.load())[1] == result.test_accuracy
-    shutil.copy(folder / "ant" / "000.png", folder / "ant" / "new.png")
-    for source in (None, f"{folder.parent}/./insects/"):
-        with pytest.warns(Notice, match="no longer"):
-            saved.load(source)
-
-
 def test_arrays_are_no_path_to_find_again(tmp_path):
     x, y = images(60)
     result = fit(((x, y), (x[:9], y[:9])), tmp_path / "run")
@@ -269,8 +220,6 @@ def test_arrays_are_no_path_to_find_again(tmp_path):
     with pytest.raises(ValueError, match="dataset"):
         saved.load()
     assert saved.evaluate(saved.load((x, y)))[1] >= 0
-    with pytest.raises(ValueError, match="images"):
-        fit(((x + 1, y), (x[:9], y[:9])), tmp_path / "run", resume=True)
 
 
 # Larger than memory

@@ -1,13 +1,14 @@
 """Recipes: the authors' numbers, rates by epoch, the solver, and the order of the images."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from highway_keras import ConvHighway2D, HighwayStack, data, models, training
+from highway_keras import ConvHighway2D, HighwayStack, models, training
 from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe
 from highway_keras.training.batches import MOST_STEPS, array_batches, batches, plan_steps
 from highway_keras.training.callbacks import EpochSeeds
@@ -54,6 +55,10 @@ def test_the_authors_solvers(name):
     expected = {**AUTHORS_BOTH, **AUTHORS[name]}
     departures = {key for key in expected if recipe[key] != expected[key]}
     assert departures == set(recipe["reasons"]) == {k for k in expected if expected[k] == OPEN}
+    iterations = {"mnist": (60_000, [100, 200, 300]), "cifar": (50_000, [200, 300, 350, 400])}
+    images, epochs = iterations[name]
+    assert [*recipe["decay_epochs"], recipe["epochs"]] == epochs
+    assert plan_steps(images, recipe["batch_size"])[::2] == (images // 100, 100)  # of all images
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name not in AUTHORS])
@@ -63,56 +68,18 @@ def test_every_number_is_the_authors_unless_a_reason_says_why_not(name):
     if recipe.schedule == "cosine":  # it has neither: the reason is that of the schedule
         numbers -= {"decay", "decay_epochs"}
     departures = {key for key in numbers if getattr(recipe, key) != FOLLOWS[name][key]}
-    assert departures == set(recipe.reasons)
-
-
-@pytest.mark.parametrize(
-    ("name", "images", "drops"),
-    [
-        ("mnist", 60_000, [60_000, 120_000, 180_000]),
-        ("cifar", 50_000, [100_000, 150_000, 175_000, 200_000]),
-    ],
-)
-def test_epochs_are_the_authors_iterations(name, images, drops):
-    recipe = get_recipe(name)
-    steps, _, batch = plan_steps(images, recipe.batch_size)
-    assert batch == 100
-    assert [steps * epoch for epoch in (*recipe.decay_epochs, recipe.epochs)] == drops
-
-
-@pytest.mark.slow
-def test_the_authors_solver_keeps_the_loss_of_table_3_in_range():
-    """From their start it reaches 9e15 in the fourth step with images of deviation 1."""
-    rng = np.random.default_rng(0)
-    x = np.kron(rng.integers(0, 256, (20, 8, 8, 3)), np.ones((1, 4, 4, 1))).astype("uint8")
-    recipe = get_recipe(models.get("highway-gap-10").recipe)
-    x, y = data.preprocessor(recipe.preprocessing, x)(x), rng.integers(0, 10, 20)
-    keras.utils.set_random_seed(0)
-    network = models.create("highway-gap-10")
-    network.compile(from_recipe(recipe, steps=500), "sparse_categorical_crossentropy")
-    first, *later = [network.train_on_batch(x, y) for _ in range(5)]
-    assert max(later) < first
-
-
-def test_every_recipe_says_its_name_and_source():
-    for name, recipe in RECIPES.items():
-        assert recipe.name == name and recipe.source and all(recipe.reasons.values())
-
-
-def test_every_card_names_a_recipe():
-    assert {models.get(name).recipe for name in models.list_models()} <= set(RECIPES)
+    assert departures == set(recipe.reasons) and all(recipe.reasons.values())
+    assert recipe.name == name and recipe.source
 
 
 BAD = {  # values that an attribute refuses; in the last lines, with what makes it refuse them
     "epochs": [{"epochs": 0}, {"epochs": 2.5}],
     "batch_size": [{"batch_size": True}],
-    "learning_rate": [{"learning_rate": v} for v in (-0.1, float("nan"), float("inf"), "fast")],
+    "learning_rate": [{"learning_rate": v} for v in (-0.1, float("nan"), "fast")],
     "momentum": [{"momentum": 1}, {"optimizer": "adamw", "decay": 1.0, "momentum": 0.1}],
-    "decay": [{"decay": 0}, {"schedule": "cosine"}, {"schedule": "constant"}],
+    "decay": [{"decay": 0}, {"schedule": "cosine"}],
     "l2": [{"l2": -1e-3}, {"optimizer": "adamw", "l2": 0.1}],
-    "classifier_l2": [{"classifier_l2": None}],
     "bias_rate": [{"bias_rate": -1}, {"optimizer": "muon", "bias_rate": 2}],
-    "validation": [{"validation": 1.0}],
     "nesterov": [{"nesterov": "yes"}],
     "optimizer": [{"optimizer": "adam"}],
     "weight_decay": [{"weight_decay": 0.1}],
@@ -142,17 +109,15 @@ def test_choose_recipe():
 
 AUTHORS_CONSTANT = get_recipe("mnist").override(decay_epochs=())
 CONSTANT = get_recipe("thin").override(schedule="constant", decay=1.0)
-EXPONENTIAL = get_recipe("thin").override(learning_rate=0.02, decay=0.95)
+EXPONENTIAL = get_recipe("thin").override(learning_rate=2, decay=0.95)
 COSINE = get_recipe("quick").override(epochs=4, learning_rate=1)  # a whole rate is as any other
 WARM = COSINE.override(warmup=1.5, learning_rate=np.float32(1))
-STEPS = 10
-RATES = {  # by step
+RATES = {  # by step, of which an epoch has 10
     "mnist": ("mnist", {0: 0.01, 999: 0.01, 1000: 0.001, 1999: 0.001, 2000: 1e-4, 2999: 1e-4}),
     "cifar": ("cifar", {0: 0.025, 1999: 0.025, 2000: 2.5e-3, 3000: 2.5e-4, 3500: 2.5e-5}),
     "no steps": (AUTHORS_CONSTANT, {0: 0.01, 2999: 0.01}),
     "constant": (CONSTANT, {0: 0.15, 99: 0.15}),
-    "exponential": (EXPONENTIAL, {0: 0.02, 9: 0.02, 10: 0.02 * 0.95, 100: 0.02 * 0.95**10}),
-    "whole": (EXPONENTIAL.override(learning_rate=2), {0: 2, 10: 1.9}),
+    "exponential": (EXPONENTIAL, {0: 2, 9: 2, 10: 1.9, 100: 2 * 0.95**10}),
     "cosine": (COSINE, {0: 1, 20: 0.5, 40: 0}),
     "warm-up": (WARM, {0: 0, 6: 0.4, 15: 1, 40: 0}),
     "all warm-up": (WARM.override(epochs=1, warmup=1), {5: 0.5}),
@@ -161,7 +126,7 @@ RATES = {  # by step
 
 @pytest.mark.parametrize(("recipe", "rates"), RATES.values(), ids=RATES)
 def test_rates_by_step(recipe, rates):
-    optimizer = from_recipe(training.choose_recipe(recipe, "highway-a"), STEPS)
+    optimizer = from_recipe(training.choose_recipe(recipe, "highway-a"), 10)
     for step, rate in rates.items():
         optimizer.iterations.assign(step)
         assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5, abs=1e-6), step
@@ -170,32 +135,28 @@ def test_rates_by_step(recipe, rates):
 # Penalties
 
 
-@pytest.mark.parametrize("make", [lambda: ConvHighway2D(4, 3), lambda: HighwayStack(2)])
-@pytest.mark.parametrize("kind", [keras.optimizers.AdamW, keras.optimizers.Muon])
-def test_weight_decay_is_of_kernels_of_any_rank_alone(kind, make):
-    changes = {"optimizer": kind.__name__.lower(), "weight_decay": 0.5, "clip_norm": 2.0}
-    changes |= {"learning_rate": 0.1, "decay": 1}
-    optimizer = from_recipe(get_recipe("thin").override(**changes), steps=10)
-    assert isinstance(optimizer, kind) and optimizer.global_clipnorm == 2.0
-    layer = make()
-    layer.build((None, 8, 8, 4) if isinstance(layer, ConvHighway2D) else (None, 4))
-    kernel, bias = (ops.convert_to_numpy(w) for w in (layer.kernel, layer.transform_bias))
-    optimizer.build(layer.trainable_variables)
-    optimizer.apply([ops.zeros(v.shape) for v in layer.trainable_variables])
-    np.testing.assert_allclose(ops.convert_to_numpy(layer.kernel), 0.95 * kernel, rtol=1e-6)
-    np.testing.assert_array_equal(ops.convert_to_numpy(layer.transform_bias), bias)
+LAYERS = {
+    "convolution": (lambda: ConvHighway2D(4, 3), (None, 8, 8, 4)),
+    "stack": (lambda: HighwayStack(2), (None, 4)),
+    "normalization": (keras.layers.LayerNormalization, (None, 4)),
+}
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adamw"])
-def test_normalization_is_not_penalized(kind):
-    changes = {"l2": 0.5, "bias_rate": 1.0} if kind == "sgd" else {"weight_decay": 0.5}
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("kind", ["adamw", "muon", "sgd"])
+def test_penalties_are_of_kernels_of_any_rank_alone(kind, layer):
+    changes = {"l2": 0.5} if kind == "sgd" else {"weight_decay": 0.5, "clip_norm": 2.0}
     changes |= {"optimizer": kind, "learning_rate": 0.1, "decay": 1}
     optimizer = from_recipe(get_recipe("thin").override(**changes), steps=10)
-    layer = keras.layers.LayerNormalization(beta_initializer="ones")
-    layer.build((None, 4))
+    make, shape = LAYERS[layer]
+    layer = make()
+    layer.build(shape)
+    before = [ops.convert_to_numpy(v) for v in layer.trainable_variables]
     optimizer.build(layer.trainable_variables)
-    optimizer.apply([ops.zeros(4), ops.zeros(4)])
-    np.testing.assert_array_equal(layer.get_weights(), np.ones((2, 4)))
+    optimizer.apply([ops.zeros(v.shape) for v in layer.trainable_variables])
+    for variable, value in zip(layer.trainable_variables, before, strict=True):
+        kept = 0.95 if "kernel" in variable.path else 1.0
+        np.testing.assert_allclose(ops.convert_to_numpy(variable), kept * value, rtol=1e-6)
 
 
 # The solver
@@ -220,12 +181,7 @@ def caffe_sgd(values, gradients, velocity, rate, momentum, nesterov, l2, classif
 @pytest.mark.parametrize(("nested", "implementation"), [(False, "layers"), (True, "stack")])
 @pytest.mark.parametrize(
     ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate"),
-    [
-        (0.0, False, 0.0, 10, 1),
-        (0.9, False, 0.1, 10, 2),
-        (0.9, True, 0.1, 10, 2),
-        (0.5, True, 0.2, 3, 0.5),
-    ],
+    [(0.0, False, 0.0, 10, 1), (0.9, False, 0.1, 10, 2), (0.5, True, 0.2, 3, 0.5)],
 )
 def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifier_l2, bias_rate):
     settings = {"momentum": momentum, "nesterov": nesterov, "l2": l2}
@@ -252,88 +208,72 @@ def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifie
         )
 
 
+@pytest.mark.filterwarnings("ignore")  # Keras's, that a gradient is missing
 def test_sgd_limits_the_norm_of_all_gradients_together():
-    start, gradients = [np.ones(2), np.ones((2, 2))], [np.full(2, 3.0), np.full((2, 2), 4.0)]
+    """And leaves weights without a gradient alone."""
+    start, gradients = [np.ones(2), np.ones((2, 2)), 3.0], [np.full(2, 3.0), np.full((2, 2), 4.0)]
     norm = np.sqrt(2 * 9 + 4 * 16)
     for most, factor in ((1.0, 1 / norm), (2 * norm, 1.0), (None, 1.0)):
         variables = [keras.Variable(value, dtype="float32") for value in start]
-        optimizer = CaffeSGD(0.1, clip_norm=most)
-        optimizer.apply([ops.convert_to_tensor(g, "float32") for g in gradients], variables)
-        for variable, value, gradient in zip(variables, start, gradients, strict=True):
+        given = [*[ops.convert_to_tensor(g, "float32") for g in gradients], None]
+        CaffeSGD(0.1, clip_norm=most).apply(given, variables)
+        for variable, value, gradient in zip(variables, start, [*gradients, 0], strict=True):
             moved = value - 0.1 * factor * gradient
             np.testing.assert_allclose(ops.convert_to_numpy(variable), moved, rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore")  # Keras's, that a gradient is missing
-def test_a_limit_leaves_weights_without_a_gradient_alone():
-    kept, moved = variables = [keras.Variable([3.0]), keras.Variable([3.0])]
-    CaffeSGD(0.1, clip_norm=1.0).apply([None, ops.convert_to_tensor([5.0])], variables)
-    np.testing.assert_allclose([*map(float, ops.concatenate([kept, moved]))], [3.0, 2.9])
-
-
 def test_sgd_goes_through_its_config():
-    optimizer = CaffeSGD(
-        0.3, momentum=0.8, nesterov=True, l2=0.02, classifier_l2=5, bias_rate=3, clip_norm=2.0
-    )
+    options = {"momentum": 0.8, "nesterov": True, "l2": 0.02, "classifier_l2": 5, "bias_rate": 3}
+    optimizer = CaffeSGD(0.3, clip_norm=2.0, **options)
     config = keras.optimizers.serialize(optimizer)
     assert keras.optimizers.deserialize(config).get_config() == optimizer.get_config()
-    with pytest.raises(ValueError, match="l2=-1"):
-        CaffeSGD(l2=-1)
-    with pytest.raises(ValueError, match="clip_norm"):
-        CaffeSGD(clip_norm=0)
+    for name, value in {"l2": -1, "clip_norm": 0}.items():
+        with pytest.raises(ValueError, match=name):
+            CaffeSGD(**{name: value})
 
 
 # Batches
 
 
 def test_plan_steps():
-    for images in [*range(1, 500), 1294, 1438, 45_000, 50_000, 54_000, 60_000]:
-        for batch_size in (1, 32, 100, 128):
+    for images in [*range(1, 300), 1294, 45_000, 50_000, 54_000, 60_000]:
+        for batch_size in (1, 32, 128):
             steps, steps_a_call, batch = plan_steps(images, batch_size)
             assert batch == min(images, batch_size)
             assert steps % steps_a_call == 0 and 1 <= steps_a_call <= MOST_STEPS
             assert 0.99 * (images // batch) <= steps <= images // batch
     assert plan_steps(54_000, 128) == (420, 30, 128)  # not 421, a prime
-    assert plan_steps(10, 32) == (1, 1, 10)
 
 
-@pytest.fixture(params=[batches, array_batches], ids=["backend", "numpy"])
-def epochs_of(request):
-    """A function that returns the images of `count` epochs of 7 steps of 3 of 23 images."""
+@pytest.mark.parametrize("batched", [batches, array_batches], ids=["backend", "numpy"])
+def test_order_depends_on_seed_and_epoch_alone(batched):
+    """An epoch, here of 7 steps of 3 of 23 images, holds none twice; what it leaves out differs."""
+    x, y = np.arange(23, dtype="float32")[:, None], np.arange(23)
 
     def epochs(count, seed=0, first_epoch=0):
-        x, y = np.arange(23, dtype="float32")[:, None], np.arange(23)
-        endless = iter(request.param(x, y, 7, 3, seed, first_epoch))
-        found = []
+        endless = iter(batched(x, y, 7, 3, seed, first_epoch))
         for _ in range(count):
             pairs = [next(endless) for _ in range(7)]
             images, labels = (np.concatenate([np.asarray(p[i]) for p in pairs]) for i in (0, 1))
             np.testing.assert_array_equal(images[:, 0], labels)
-            found.append(labels.tolist())
-        return found
+            yield tuple(labels.tolist())
 
-    return epochs
-
-
-def test_order_depends_on_seed_and_epoch_alone(epochs_of):
-    """An epoch holds no image twice; what it leaves out differs."""
-    first = epochs_of(4)
+    first = [*epochs(4)]
     assert all(len(epoch) == len(set(epoch)) == 21 for epoch in first)
-    assert set().union(*first) == set(range(23)) and first == epochs_of(4)
-    assert first[2:] == epochs_of(2, first_epoch=2)
-    orders = [tuple(epoch) for epoch in first + epochs_of(4, seed=1)]
-    assert len(set(orders)) == len(orders)
+    assert set().union(*first) == set(range(23)) and first == [*epochs(4)]
+    assert first[2:] == [*epochs(2, first_epoch=2)]
+    assert len({*first, *epochs(4, seed=1)}) == 8
 
 
-def test_an_epoch_repeats_its_dropout(tmp_path):
+def test_an_epoch_repeats_its_dropout():
     model = models.mnist_highway(2, input_shape=(12, 12, 1))
     callbacks = keras.callbacks.CallbackList([EpochSeeds(3)], model=model)
-    images = np.ones((4, 12, 12, 1), "float32")
 
-    def outputs(epoch, calls=2):
+    def outputs(epoch):
         callbacks.on_epoch_begin(epoch)
         callbacks.on_train_batch_begin(0)
-        return [ops.convert_to_numpy(model(images, training=True)) for _ in range(calls)]
+        call = functools.partial(model, np.ones((4, 12, 12, 1), "float32"), training=True)
+        return [ops.convert_to_numpy(call()) for _ in range(2)]
 
     first, other = outputs(5), outputs(6)
     np.testing.assert_array_equal(first, outputs(5))

@@ -1,13 +1,11 @@
 """A batch in shares against the same batch in one piece."""
 
 import keras
-import numpy as np
 import pytest
-from harness import standard_normal, value_and_gradients
+from harness import value_and_gradients
 from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
-from highway_keras import HighwayStack
 from highway_keras.backends import shim
 from highway_keras.depth_loop import scan, shares
 
@@ -62,23 +60,13 @@ def check_exact(loss, arrays, monkeypatch, tolerance=1e-6, unknown=()):
     assert_equal(found, expected, tolerance)
 
 
-BATCHES = [(11,), (9,), (5,), (3,), (5, 3), ()]
-
-
-@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("batch", [(11,), (9,), (3,), (5, 3), ()])
 def test_any_batch(batch, monkeypatch):
     arrays = weights(4, "coupled", batch=batch, dtype="float64")
     check_exact(lambda *a: weighted(scan(*a)), arrays, monkeypatch, 1e-14)
 
 
-def test_an_empty_batch():
-    arrays = weights(4, "coupled", batch=(0,))
-    found = value_and_gradients(lambda *a: ops.sum(scan(*a)), arrays, in_a_graph([0]))
-    for value, shape_of in zip(found, (np.zeros(()), *arrays), strict=True):
-        np.testing.assert_array_equal(value, np.zeros_like(shape_of))
-
-
-UNKNOWN = [((5, 3), []), ((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])]
+UNKNOWN = [((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])]
 
 
 @pytest.mark.parametrize("batch, unknown", UNKNOWN)
@@ -102,17 +90,10 @@ def test_the_rows_that_fill_a_share_leave_no_trace(monkeypatch):
     check_exact(lambda *a: weighted(scan(*a, **options)), [x, kernel, 0 * bias], monkeypatch)
 
 
-SHAPES = {
-    (11, WIDTH): 3,
-    (5, WIDTH): 2,
-    (3, WIDTH): 1,
-    (WIDTH,): 1,
-    (5, 3, WIDTH): 3,
-    (None, WIDTH): 3,
-}
+SHARES = [((11, WIDTH), 3), ((5, WIDTH), 2), ((WIDTH,), 1), ((5, 3, WIDTH), 3), ((None, WIDTH), 3)]
 
 
-@pytest.mark.parametrize("shape, count", SHAPES.items(), ids=map(str, SHAPES))
+@pytest.mark.parametrize("shape, count", SHARES, ids=str)
 def test_a_loop_for_each_share_and_one_program_for_all(shape, count):
     import tensorflow as tf
 
@@ -142,41 +123,3 @@ def test_one_share_where_loops_do_not_run_parallel_loops(monkeypatch):
     assert shim.parallel_loops() == 1  # eagerly
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
     assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU
-
-
-def test_as_many_as_tensorflow_has_threads(monkeypatch):
-    import tensorflow as tf
-
-    def count():
-        found = []
-        graph_of(lambda x: found.append(shim.parallel_loops()) or x, tf.TensorSpec([]))
-        return found[0]
-
-    assert count() == CORES
-    monkeypatch.setattr(tf.config.threading, "get_inter_op_parallelism_threads", lambda: 0)
-    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "5")
-    assert count() == 5
-    monkeypatch.delenv("TF_NUM_INTEROP_THREADS")
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 3}, raising=False)
-    assert count() == 2
-
-
-def test_fit(monkeypatch):
-    """Whole batches and a smaller last one, masked sequences, gates as an output."""
-    x = standard_normal((21, 4, 6))
-    x[::3, 2:] = 0
-
-    def fit():
-        keras.utils.set_random_seed(0)
-        inputs = keras.Input((None, 6))
-        masked = keras.layers.Masking()(inputs)
-        outputs, gates = HighwayStack(3, activation="tanh")(masked, return_gate=True)
-        model = keras.Model(inputs, [outputs, ops.mean(gates, axis=0)])
-        model.compile(keras.optimizers.SGD(0.1, 0.9), ["mse", "mse"], jit_compile=False)
-        losses = model.fit(x, [-x, x], 9, epochs=2, shuffle=False, verbose=0).history["loss"]
-        return losses, *model.get_weights(), *model.predict(x, 9, verbose=0)
-
-    found = fit()
-    monkeypatch.setattr(shim, "parallel_loops", lambda: 1)
-    for one, other in zip(found, fit(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -3,6 +3,7 @@
 The seed is printed; `SURVIVAL_SEED=… SURVIVAL_MOMENTS=…` repeats it or makes a longer one.
 """
 
+import functools
 import json
 import os
 import random
@@ -15,7 +16,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
-from nursery import Nursery
+from nursery import run, start
 
 from highway_keras.runs.folder import RunFolder
 
@@ -25,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked"),
 ]
 SEED = int(os.environ.get("SURVIVAL_SEED", random.SystemRandom().randrange(10**6)))
-MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 40))
+MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 25))
 PAIRS = 20
 COMMANDS = {
     "fit": "fit thin-highway-10 --dataset digits --limit 200 --epochs 6 --resume --out out",
@@ -38,44 +39,32 @@ COMMANDS = {
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    with Nursery() as nursery:
-        yield nursery
-
-
-@pytest.fixture(scope="module")
-def network(nursery, tmp_path_factory):
+def network(tmp_path_factory):
     folder = tmp_path_factory.mktemp("network")
     options = "--dataset digits --limit 60 --epochs 1 --model-set depth=3"
-    assert nursery.run(f"fit thin-highway-10 {options} --out run", folder).code == 0
+    assert run(f"fit thin-highway-10 {options} --out run", folder).code == 0
     return folder / "run" / "best.keras"
 
 
 @pytest.fixture(scope="module")
-def references(nursery, network, tmp_path_factory):
-    """What each command leaves and prints when nothing happens to it, and how long it writes."""
-    return References(nursery, network, tmp_path_factory.mktemp("reference"))
+def references(network, tmp_path_factory):
+    """A function of a command's name: what it leaves and prints when nothing happens to it, how
+    many bytes that is, and how long it writes."""
 
-
-class References(dict):
-    """By the command's name; each is made when it is first asked for."""
-
-    def __init__(self, nursery, network, folder):
-        super().__init__()
-        self.nursery, self.network, self.folder = nursery, network, folder
-
-    def __missing__(self, name):
-        folder = self.folder / name
-        prepare(folder, self.network)
-        job = self.nursery.start(COMMANDS[name], folder)
+    @functools.cache
+    def reference(name):
+        folder = tmp_path_factory.mktemp("reference")
+        prepare(folder, network)
+        job = start(COMMANDS[name], folder)
         began = wait_for_a_file(job)
         job.wait()
         assert job.code == 0, job.err
-        size = sum(file.stat().st_size for file in folder.glob("out*/**/*") if file.is_file())
-        size += sum(file.stat().st_size for file in folder.glob("out*") if file.is_file())
-        found = {"seconds": time.monotonic() - began, "size": size}
-        self[name] = found | {"left": left(name, folder), "printed": numbers(job.out)}
-        return self[name]
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        found = {"seconds": time.monotonic() - began, "printed": numbers(job.out)}
+        found["size"] = sum(path.stat().st_size for path in files if path.name != "network.keras")
+        return found | {"left": left(name, folder)}
+
+    return reference
 
 
 def prepare(folder, network):
@@ -85,7 +74,7 @@ def prepare(folder, network):
 
 def wait_for_a_file(job):
     """Wait until a command writes; return when that was."""
-    while not job.poll() and len(list(job.folder.iterdir())) < 2:
+    while not job.has_ended() and len(list(job.folder.iterdir())) < 2:
         time.sleep(0.002)
     return time.monotonic()
 
@@ -135,9 +124,9 @@ def left_by_a_run(path):
     return saved, networks, folder.history.read_text(), settings
 
 
-def finish(name, nursery, folder, reference):
+def finish(name, folder, reference):
     """Run a command again after what happened; what it leaves must be what it always leaves."""
-    job = nursery.run(COMMANDS[name], folder)
+    job = run(COMMANDS[name], folder)
     there = name == "export" and "must not exist" in job.err
     assert job.code == 0 or there, job.err
     assert left(name, folder) == reference["left"]
@@ -153,20 +142,20 @@ def check_end(job):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_killed_at_random_moments(name, nursery, network, references, tmp_path, capsys):
-    drawn, reference = random.Random(f"{SEED} {name}"), references[name]
+def test_killed_at_random_moments(name, network, references, tmp_path, capsys):
+    drawn, reference = random.Random(f"{SEED} {name}"), references(name)
     ended = 0
     for moment in range(MOMENTS):
         folder = tmp_path / str(moment)
         prepare(folder, network)
-        job = nursery.start(COMMANDS[name], folder)
+        job = start(COMMANDS[name], folder)
         wait_for_a_file(job)
         time.sleep(drawn.random() * reference["seconds"])
-        ended += job.poll()
-        if not job.poll():
+        ended += job.has_ended()
+        if not job.has_ended():
             job.kill()
         job.wait()
-        finish(name, nursery, folder, reference)
+        finish(name, folder, reference)
         shutil.rmtree(folder)
     with capsys.disabled():
         print(f"\n{name}: {MOMENTS} kills ({ended} after the end), nothing lost, seed {SEED}")
@@ -190,18 +179,18 @@ def fill(disk, free):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_disk_that_is_full_at_any_moment(name, nursery, network, references, disk, capsys):
-    reference, codes = references[name], []
+def test_a_disk_that_is_full_at_any_moment(name, network, references, disk, capsys):
+    reference, codes = references(name), []
     for moment in range(MOMENTS):
         folder = disk / str(moment)
         prepare(folder, network)
         # From nothing to all that a command leaves and as much again, which it writes aside.
         fill(disk, int(2 * reference["size"] * (moment + 0.5) / MOMENTS))
-        job = nursery.run(COMMANDS[name], folder)
+        job = run(COMMANDS[name], folder)
         check_end(job)
         codes.append(job.code)
         (disk / "filler").unlink()
-        finish(name, nursery, folder, reference)
+        finish(name, folder, reference)
         shutil.rmtree(folder)
     assert any(codes)
     with capsys.disabled():
@@ -218,29 +207,22 @@ OTHERS = {  # other settings for the same place
 }
 
 
-def ends_of(name, command, nursery, network, folder):
-    prepare(folder, network)
-    job = nursery.run(command, folder)
-    assert job.code == 0, job.err
-    return numbers(job.out)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
-def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
+def test_pairs_of_writers(name, network, references, tmp_path, capsys):
     drawn, codes = random.Random(f"{SEED} {name}"), []
     other = COMMANDS[name].replace(" --limit 60", "") + OTHERS[name]
-    expected = {
-        COMMANDS[name]: references[name]["printed"],
-        other: ends_of(name, other, nursery, network, tmp_path / "other"),
-    }
+    prepare(tmp_path / "other", network)
+    job = run(other, tmp_path / "other")
+    assert job.code == 0, job.err
+    expected = {COMMANDS[name]: references(name)["printed"], other: numbers(job.out)}
     for pair in range(PAIRS // len(COMMANDS)):
         folder = tmp_path / str(pair)
         prepare(folder, network)
         commands = [COMMANDS[name], drawn.choice([other, COMMANDS[name]])]
         jobs = []
         for command in commands:
-            jobs.append(nursery.start(command, folder))
-            time.sleep(drawn.random() * references[name]["seconds"] / 2)
+            jobs.append(start(command, folder))
+            time.sleep(drawn.random() * references(name)["seconds"] / 2)
         for job, command in zip(jobs, commands, strict=True):
             job.wait()
             check_end(job)
@@ -249,6 +231,6 @@ def test_pairs_of_writers(name, nursery, network, references, tmp_path, capsys):
         codes.append([job.code for job in jobs])
         assert 0 in codes[-1] or name == "reproduce", [job.err for job in jobs]
         if commands[0] == commands[1]:
-            finish(name, nursery, folder, references[name])
+            finish(name, folder, references(name))
     with capsys.disabled():
         print(f"\n{name}: {len(codes)} pairs of writers ended with {codes}, no wrong result")

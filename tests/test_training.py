@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from picture_folders import CLASSES, images, little, write_parts
 
-from highway_keras import Highway, HighwayWrapper, analysis, data, models, training
-from highway_keras.cli import command as cli
+from highway_keras import Highway, analysis, data, models, training
 from highway_keras.messages import Notice
 from highway_keras.training import get_recipe
 from highway_keras.training.evaluation import (
@@ -104,65 +103,44 @@ def test_what_a_run_leaves(run):
 
 
 def test_best_and_final_are_of_their_epochs(run):
-    found = data.load("digits")
-    assert evaluate(keras.models.load_model(run.folder.best), found) == (
-        run.test_loss,
-        run.test_accuracy,
-    )
-    held_out = dataclasses.replace(found, x_test=found.x_val, y_test=found.y_val)
-    for path, epoch in ((run.folder.best, run.best_epoch), (run.folder.final, 3)):
-        _, accuracy = evaluate(keras.models.load_model(path), held_out)
-        assert accuracy == pytest.approx(run.history[epoch - 1]["val_accuracy"], abs=1e-6)
-    best = max(row["val_accuracy"] for row in run.history)
-    assert run.history[run.best_epoch - 1]["val_accuracy"] == best
-
-
-def test_accuracy_by_class(run, capsys):
-    found = data.load("digits")
-    taken = keras.models.load_model(run.folder.best).predict(found.x_test, verbose=0).argmax(-1)
+    found, best = data.load("digits"), keras.models.load_model(run.folder.best)
+    assert evaluate(best, found) == (run.test_loss, run.test_accuracy)
+    taken = best.predict(found.x_test, verbose=0).argmax(-1)
     for number, name in enumerate(found.class_names):
         of_class = taken[found.y_test == number]
         assert run.confusion[number] == np.bincount(of_class, minlength=10).tolist()
         assert run.class_accuracy[name] == np.mean(of_class == number)
-    assert cli.main(["evaluate", str(run.folder.best), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["confusion"] == run.confusion
-    assert printed["class_accuracy"] == run.class_accuracy
+    held_out = dataclasses.replace(found, x_test=found.x_val, y_test=found.y_val)
+    for path, epoch in ((run.folder.best, run.best_epoch), (run.folder.final, 3)):
+        _, accuracy = evaluate(keras.models.load_model(path), held_out)
+        assert accuracy == pytest.approx(run.history[epoch - 1]["val_accuracy"], abs=1e-6)
+    highest = max(row["val_accuracy"] for row in run.history)
+    assert run.history[run.best_epoch - 1]["val_accuracy"] == highest
 
 
-@pytest.mark.slow
-def test_everything_at_once_without_held_out_images(tmp_path):
-    """The authors' recipe for CIFAR: contrast, mean image, crops, mirrors, dropout, L2."""
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 256, (60, 12, 12, 3), "uint8"), np.arange(60) % 3
-    np.savez(tmp_path / "small.npz", x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
-    sizes = {"batch_size": 20, "epochs": 2, "model_options": {"width": 3}, "verbose": 0}
-    found = training.fit(
-        "mnist-highway-16", tmp_path / "small.npz", "cifar", tmp_path / "run", **sizes
-    )
-    assert found.best_epoch == 2 and set(found.history[0]) == {"epoch", "loss", "accuracy"}
-    assert_equal(weights(found.folder.best), weights(found.folder.final))
-    steps = [layer.name for layer in keras.models.load_model(found.folder.best).layers]
-    assert steps == ["preprocessor", "mnist-highway-16"]
+def test_a_data_set_with_dollars_stops_nothing(tmp_path, drawing):
+    found = data.load("digits", validation=0, limit=40)
+    path = tmp_path / "cost_$x^{$.npz"
+    arrays = {name: getattr(found, name) for name in ("x_train", "y_train", "x_test", "y_test")}
+    np.savez(path, **arrays)
+    options = {"model_options": {"depth": 2}, "epochs": 1, "verbose": 0}
+    result = training.fit("thin-highway-10", path, out=tmp_path / "run", **options)
+    assert result.folder.has_ended
+    for picture in (result.folder.curves, result.folder.confusion):
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("test_curve", "changes"),
-    [
-        (True, {"learning_rate": 1e30, "model_options": {"depth": 3, "activation": "relu"}}),
-        (False, {"l2": 1e37}),
-    ],
-)
-def test_divergence_is_an_error_and_leaves_no_result(test_curve, changes, tmp_path):
+def test_divergence_is_an_error_and_leaves_no_result(tmp_path):
+    options = {"test_curve": True, "model_options": {"depth": 3, "activation": "relu"}}
     for resume in (False, True):
         with pytest.raises(training.TrainingDiverged, match="learning_rate"):
-            small_fit(tmp_path / "run", resume=resume, test_curve=test_curve, **changes)
+            small_fit(tmp_path / "run", resume=resume, learning_rate=1e30, **options)
         folder = training.RunFolder(tmp_path / "run")
         assert folder.has_diverged and not folder.has_ended and not folder.state.exists()
 
 
 MISTAKES = {
-    "seed": [{"seed": -1}, {"seed": 0.5}],
+    "seed": [{"seed": -1}],
     "steps": [{"preprocessing": ("wash",)}],
     "depth": [{"model_options": {"depth": 0}}],
     "limit": [{"limit": 0}],
@@ -171,14 +149,13 @@ MISTAKES = {
     "sample_weight": [{"sample_weight": np.ones(128)}],
     "freeze": [{"freeze": True}, {"freeze": "yes"}],
     "input_shape": [{"input_shape": (8, 8, 1)}],
-    "callbacks": [{"callbacks": v} for v in ([print], "log", None, keras.callbacks.Callback())],
+    "callbacks": [{"callbacks": v} for v in ([print], None)],
     "schedule": [{"callbacks": [keras.callbacks.ReduceLROnPlateau()]}],
     "weights": [
         {"weights": "cifar10"},
-        {"weights": 5},
         {"weights": "mnist"},  # which has another size
     ],
-    "name": [{"model_options": {"name": name}} for name in ("cost$", "é", "_private", "a/b", 5)],
+    "name": [{"model_options": {"name": name}} for name in ("cost$", 5)],
 }
 
 
@@ -191,7 +168,7 @@ def test_a_mistake_leaves_no_folder(name, tmp_path):
 
 
 def test_several_runs():
-    for wrong in (0, -1, 2.0, True, "3"):
+    for wrong in (0, "3"):
         with pytest.raises(ValueError, match="runs"):
             training.fit_runs("thin-highway-10", wrong)
     with pytest.raises(ValueError, match="runs=2"):
@@ -200,28 +177,17 @@ def test_several_runs():
     assert training.summary([0.99, 0.98, 0.97]) == "99.00 (98.00 ± 1.00)"
 
 
-# Resuming; `test_resume` kills
+# Resuming; `test_survival` kills
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"seed": 1},
-        {"epochs": 9},
-        {"augmentation": ["mirror"]},
-        {"model_options": {"depth": 4}},
-        {"limit": 64},
-        {"test_curve": True},
-        {"dtype_policy": "mixed_bfloat16"},
-        {"class_weight": "balanced"},
-    ],
-    ids=str,
-)
-def test_a_run_resumes_with_its_own_settings(run, changes):
+def test_a_run_resumes_with_its_own_settings(run):
     before = run.folder.settings.read_bytes()
-    (name,) = changes
-    with pytest.raises(ValueError, match="loss_weights" if name == "class_weight" else name):
-        small_fit(run.folder.path, resume=True, **changes)
+    other = {"seed": 1, "augmentation": ["mirror"], "model_options": {"depth": 4}}
+    other |= {"test_curve": True, "dtype_policy": "mixed_bfloat16", "class_weight": "balanced"}
+    for name, value in other.items():
+        named = "loss_weights" if name == "class_weight" else name
+        with pytest.raises(ValueError, match=named):
+            small_fit(run.folder.path, resume=True, **{name: value})
     with pytest.raises(ValueError, match="resume=True"):
         small_fit(run.folder.path)
     assert run.folder.settings.read_bytes() == before
@@ -229,21 +195,18 @@ def test_a_run_resumes_with_its_own_settings(run, changes):
 
 def test_words_do_not_decide_a_training(tmp_path):
     """Nor do attributes that recipes had not yet, if they have their defaults."""
-    folder = training.RunFolder(tmp_path)
-    defaults = training.recipe.DEFAULTS
-    recipe = dataclasses.asdict(get_recipe("digits"))
+    folder, recipe = training.RunFolder(tmp_path), dataclasses.asdict(get_recipe("digits"))
     now = {"model": "thin-highway-10", "class_names": ["cat", "dog"], "recipe": recipe}
     reworded = {"name": "old", "source": "Reworded.", "reasons": {"batch_size": "Reworded."}}
     before = {**now, "class_names": ["Cat", "Dog"], "recipe": {**recipe, **reworded}}
     before["recipe"].pop("clip_norm")
-    folder.open(before, False, defaults)
-    folder.open(now, True, defaults)
-    for changes in ({"clip_norm": 1.0}, {"preprocessing": ["gcn"]}):
-        with pytest.raises(ValueError, match=next(iter(changes))):
-            folder.open({**now, "recipe": {**recipe, **changes}}, True, defaults)
-    for name, settings in {"limit": {**now, "limit": 3}, "model": {"recipe": recipe}}.items():
+    folder.open(before, False, training.recipe.DEFAULTS)
+    folder.open(now, True, training.recipe.DEFAULTS)
+    other = {"clip_norm": {**now, "recipe": {**recipe, "clip_norm": 1.0}}}
+    other |= {"limit": {**now, "limit": 3}, "model": {"recipe": recipe}}
+    for name, settings in other.items():
         with pytest.raises(ValueError, match=name):
-            folder.open(settings, True, defaults)
+            folder.open(settings, True, training.recipe.DEFAULTS)
 
 
 def test_resuming_an_ended_run_gives_its_result(run, runs):
@@ -303,22 +266,16 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
 # Trained weights as a start
 
 
-@pytest.fixture(scope="module")
-def mnist_sized():
-    """Three classes of images of MNIST's size."""
-    return data.load(images(60, size=(28, 28)), validation=0.1)
-
-
-def fine_tune(dataset, out, model="thin-highway-10", **changes):
-    return training.fit(model, dataset, out=out, **{**OWN, "weights": "mnist"} | changes)
-
-
 @pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")
-def test_freezing(mnist_sized, tmp_path):
-    """All below the classifier stays, to the last bit, also if the run is interrupted."""
-    name = "thin-highway-10"
+def test_freezing(tmp_path):
+    """All below the classifier stays, to the last bit."""
+    name, mnist_sized = "thin-highway-10", data.load(images(60, size=(28, 28)), validation=0.1)
+
+    def fine_tune(out, weights="mnist", **changes):
+        return fit_own(name, mnist_sized, tmp_path / out, weights=weights, **changes)
+
     with pytest.warns(Notice, match="is newly initialized"):
-        result = fine_tune(mnist_sized, tmp_path / "run", name, freeze=True)
+        result = fine_tune("run", freeze=True)
     source = models.create(name, weights="mnist")
     found = keras.models.load_model(result.folder.final, compile=False).layers[-1]
     for one, other in zip(source.layers, found.layers, strict=True):
@@ -331,29 +288,9 @@ def test_freezing(mnist_sized, tmp_path):
     assert (settings["weights"], settings["freeze"]) == ("mnist", True)
     file = models.get(name).weights_file("mnist")
     assert models.shipped.sha256(file).startswith(settings["weights_sha256"])
-    with pytest.raises(ConnectionError):
-        fine_tune(mnist_sized, tmp_path / "cut", name, freeze=True, callbacks=[Fails(0)])
-    again = fine_tune(mnist_sized, tmp_path / "cut", name, freeze=True, resume=True)
-    assert again.history == result.history
     for changed, options in {"freeze": {}, "weights": {"weights": None}}.items():
         with pytest.raises(ValueError, match=changed):
-            fine_tune(mnist_sized, tmp_path / "run", name, resume=True, **options)
-
-
-def test_a_file_of_weights(run, tmp_path):
-    """With the same classes the classifier has them; another file of its name is another start."""
-    file = shutil.copy(run.folder.final, tmp_path / "start.keras")
-    options = {"weights": file, "learning_rate": 1e-9}
-    result = small_fit(tmp_path / "run", **options)
-    for before, after in zip(weights(file), weights(result.folder.final), strict=True):
-        np.testing.assert_allclose(before, after, atol=1e-6)
-    other = keras.models.load_model(file, compile=False)
-    other.set_weights([weight * 0 for weight in other.get_weights()])
-    other.save(file)
-    with pytest.raises(ValueError, match="weights_sha256"):
-        small_fit(tmp_path / "run", resume=True, **options)
-    with pytest.raises(ValueError, match="thin-highway-20"):
-        training.fit("thin-highway-20", "digits", out=tmp_path / "x", weights=file)
+            fine_tune("run", resume=True, **options)
 
 
 # A model of one's own
@@ -451,23 +388,16 @@ def test_weights_in_the_loss(whole, dataset, tmp_path):
     changes = {"sample_weight": np.ones(len(dataset.y_train)), "epochs": 3}
     equal = fit_own(highway_network(), dataset, tmp_path / "ones", **changes)
     assert equal.history == whole[1].history
-    changes = {"class_weight": {"1": 0}, "epochs": 10}
-    found = fit_own(highway_network(), dataset, tmp_path / "none", **changes)
-    assert found.class_accuracy["1"] == 0 < found.class_accuracy["2"]
-    others = (dataset.y_train != 1).astype("float32")
-    for same in ({"1": 0}, {1: 0, 0: 1.0}):
-        np.testing.assert_array_equal(training.trainer.loss_weights(dataset, same), others)
     with pytest.raises(ValueError, match="loss_weights"):
         fit_own(highway_network(), dataset, tmp_path / "ones", resume=True, epochs=3)
-
-
-def test_balanced_classes_have_equal_totals():
-    x, y = images(90)
-    kept = np.flatnonzero((y > 0) | (np.arange(90) % 9 == 0))
-    dataset = data.load((x[kept], y[kept]), validation=0)
-    weight = training.trainer.loss_weights(dataset, "balanced")
-    totals = [weight[dataset.y_train == number].sum() for number in range(3)]
-    np.testing.assert_allclose(totals, len(dataset.y_train) / 3, rtol=1e-5)
+    changes = {"class_weight": {"1": 0}, "epochs": 7}
+    found = fit_own(highway_network(), dataset, tmp_path / "none", **changes)
+    assert found.class_accuracy["1"] == 0 < found.class_accuracy["2"]
+    rare = dataset.y_train * (np.arange(len(dataset.y_train)) % 3 == 0)
+    rare = dataclasses.replace(dataset, y_train=rare)
+    weight = training.trainer.loss_weights(rare, "balanced")
+    totals = [weight[rare.y_train == number].sum() for number in range(3)]
+    np.testing.assert_allclose(totals, len(rare.y_train) / 3, rtol=1e-5)
 
 
 def test_adapters_alone_are_trained_and_belong_to_the_run(dataset, tmp_path):
@@ -476,44 +406,34 @@ def test_adapters_alone_are_trained_and_belong_to_the_run(dataset, tmp_path):
         model.layers[2].enable_lora(2)
         return model
 
-    model = adapted()
-    frozen = [
-        w for w in model.layers[2].weights if not any(w is t for t in model.trainable_weights)
-    ]
-    before = [keras.ops.convert_to_numpy(w) for w in frozen]
-    result = fit_own(model, dataset, tmp_path / "whole")
-    assert before
-    assert_equal(before, [keras.ops.convert_to_numpy(w) for w in frozen])
+    model, half = adapted(), adapted()
+    ids = {id(weight) for weight in model.trainable_weights}
+    frozen = [weight for weight in model.layers[2].weights if id(weight) not in ids]
+    before = [keras.ops.convert_to_numpy(weight) for weight in frozen]
     with pytest.raises(ConnectionError):
         fit_own(adapted(), dataset, tmp_path / "run", callbacks=[Fails(0)])
-    half = adapted()
     half.layers[1].trainable = False
     for other in (highway_network(), half):
         with pytest.raises(ValueError, match=r"trained_weights|architecture"):
             fit_own(other, dataset, tmp_path / "run", resume=True)
-    again = fit_own(adapted(), dataset, tmp_path / "run", resume=True)
-    assert again.history == result.history
-    assert_equal(weights(again.folder.final), weights(result.folder.final))
+    fit_own(model, dataset, tmp_path / "run", resume=True)
+    assert before
+    assert_equal(before, [keras.ops.convert_to_numpy(weight) for weight in frozen])
 
 
 def test_what_keras_numbers_does_not_tell_models_apart():
-    def unnamed():
+    def unnamed(seed):
+        random.seed(seed)  # of which layers that draw take their seeds
         inputs = keras.Input((8, 8, 1))
-        x = keras.layers.Dense(6, activation="relu")(keras.layers.Flatten()(inputs))
-        x = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])(x)
+        x = keras.layers.Flatten()(keras.layers.RandomCrop(6, 6)(inputs))
+        x = keras.Sequential([keras.Input((36,)), keras.layers.Dense(5)])(x)
         return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(x))
 
-    def cropped(seed):
-        random.seed(seed)
-        return keras.Sequential([keras.Input((8, 8, 1)), keras.layers.RandomCrop(6, 6)])
-
-    first, second = unnamed(), unnamed()
+    first, second = unnamed(0), unnamed(1)
     assert first.layers[2].name != second.layers[2].name and first.name != second.name
+    assert first.layers[1].get_config()["seed"] != second.layers[1].get_config()["seed"]
     assert find_network(first).settings == find_network(second).settings
     assert architecture(first) != architecture(little(keras.layers.Dense(7)))
-    first, second = cropped(0), cropped(1)
-    assert first.layers[0].get_config() != second.layers[0].get_config()
-    assert architecture(first) == architecture(second)
 
 
 def test_preprocessing_twice_is_said(dataset, tmp_path):
@@ -549,23 +469,6 @@ def test_freezing_ends_with_the_run(dataset, tmp_path):
     assert rates == [0.2] and inner.layers[3].rate == 0.4
 
 
-@pytest.mark.parametrize("freeze", [False, True])
-def test_what_was_frozen_before_a_run_stays_frozen(freeze, dataset):
-    model = little(Highway(), HighwayWrapper(keras.layers.Dense(64)), keras.layers.Dense(6))
-    model.layers[1].enable_lora(2)
-    model.layers[2].layer.trainable = False
-    before = [weight.path for weight in model.trainable_weights]
-    recipe = get_recipe("digits")
-    with find_network(model, freeze=freeze).in_training(dataset, recipe, None):
-        during = [weight.path for weight in model.trainable_weights]
-    assert [weight.path for weight in model.trainable_weights] == before
-    assert during == (before[-2:] if freeze else before)
-
-
-def leaky_relu(x):
-    return keras.ops.leaky_relu(x, 0.01)  # Keras's of that name has the slope 0.2
-
-
 @keras.saving.register_keras_serializable()
 class Forgets(keras.layers.Layer):
     """A layer whose `get_config` lacks its argument."""
@@ -579,11 +482,6 @@ class Forgets(keras.layers.Layer):
 
     def get_config(self):
         return {"name": self.name}
-
-
-class Unregistered(keras.layers.Layer):
-    def call(self, x):
-        return 2 * x
 
 
 class Subclassed(keras.Model):
@@ -602,11 +500,6 @@ def functional(kind, dtype="float32"):
     return kind(inputs, keras.layers.Dense(3, "softmax")(x))
 
 
-def two_inputs():
-    inputs = [keras.Input((8, 8, 1)), keras.Input((8, 8, 1))]
-    return keras.Model(inputs, keras.layers.Add()(inputs))
-
-
 def chain(*layers, shape=(8, 8, 1)):
     return keras.Sequential([keras.Input(shape), *layers])
 
@@ -616,27 +509,19 @@ def logits():
 
 
 REFUSED = {
-    "weights": (little, {"weights": "mnist"}, "weights"),
     "options": (little, {"model_options": {"depth": 3}}, "model_options"),
     "devices": (little, {"distribute": True}, "distribute"),
     "half the bits": (little, {"dtype_policy": "mixed_bfloat16"}, "dtype_policy"),
     "nothing to train on": (little, {"dataset": None}, "dataset"),
-    "several inputs": (two_inputs, {}, "`model`"),
     "subclassed": (Subclassed, {}, "`model`"),
     "own step": (lambda: functional(OwnStep), {}, "train_step"),
     "rounded": (lambda: functional(keras.Model, "uint8"), {}, "preprocessing"),
     "no softmax": (lambda: chain(keras.layers.Flatten(), logits()), {}, "probabilities"),
     "no top": (lambda: chain(keras.layers.Conv2D(3, 3)), {}, "probability for each"),
-    "other images": (
-        lambda: chain(keras.layers.Flatten(), logits(), shape=(9, 9, 1)),
-        {},
-        r"\(8, 8, 1\)",
-    ),
+    "other images": (lambda: chain(logits(), shape=(9, 9, 1)), {}, r"\(8, 8, 1\)"),
     "name": (lambda: little(name="a b"), {}, "`name`"),
     "nothing to freeze": (lambda: chain(keras.layers.Flatten()), {"freeze": True}, "freeze"),
-    "not saved": (lambda: little(Unregistered()), {}, "`model`"),
     "lambda": (lambda: little(keras.layers.Lambda(lambda x: 2 * x)), {}, "`model`"),
-    "name of Keras's": (lambda: little(keras.layers.Dense(5, leaky_relu)), {}, "when loaded"),
     "not its config": (lambda: little(Forgets(2.0)), {}, "when loaded"),
 }
 
@@ -690,8 +575,7 @@ def test_probabilities():
     shares = np.random.default_rng(0).random((50, 100))
     for rounding in ("float16", "float32"):
         check_probabilities("it", (shares / shares.sum(-1, keepdims=True)).astype(rounding))
-    rows = [[0.5, 0.6], [319.6, -318.6], [np.nan, 0.5], [np.inf, 0], [0, 0], [1.5, -0.5]]
-    for row in rows:
+    for row in ([0.5, 0.6], [319.6, -318.6], [np.nan, 0.5]):
         with pytest.raises(NotProbabilities, match="'it'"):
             check_probabilities("it", np.array([[0.5, 0.5], row]))
 
