@@ -69,7 +69,7 @@ def get(
     (tests and analyses use it to hold gates open).
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
-        value = float(identifier)
+        value = float(checks.number("value", identifier))  # no NaN
         return TransformBias(value) if value < 0 else keras.initializers.Constant(value)
     return keras.initializers.get(identifier)
 

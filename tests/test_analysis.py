@@ -267,7 +267,7 @@ WRONG = [
     ("`y`", lambda: lesions(shared(), Y + 3)),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.zeros((2, 2), int))),
     ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5)),
-    ("`layer`", lambda: analysis.transform_biases(stack()).at(layer="h9")),
+    ("h9", lambda: analysis.transform_biases(stack()).at(layer="h9")),
 ]
 
 

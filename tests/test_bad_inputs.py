@@ -98,7 +98,7 @@ COMMANDS = {
     f"{FIT} --weights mnist": "--weights does not fit",
     f"{FIT} --freeze": "--freeze",
     "evaluate thin-highway-10": "--weights mnist",
-    "evaluate fitnet-a --weights mnist": "'fitnet-a'",
+    "evaluate fitnet-a --weights mnist": "--weights",
     f"evaluate {RUN} --weights mnist": "--weights",
     # Numbers.
     f"{FIT} --learning-rate nan": "--learning-rate nan",

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from highway_keras import checks
 from highway_keras.initializers import TransformBias, reseeded
 
 
@@ -19,7 +20,7 @@ class ByLayer(keras.initializers.Initializer):
     """
 
     def __init__(self, values: Iterable[float]):
-        self.values = [float(value) for value in values]
+        self.values = [float(checks.number("value", value)) for value in values]
 
     def __call__(self, shape, dtype=None):
         column = np.reshape(self.values, (shape[0],) + (1,) * (len(shape) - 1))
