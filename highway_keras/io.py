@@ -130,6 +130,8 @@ def _lock(path, file, seconds):
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
+        if not file.exists():  # a file system that makes no files
+            raise OSError(f"{path} cannot be written.") from None
         by = "another process"
         with contextlib.suppress(OSError, ValueError):
             by = read_text(owner) or by

@@ -17,9 +17,13 @@ def address():
     Raises:
         ValueError: If the port is invalid.
     """
-    port = int(os.environ["KERASTUNER_ORACLE_PORT"])
-    checks.integer("KERASTUNER_ORACLE_PORT", port, least=1, most=2**16 - 1)
-    return os.environ["KERASTUNER_ORACLE_IP"], port
+    port = os.environ["KERASTUNER_ORACLE_PORT"]
+    if not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError(
+            "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
+            f"{checks.received('KERASTUNER_ORACLE_PORT', port)}"
+        )
+    return os.environ["KERASTUNER_ORACLE_IP"], int(port)
 
 
 def check_free():

@@ -291,6 +291,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         slots = [f"{self.tuner_id}-{n}" for n in range(min(self.population, self.max_trials))]
         with Progress(self.project_name, rounds, ended, self.objective.name, verbose) as progress:
             while slots:
+                self._wait_for_chief()
                 asked = [self.oracle.create_trial(slot) for slot in slots]
                 # A slot that was told to stop must not ask again: the chief may be gone by then.
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
@@ -299,6 +300,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     self._train(trials, images, rounds, progress)
                 elif slots:  # the best of a rung are known when other workers have come to it
                     time.sleep(chief.PAUSE)
+
+    def _wait_for_chief(self):
+        """Wait for a chief that is being started again: keras-tuner's client waits an hour."""
+        if self.is_worker:
+            chief.wait()
 
     def _train(self, trials, images, rounds, progress):
         """Train trials of one round together, from its start to its end."""
@@ -326,6 +332,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 measured = zip(METRICS, population.evaluate(images["val_"]), strict=True)
                 logs |= {f"val_{metric}": column for metric, column in measured}
             finite = np.all([np.isfinite(column) for column in logs.values()], axis=0)
+            self._wait_for_chief()
             for index in np.flatnonzero(finite):
                 row = {metric: float(column[index]) for metric, column in logs.items()}
                 self.oracle.update_trial(trials[index].trial_id, row, step=epoch)

@@ -82,7 +82,7 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
 
 
 def measurement(model, x, y, from_logits=False, batch_size=None):
-    """Return the `Graph` of a classifier, how many classes `y` has, and a function that measures.
+    """Return the `Graph` of a classifier, how many labels `y` has, and a function that measures.
 
     The function takes `verbose` and returns losses and numbers of wrong classifications, both
     arrays `(1 + blocks,)`: of the network as it is now, and with each block closed. The other

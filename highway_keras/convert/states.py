@@ -131,8 +131,12 @@ def from_tacotron(state, activation, prefix=""):
         `models/modules.py` of keithito/tacotron, `tacotron_pytorch/tacotron.py` of
         r9y9/tacotron_pytorch.
     """
-    tensorflow, pytorch = conventions.TACOTRON
-    convention = pytorch if prefixes_in(state, pytorch) else tensorflow
+
+    def fits(convention):  # by this prefix, or else by another, which the error names
+        found = prefixes_in(state, convention)
+        return prefix in found, bool(found)
+
+    convention = max(conventions.TACOTRON, key=fits)
     return _convert("state", state, convention, activation, prefix)
 
 

@@ -43,7 +43,8 @@ def read_npz(path):
 def read_memory(source):
     """Read `(images, labels)`, a `tf.data.Dataset` of them, or a pair of either."""
     parts = [source] if _is_part(source) else source
-    if not isinstance(parts, tuple | list) or len(parts) not in (1, 2):
+    are_parts = isinstance(parts, tuple | list) and all(map(_is_part, parts))
+    if not are_parts or len(parts) not in (1, 2):
         raise TypeError(
             "`dataset` must be a name, a path, a `data.Dataset`, a `tf.data.Dataset`, arrays "
             "(images, labels), or a pair of either, to train on and to test on; images to choose "

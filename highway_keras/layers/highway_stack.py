@@ -122,7 +122,12 @@ class HighwayStack(GatedLayer):
 
     def build(self, input_shape):
         width = input_shape[-1]
-        checks.one_of("units", self.units, (width, None))  # the carry path adds the input to H
+        if width is None or self.units not in (None, width):
+            raise ValueError(
+                "`units` must equal the width of the input, because the carry path adds the input "
+                f"to the block state. Received: units={self.units}, "
+                f"input_shape={tuple(input_shape)}."
+            )
         self._add("kernel", width, stacked.initializer(self.kernel_initializer))
         if self.use_bias:
             self._add("bias", width, stacked.initializer(self.bias_initializer))

@@ -56,6 +56,7 @@ class MatchSize(keras.Layer):
         self.data_format = checks.one_of("data_format", data_format, formats)
         self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
+        self.input_spec = keras.InputSpec(min_ndim=2)
 
     def call(self, inputs):
         kept = [slice(None, None, self.strides)] * len(inputs.shape)

@@ -28,7 +28,7 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
-from highway_keras.training.networks import UserModel, check_loads_as_saved, find_network
+from highway_keras.training.networks import find_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import choose_recipe
@@ -200,8 +200,6 @@ def fit(
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
-        if isinstance(network, UserModel):
-            check_loads_as_saved(run.complete, images.x_train[:8])
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
         written.open(settings, resume, DEFAULTS)
         session = stack.enter_context(Session(written, distribute))
