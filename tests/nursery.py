@@ -72,4 +72,4 @@ def _few(name, data_dir=None):
     """Stand in for a download: 120 images of noise."""
     x = np.random.default_rng(0).integers(0, 256, (120, 28, 28, 1), "uint8")
     y = np.arange(120) % 10
-    return x, y, x, y, tuple(map(str, range(10)))
+    return [(x, y), (x, y)], tuple(map(str, range(10)))

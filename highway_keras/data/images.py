@@ -13,7 +13,6 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import extra
-from highway_keras.messages import reason
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -181,10 +180,10 @@ def _opened(path):
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             yield picture, exif_orientation(data) if data.startswith(JPEG) else 1, data[24]
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
     except Exception as error:  # Pillow's readers raise errors of many kinds
-        raise DataError(
-            f"{path} is not a PNG or JPEG picture that can be read: {reason(error)}."
-        ) from error
+        raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
 
 
 def exif_orientation(data):
