@@ -133,6 +133,8 @@ def test_preprocessor_steps(digits):
     mean = gcn(digits.x_train).mean(axis=0)  # of the training images only
     expected = (gcn(digits.x_test) - mean) / 2
     np.testing.assert_allclose(to_numpy(all_steps(digits.x_test)), expected, atol=1e-5)
+    fifth = preprocessor(("times.2",), digits.x_train)(digits.x_test)
+    np.testing.assert_allclose(to_numpy(fifth), digits.x_test / 5, rtol=1e-6)
 
 
 def test_the_mean_is_that_of_all_batches():
