@@ -141,7 +141,7 @@ def saved(tmp_path_factory):
         ("epoch --model thin-highway-10 --images 300 --turns 1", "fit_over_ours"),
         ("serving SAVED --turns 1", "times_faster_1"),
         ("lesions SAVED --turns 1 --limit 50", "over_evaluate_500"),
-        ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "ratio_cpu"),
+        ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "projected_ratio"),
     ],
 )
 def test_a_benchmark(line, ratio, saved, tmp_path):
