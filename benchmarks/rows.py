@@ -18,7 +18,7 @@ def parser(module, description, turns=None, data=False, file=None, **numbers):
         turns: Default of `--turns`, if it takes turns.
         data: Whether it reads a data set.
         file: Default of `--out`.
-        **numbers: By option its default, an integer or `None`, and what it counts.
+        **numbers: By option its default, a positive integer or `None`, and what it counts.
     """
     made = argparse.ArgumentParser(
         prog=f"python -m {module}",
@@ -29,12 +29,18 @@ def parser(module, description, turns=None, data=False, file=None, **numbers):
         numbers["turns"] = (turns, "turns of each peer after the first, which compiles")
     for name, (default, text) in numbers.items():
         text = f"{text} (default: {default or 'all'})"
-        made.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
+        made.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, help=text)
     if data:
         made.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
     made.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
     return made
+
+
+def _count(text):
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a positive integer. Received: {text}")
+    return int(text)
 
 
 def _table(text):

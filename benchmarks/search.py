@@ -7,7 +7,7 @@ layers per block. Both search the same space on the same MNIST images for the sa
 Each run has its own process; its time includes building and compiling, not importing and reading
 images. Half of the peer's trials run before ours and half after, so a machine that slows down slows
 both. Trials count per hour, and per hour of processor time; a projection to longer trials knows
-only the latter.
+only the latter, and is left out where the runs are too short to tell what a step takes.
 """
 
 import functools
@@ -55,7 +55,7 @@ def _compare(options, depth):
     # A trial takes a start time and a time per step: runs of two lengths give both.
     projected = -(-PROJECTED["images"] // BATCH_SIZE) * PROJECTED["epochs"]
     steps = -(-options.limit // BATCH_SIZE)
-    costs = {}
+    costs, steps_seen = {}, True
     for name, short, most in (("stock", stock, 4), ("population", ours, 20)):
         trials = min(most, short["trials"])
         long = _run(name, depth, trials, options.epochs + LONGER, options)
@@ -63,7 +63,9 @@ def _compare(options, depth):
         a_step = (longer - a_trial) / (steps * LONGER)
         costs[name] = a_trial + a_step * (projected - steps * options.epochs)
         rows.say(f"{name}: {1000 * a_step:.2f} CPU ms a step, {costs[name]:.0f} CPU s projected")
-    return {**row, "projected_ratio": costs["stock"] / costs["population"]}
+        steps_seen &= a_step > 0
+    ratio = costs["stock"] / costs["population"] if steps_seen else ""
+    return {**row, "projected_ratio": ratio}
 
 
 def _run(name, depth, trials, epochs, options):

@@ -82,10 +82,13 @@ def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
     assert len(workers[0].turns) == 2
 
 
-@pytest.mark.parametrize("option", ["--case", "--turns", "--out", "--before"])
-def test_mistakes(option, capsys):
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--turns", "0"), *((o, "no/where") for o in ("--case", "--turns", "--out", "--before"))],
+)
+def test_mistakes(option, value, capsys):
     with pytest.raises(SystemExit) as ended:
-        command.main([option, "no/where"])
+        command.main([option, value])
     assert ended.value.code == 2
     assert option in capsys.readouterr().err
 
@@ -141,7 +144,7 @@ def saved(tmp_path_factory):
         ("epoch --model thin-highway-10 --images 300 --turns 1", "fit_over_ours"),
         ("serving SAVED --turns 1", "times_faster_1"),
         ("lesions SAVED --turns 1 --limit 50", "over_evaluate_500"),
-        ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "projected_ratio"),
+        ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "ratio_cpu"),
     ],
 )
 def test_a_benchmark(line, ratio, saved, tmp_path):
