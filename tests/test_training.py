@@ -547,6 +547,13 @@ def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
     assert result.folder.read_json()["class_names"] == list(CLASSES)
 
 
+def test_a_registered_network_that_keras_cannot_load_is_refused(dataset, tmp_path):
+    models.register("forgets", lambda **_: little(Forgets(2.0)), "digits", (8, 8, 1), 3)
+    with pytest.raises(ValueError, match="when loaded"):
+        training.fit("forgets", dataset, out=tmp_path / "run", **OWN)
+    assert not (tmp_path / "run").exists()
+
+
 # Measuring
 
 

@@ -15,7 +15,7 @@ from highway_keras import checks, models
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
-from highway_keras.models.registry import check_name
+from highway_keras.models.registry import PAPER, check_name
 from highway_keras.models.weight_files import without_preprocessor
 from highway_keras.training.saved_network import load_network, settings_beside
 
@@ -117,6 +117,8 @@ class RegisteredModel:
         with scope():
             network = build(recipe.dtype_policy)
             saved = network if recipe.dtype_policy == "float32" else build("float32")
+        if self.name not in PAPER:
+            check_loads_as_saved(saved, images.input_shape)
         with scaled_dropout({network, saved}, recipe.dropout):
             yield network, saved
 
