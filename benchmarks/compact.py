@@ -4,7 +4,8 @@
     python -m benchmarks.compact thin-highway-50 --speed     milliseconds, on a quiet machine
 
 Gates are chosen on training images; test images measure each network once. What is trained stays
-in a folder: called again, the benchmark continues with the first row that the results lack.
+in a folder: called again, the benchmark continues with the first row that the results lack. With
+`--out` it measures all rows asked for, into that file.
 """
 
 import json
@@ -39,22 +40,23 @@ def main(arguments=None):
     case = Case(options.network, pathlib.Path(options.runs), options.data_dir)
     for layers in options.layers or (case.of, *case.depths):
         if options.speed:
-            record("compact-speed", case, layers, "format", dict.fromkeys(FORMATS, case.speed))
+            ways = dict.fromkeys(FORMATS, case.speed)
+            record("compact-speed", case, layers, "format", ways, options.out)
         else:
             ways = {way.__name__: way for way in (case.closed, case.tuned, case.scratch)}
-            record("compact", case, layers, "way", ways)
+            record("compact", case, layers, "way", ways, options.out)
 
 
-def record(file, case, layers, column, ways):
+def record(file, case, layers, column, ways, out):
     """Record the rows of a network with so many gated layers left, unless the results have them."""
     for name, measure in ways.items():
         key = {"model": case.name, "layers": str(layers), column: name}
-        if any(key.items() <= row.items() for row in results.read(file)):
+        if not out and any(key.items() <= row.items() for row in results.read(file)):
             continue
         for row in measure(layers, name):
             row, command = {**key, "of": case.of, **row}, ("benchmarks.compact", case.name)
             options = {"layers": layers, "speed": column == "format"}
-            rows.record([row], tuple(key), RESULTS / f"{file}.csv", *command, **options)
+            rows.record([row], tuple(key), out or RESULTS / f"{file}.csv", *command, **options)
 
 
 class Case:

@@ -6,13 +6,14 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import rows
+from benchmarks import gates, rows
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
-from highway_keras import training
+from highway_keras import models, training
 from highway_keras.results import provenance
 from tools.footprint import ROOT
 
@@ -127,6 +128,19 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
     lines = [f"python -m benchmarks --case '{case}' {' '.join(asked)}" for case in (first, third)]
     assert [row["command"] for row in read(out)] == lines
     assert "plain" in capsys.readouterr().out
+
+
+def test_twins_of_highway_a():
+    """`plain` computes what Highway A computes with open gates; `maxout` has as many weights."""
+    whole = models.create("highway-a", transform_bias=1e9)  # T = 1
+    options = {"input_shape": (32, 32, 3), "classes": 10, "name": "twin"}
+    plain = gates.twin(gates.plain)(**options)
+    for layer in plain.layers:
+        source = whole.get_layer(layer.name)
+        layer.set_weights(getattr(source, "block", source).get_weights())
+    x = np.random.default_rng(0).standard_normal((4, 32, 32, 3)).astype("float32")
+    np.testing.assert_allclose(plain(x), whole(x), atol=1e-5)
+    assert gates.twin(gates.maxout)(**options).count_params() == whole.count_params()
 
 
 @pytest.fixture(scope="module")

@@ -96,6 +96,28 @@ logs = table(
 )
 
 
+gates = table(
+    lambda: groups(rows("gates").sort_values("seed", kind="stable"), "network", "learning_rate"),
+    "layers | parameters | rate | training, % | held out, % | mean | n",
+    "{network} | {parameters.min:,} | {learning_rate} | {accuracy.mean:.1%} | {val_accuracy:.1%} | "
+    "{val_accuracy.mean:.1%} | {n.sum}",
+)
+
+
+def _ends():
+    whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
+    for _, run in whole.groupby(["model", "command"]):
+        yield {**run.iloc[-1], "before": run["accuracy"].iloc[-6]}
+
+
+ends = table(
+    _ends,
+    "network | seed | epochs | training, %, five epochs before the end | at the end | test, %",
+    "`{model}` | {seed} | {epoch} | {before:.1%} | {accuracy:.1%} | {test_accuracy:.2%}",
+    "l",
+)
+
+
 def _held_out(model):
     """Yield what runs of 8 epochs reach, the best first, and which of their settings differ."""
     now = vars(get_recipe("modern-cifar"))
@@ -288,7 +310,7 @@ layers = table(
 peers = table(
     lambda: rows("speed-thin", case="thin-highway-100 train"),
     "100 layers | ms per step | ours / theirs | first step, s",
-    "{peer!l} | {ms_a_step:.1f} | {ours_over_peer:.2f} | {first_step_s:.1f}",
+    "{peer!l} | {ms_a_step:.1f} | {ours_over_peer:.2f~} | {first_step_s:.1f}",
 )
 
 

@@ -83,7 +83,9 @@ SEED = option("--seed", type=int, default=0, help="of the first run, or of all d
 JSON = flag("--json", "print JSON")
 DISTRIBUTE = flag("--distribute", "train data-parallel on all devices")
 POPULATION = option(
-    "--population", type=int, help="trials to train at once (default: 10 for each CPU core)"
+    "--population",
+    type=int,
+    help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
 )
 DTYPE_POLICY = option(
     "--dtype-policy",

@@ -1,0 +1,128 @@
+"""Is it the gates? Highway A beside twins of the same widths: plain, maxout, other biases.
+
+    python -m benchmarks.gates
+
+A twin has other layers where Highway A has highway layers; all else is the same. `plain` is what
+is left if T = 1; `maxout` has as many weights as Highway A. All train on 20,000 images of CIFAR-10
+and are measured on 5,000 others of its training set, which also choose the rate of each kind, with
+the first seed. Trainings stay in a folder: called again, the benchmark goes on where it stopped.
+"""
+
+import pathlib
+
+from benchmarks import rows
+from highway_keras import models, training
+
+RESULTS = pathlib.Path(__file__).parents[1] / "results"
+NETWORKS = {  # by name in the rows: the registered network and arguments of its factory
+    "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
+    "plain": ("highway-a-plain", {}),
+    "maxout": ("highway-a-maxout", {}),
+    "highway, bias 0": ("highway-a", {"transform_bias": 0.0}),
+    "highway, bias -2": ("highway-a", {"transform_bias": -2.0}),
+    "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
+}
+KINDS = list(NETWORKS)[:3]  # each at the rate that suits it, other biases at that of bias -1
+SEEDS = (0, 1, 2)
+IMAGES, EPOCHS = 25_000, 8  # a fifth of the images is held out
+
+
+def main(arguments=None):
+    parser = rows.parser("benchmarks.gates", __doc__, data=True)
+    parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
+    parser.set_defaults(out=RESULTS / "gates.csv")
+    options = parser.parse_args(arguments)
+    for name, replacement in (("plain", plain), ("maxout", maxout)):
+        models.register(f"highway-a-{name}", twin(replacement), "cifar10", (32, 32, 3), 10)
+    rates = {}
+    for name in KINDS:
+        rates[name] = best_rate(lambda rate, name=name: train(name, rate, SEEDS[0], options))
+    for seed in SEEDS:
+        for name in NETWORKS:
+            train(name, rates.get(name, rates[KINDS[0]]), seed, options)
+
+
+def best_rate(measure):
+    """Return the rate that does best: half of it and twice as much do worse."""
+    found = {rate: measure(rate) for rate in (0.2, 0.1)}
+    while (best := max(found, key=found.get)) in (min(found), max(found)):
+        rate = best / 2 if best == min(found) else best * 2
+        found[rate] = measure(rate)
+    return best
+
+
+def twin(replacement):
+    """Return a factory of Highway A with other layers in the place of its highway layers."""
+    import keras
+
+    from highway_keras import ConvHighway2D
+    from highway_keras.models import highway_a
+
+    def other(layer):
+        if isinstance(layer, ConvHighway2D):
+            return replacement(layer.filters, layer.kernel_size, layer.name)
+        return type(layer).from_config(layer.get_config())
+
+    def factory(input_shape, classes, name):
+        network = highway_a(input_shape=input_shape, classes=classes, name=name)
+        return keras.models.clone_model(network, clone_function=other)
+
+    return factory
+
+
+def plain(filters, kernel_size, name):
+    """Return the layer that a highway layer is if its gates are open, T = 1."""
+    import keras
+
+    from highway_keras.models.parts import AUTHORS_KERNEL
+
+    options = {"activation": "relu", "kernel_initializer": AUTHORS_KERNEL}
+    return keras.layers.Conv2D(filters, kernel_size, padding="same", name=name, **options)
+
+
+def maxout(filters, kernel_size, name):
+    """Return a maxout layer with as many weights as a highway layer; it starts as Fitnets do."""
+    import keras
+
+    from highway_keras.layers import Maxout
+
+    options = {"padding": "same", "kernel_initializer": "lecun_uniform"}
+    convolution = keras.layers.Conv2D(2 * filters, kernel_size, **options)
+    return keras.Sequential([convolution, Maxout(2)], name=name)
+
+
+def train(name, rate, seed, options):
+    """Train a network unless the folder has it; record and return its held-out accuracy."""
+    model, model_options = NETWORKS[name]
+    history = training.fit(
+        model,
+        recipe="modern-cifar",
+        out=pathlib.Path(options.runs) / f"{name}-{rate}-{seed}",
+        resume=True,
+        seed=seed,
+        data_dir=options.data_dir,
+        limit=IMAGES,
+        model_options=model_options,
+        learning_rate=rate,
+        epochs=EPOCHS,
+        validation=0.2,
+        dtype_policy="mixed_bfloat16",
+        verbose=2,
+    ).history
+    row = {
+        "network": name,
+        "learning_rate": rate,
+        "seed": seed,
+        "n": 1,
+        "parameters": models.create(model, **model_options).count_params(),
+        "images": IMAGES * 4 // 5,
+        "epochs": EPOCHS,
+        **{key: round(history[-1][key], 4) for key in ("loss", "accuracy", "val_accuracy")},
+    }
+    keys = ("network", "learning_rate", "seed")
+    rows.record([row], keys, options.out, "benchmarks.gates")
+    return history[-1]["val_accuracy"]
+
+
+if __name__ == "__main__":
+    main()
