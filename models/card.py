@@ -85,7 +85,8 @@ class Card:
             load_features(network, path, functools.partial(self._make, **below))
         if features_at is None:
             return model
-        outputs = [model.get_layer(layer).output for layer in features_at]
+        names = [features_at] if isinstance(features_at, str) else features_at
+        outputs = [model.get_layer(layer).output for layer in names]
         return keras.Model(model.input, outputs, name=model.name)
 
     def _make(self, **overrides):

@@ -71,15 +71,16 @@ LITTLE = {
     "fit thin-highway-10 --dataset digits --out here": 2,
     "evaluate thin-highway-10": 2,
     "predict none.keras x.png": 2,
+    "compact kept --out kept": 2,
     "reproduce table1 --model highway-b": 2,
     "search --depth 2 --out .": 2,
 }
 
 
 def test_no_backend_is_imported_to_say_little(tmp_path):
-    for name in ("here", "thin-plain-2"):
+    for name, file in (("here", "run.json"), ("thin-plain-2", "run.json"), ("kept", "best.keras")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text("{}")
+        (tmp_path / name / file).write_text("{}")
     script = (
         "import sys; from highway_keras_command import main\n"
         f"for command, expected in {LITTLE}.items():\n"
@@ -216,11 +217,11 @@ def pictures(tmp_path_factory):
 
 
 def test_predict_names_the_most_probable_classes(trained, pictures, capsys, monkeypatch):
-    command = ["predict", trained[0], pictures, "--top", 3]
+    command = ["predict", trained[0].parent, pictures, "--top", 3]
     assert run(*command, "--json") == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert printed.err == "" and [*found[0]] == ["image", "classes"]
+    assert "left out: 1 (endings: .txt)" in printed.err and [*found[0]] == ["image", "classes"]
     assert [one["image"] for one in found] == sorted(map(str, pictures.glob("[0-9]/[0-9]*")))
     right = [one["classes"][0]["class"] == pathlib.Path(one["image"]).parent.name for one in found]
     assert np.mean(right) > 0.9
@@ -361,6 +362,14 @@ def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkey
         assert capfd.readouterr().err == ""
     os.write(2, b"heard")
     assert capfd.readouterr().err == "highway-keras: no longer those of the run\nheard"
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")
+def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
+    command = "search --depth 2 --kind plain --trials 1 --epochs 3 --limit 64 --dataset digits"
+    command += f" --learning-rate 1e38 2e38 --activation relu --out {tmp_path}"
+    assert run(*command.split()) == 1
+    assert "1 of 1 trials diverged" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")

@@ -188,6 +188,7 @@ BAD_ARGUMENTS = [
     ({"format": "caffe"}, "format"),
     ({"quantize": "int8"}, "quantize"),
     ({"format": "onnx"}, "path"),
+    ({"path": "out.onx"}, "path"),
     ({"path": "out.onnx", "format": "saved_model"}, "path"),
 ]
 

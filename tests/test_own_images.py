@@ -56,7 +56,7 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
     for name in ("notes.txt", ".hidden.png", ".cache/0.png", "cat/clip.gif", "ant/.thumb.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("no picture")
-    with pytest.warns(Notice, match="1 files"):
+    with pytest.warns(Notice, match=r"left out: 1 "):
         assert len(load(tmp_path, validation=0).x_train) == 48
 
 
@@ -199,6 +199,9 @@ def test_a_split_that_changed_is_said(tmp_path):
             saved.load(source)
     with pytest.raises(ValueError, match="images"):
         fit(folder, tmp_path / "run", resume=True)
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError, match="not here"):
+        saved.load()
 
 
 def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_path, capsys):

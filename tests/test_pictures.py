@@ -223,6 +223,7 @@ NAMES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")  # of notes.txt
 @pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES)
 def test_names_and_patterns(name, expected, pictures, tmp_path):
     found = data.find_pictures([name])

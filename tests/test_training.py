@@ -547,6 +547,16 @@ def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
     assert result.folder.read_json()["class_names"] == list(CLASSES)
 
 
+def test_a_run_keeps_its_files_to_itself(dataset, tmp_path):
+    best = tmp_path / "run" / "best.keras"
+    with pytest.raises(ValueError, match="`callbacks`"):
+        fit_own(little(), dataset, best.parent, callbacks=[keras.callbacks.ModelCheckpoint(best)])
+    best.parent.mkdir()
+    little().save(best)
+    with pytest.raises(ValueError, match="already holds"):
+        fit_own(little(), dataset, best.parent)
+
+
 def test_a_registered_network_that_keras_cannot_load_is_refused(dataset, tmp_path):
     models.register("forgets", lambda **_: little(Forgets(2.0)), "digits", (8, 8, 1), 3)
     with pytest.raises(ValueError, match="when loaded"):

@@ -263,8 +263,16 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
     assert search.oracle.trials["1"].status == "FAILED"
     assert "finite" in search.oracle.trials["1"].message
     assert scores_of(search) == {**scores_of(searched), "1": None}
-    with pytest.raises(ValueError, match="it failed"):
+    with pytest.raises(ValueError, match="diverged"):
         search.load_model(search.oracle.trials["1"])
+
+
+@needs_loops
+def test_a_search_goes_on_with_its_own_images_only(tmp_path, digits):
+    search_digits(tmp_path, digits, max_trials=1)
+    for factor, message in ((256, "inputs"), (np.nan, "finite")):
+        with pytest.raises(ValueError, match=message):
+            search_digits(tmp_path, (factor * digits[0], *digits[1:]), max_trials=1)
 
 
 @needs_loops

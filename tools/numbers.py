@@ -7,6 +7,7 @@ else. The other functions combine rows. They return text, and get the words of t
 """
 
 import math
+import re
 import shlex
 import statistics
 
@@ -133,10 +134,24 @@ def _held_out(model):
         yield {
             **row,
             "changed": f"`{' '.join(changed)}`" if changed else "nothing",
-            "scale": "0.5" if "half" in settings["preprocessing"] else "1",
+            "scale": _scale(row["command"]),
         }
 
 
+def _scale(command):
+    times = re.search(r"'times([\d.]+)'", command)
+    return times[1] if times else "0.5" if "'half'" in command else "1"
+
+
+def _scales():
+    found = rows("training-curves", model="highway-gap-10", command="--epochs 1 .*validation=0.1 ")
+    found = found.assign(scale=found["command"].map(_scale)).sort_values(["scale", "seed"])
+    return groups(found, "scale")
+
+
+scales = table(
+    _scales, "scale | held out, %: one seed each | n", "{scale} | {val_accuracy:.1%} | {n.sum}"
+)
 held_out = table(
     _held_out, "changed | scale | held out, %", "{changed} | {scale} | {val_accuracy:.1%}"
 )

@@ -121,6 +121,11 @@ def run_searches(
     pairs = {"": (images.x_train, images.y_train)}
     if held_out:
         pairs["val_"] = (images.x_val, images.y_val)
+    preprocess = data.preprocessor(("scale",), images.x_train)
+    pairs = {
+        prefix: (preprocess.predict(np.asarray(x), batch_size=500, verbose=0), y)
+        for prefix, (x, y) in pairs.items()
+    }
     size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
     source = {**data_settings(dataset, images), "seed": seed}
     source |= {} if objective == "loss" else {"objective": objective}
@@ -137,11 +142,6 @@ def run_searches(
             if not folder.settings.exists():
                 check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
             folder.open(settings, resume)
-    preprocess = data.preprocessor(("scale",), images.x_train)
-    pairs = {
-        prefix: (preprocess.predict(np.asarray(x), batch_size=500, verbose=0), y)
-        for prefix, (x, y) in pairs.items()
-    }
     sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
     for tuner, folder in searches:
         with contextlib.nullcontext() if tuner.is_worker else Session(folder):

@@ -262,11 +262,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             epochs, batch_size: As for `search`.
         """
         network = self.hypermodel
-        labels = {}  # not the images, which may differ in their last bits
-        for prefix, (_, y) in pairs.items():
+        data = {}
+        for prefix, (x, y) in pairs.items():
             text = json.dumps(np.ravel(y).astype(int).tolist())
             digest = hashlib.sha256(text.encode()).hexdigest()
-            labels[f"{prefix}labels"] = f"{len(y)} {digest[:16]}"
+            data[f"{prefix}labels"] = f"{len(y)} {digest[:16]}"
+            # Images may differ in their last bits, but not in their scale.
+            data[f"{prefix}inputs"] = f"{np.mean(x):.2g} ± {np.std(x):.2g}"
         return {
             "kind": network.kind,
             "depth": network.depth,
@@ -277,7 +279,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             "seed": self.seed,
             "epochs": epochs,
             "batch_size": batch_size,
-            **labels,
+            **data,
             **self.chosen,
         }
 
@@ -382,9 +384,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             ValueError: If the trial failed, or is not among the best.
         """
         if not self._file(trial.trial_id, WEIGHTS).exists():
+            if trial.status == "FAILED":
+                raise ValueError(f"Trial {trial.trial_id} has no weights: it diverged.")
             raise ValueError(
-                f"Trial {trial.trial_id} has no weights on disk: it failed, or is not among the "
-                f"best trials. Received: keep_models={self.keep_models}; more keeps more."
+                f"Trial {trial.trial_id} has no weights on disk: it is not among the best trials. "
+                f"Received: keep_models={self.keep_models}; more keeps more."
             )
         return super().load_model(trial)
 
@@ -446,9 +450,10 @@ def _check_data(hypermodel, x, y, name=""):
     """Return `x` and `y` as arrays, if they are inputs and class numbers for the hypermodel."""
     x_name, y_name = (f"{name}[0]", f"{name}[1]") if name else ("x", "y")
     x, y = np.asarray(x), np.asarray(y)
-    if x.ndim < 2 or x.dtype.kind not in "uif" or x[:1].size != hypermodel.inputs:
+    usable = x.ndim >= 2 and x.dtype.kind in "uif" and x[:1].size == hypermodel.inputs
+    if not usable or not np.isfinite(x).all():
         raise ValueError(
-            f"`{x_name}` must be an array of inputs of the shape {hypermodel.input_shape}; "
+            f"`{x_name}` must be an array of finite inputs of the shape {hypermodel.input_shape}; "
             f"`keras_tuner.RandomSearch` takes a `tf.data.Dataset`. Received: shape={x.shape}, "
             f"dtype={x.dtype}."
         )

@@ -4,7 +4,7 @@ import csv as csv_files
 import pathlib
 import sys
 
-from highway_keras import io
+from highway_keras import checks, io
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library, silent_libraries
 from highway_keras.extras import extra
@@ -149,6 +149,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     """Write the smaller network as a run's folder, with a table and a picture of the steps."""
     file = cli.network_file(network, weights)
     cli.check_paths(dataset, out, resume=False)
+    checks.number("budget", budget, least=0, below=100)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)

@@ -66,7 +66,7 @@ def _rung(text):
     cli.JSON,
 )
 def search(dataset, json, **arguments):
-    """Search, and print the best trial of each search."""
+    """Search, and print the best trial of each search; return 1 if one has none."""
     cli.check_paths(dataset, arguments["out"])
     continues = (
         arguments["resume"] or "KERASTUNER_ORACLE_PORT" in os.environ
@@ -96,7 +96,10 @@ def search(dataset, json, **arguments):
             )
             score = f"{arguments['objective']} {best.score:.4g}"
             print(f"best: trial {best.number}, {score}, {printable(settings)}")
+        if failed:
+            print(f"{failed} of {len(trials.trials)} trials diverged", file=sys.stderr)
         if not json:
             cli.print_saved(folder)
     if json:
         cli.print_json(found)
+    return 0 if all(one["best"] for one in found) else 1

@@ -112,6 +112,7 @@ def network_file(network, weights):
     from highway_keras import models
 
     path = checks.path("network", network)
+    path = path / "best.keras" if (path / "best.keras").is_file() else path  # a run's folder
     if weights and path.is_file():
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
     if weights:
@@ -139,7 +140,8 @@ def check_paths(dataset=None, out=None, resume=True):
     folder = pathlib.Path() if out is None else checks.path("out", out)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
-    if out is not None and not resume and (folder / "run.json").exists():
+    held = any((folder / name).exists() for name in ("run.json", "best.keras", "final.keras"))
+    if out is not None and not resume and held:
         raise ValueError(
             f"`out` already holds a run. Received: out={folder}. Pass resume=True to continue it, "
             "or name another folder."

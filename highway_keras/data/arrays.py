@@ -58,7 +58,7 @@ def read_memory(source):
             "`dataset` must hold the same classes to train on and to test on, in the same order: "
             f"give both the same folders. Received: {both}."
         )
-    arrays = [_of_tf_data(p) if _is_tf_data(p) else map(np.asarray, p) for p in parts]
+    arrays = [_of_tf_data(p) if _is_tf_data(p) else _of_arrays(*p) for p in parts]
     return check_parts(dict(zip(("train", "test"), arrays, strict=False)), stated[0], "the images")
 
 
@@ -86,19 +86,29 @@ def _of_tf_data(dataset):
     if not batches:
         raise DataError("`dataset` must hold at least one image. Received: an empty one.")
     images, labels = map(np.concatenate, zip(*batches, strict=True))
-    if images.dtype.kind == "f":  # Keras reads pictures as floats from 0 to 255.
-        low, high = images.min(), images.max()
-        if not (low >= 0 and DARK <= high <= 255):
-            raise DataError(
-                "`dataset` must hold images with pixel values from 0 to 255; leave out a "
-                f"Rescaling. Received: {low:.3g} to {high:.3g}."
-            )
-        images = images.round().astype("uint8")
+    images = _as_bytes(images)
     # In an order that depends only on what they hold: a data set may shuffle.
     pairs = zip(images, labels, strict=True)
     keys = [(hashlib.sha256(x.tobytes()).digest(), np.asarray(y).tobytes()) for x, y in pairs]
     order = sorted(range(len(images)), key=keys.__getitem__)
     return images[order], labels[order]
+
+
+def _of_arrays(images, labels):
+    return _as_bytes(np.asarray(images)), np.asarray(labels)
+
+
+def _as_bytes(images):
+    """Return images as they are, or, if they are floats from 0 to 255, as Keras reads pictures."""
+    if images.dtype.kind != "f" or not images.size:
+        return images
+    low, high = images.min(), images.max()
+    if not (low >= 0 and DARK <= high <= 255):
+        raise DataError(
+            "`dataset` must hold images with pixel values from 0 to 255; leave out a Rescaling, "
+            f"or multiply by 255. Received: {low:.3g} to {high:.3g}."
+        )
+    return images.round().astype("uint8")
 
 
 def check_dataset(images):
@@ -165,14 +175,15 @@ def _check_part(part, images, labels, source):
     usable = images.dtype == np.uint8 and images.ndim == 4 and images.size
     if not usable or (images.shape[1] in (1, 3) and images.shape[3] not in (1, 3)):
         raise DataError(
-            f"`{x}` in {source} must be images uint8, 0 to 255, of shape (n, height, width) or "
-            f"(n, height, width, channels). {received(images)} Of floats in [0, 1] save "
+            f"`{x}` in {source} must be images uint8, 0 to 255, at least one, of shape (n, height, "
+            f"width) or (n, height, width, channels). {received(images)} Of floats in [0, 1] save "
             f"(255 * {x}).round().astype('uint8'), of channels first numpy.moveaxis({x}, 1, -1)."
         )
     integers = labels.dtype.kind in "iu" and labels.shape == (len(images),)
     if not integers or labels.min() < 0:
         raise DataError(
             f"`{y}` in {source} must be the class numbers of its {len(images)} images, integers "
-            f"from 0 of shape (n,). {received(labels)} Of one-hot rows save {y}.argmax(axis=1)."
+            f"from 0 of shape (n,). {received(labels)} Of one-hot rows save {y}.argmax(axis=1), of "
+            f"names numpy.unique({y}, return_inverse=True)[1]."
         )
     return images, labels.astype("int64")

@@ -19,6 +19,7 @@ from highway_keras.data.images import (
     files_below,
     on_every_core,
     picture_shape,
+    say_left_out,
 )
 from highway_keras.messages import notice
 
@@ -82,13 +83,7 @@ def _read_classes(folder, names, skip_broken):
             f"classes. Received: dataset={folder}, which holds {', '.join(names) or 'none'}"
             f"{', without pictures for ' + ', '.join(empty) if empty else ''}."
         )
-    others = [path for paths in files for path in paths if not path.lower().endswith(SUFFIXES)]
-    if others:
-        endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
-        notice(
-            f"{folder}: {len(others)} files that are no PNG or JPEG pictures are left out "
-            f"(endings: {endings})."
-        )
+    say_left_out(folder, [path for paths in files for path in paths])
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return (np.array([path for paths in found for path in paths], object), labels), tuple(names)
 

@@ -13,6 +13,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import extra
+from highway_keras.messages import notice
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -54,6 +55,7 @@ def find_pictures(names):
         pattern = name.replace("[", "[[]")  # Brackets are common in names of files.
         if is_folder:
             below = pictures_below(name)
+            say_left_out(name, files_below(name))
         elif "**" in name:  # which `glob` would follow into links without end
             start = os.path.dirname(name[: name.index("**")]) or os.curdir
             everything = map(os.path.normpath, pictures_below(start))
@@ -72,6 +74,17 @@ def find_pictures(names):
 def pictures_below(folder):
     """Return the paths of the PNG and JPEG files in a folder and below, in a fixed order."""
     return [path for path in files_below(folder) if path.lower().endswith(SUFFIXES)]
+
+
+def say_left_out(folder, files):
+    """Say how many files in a folder are no pictures, by their names, if any are."""
+    others = [path for path in files if not path.lower().endswith(SUFFIXES)]
+    if others:
+        endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
+        notice(
+            f"{folder}: files that are no PNG or JPEG pictures are left out: {len(others)} "
+            f"(endings: {endings})."
+        )
 
 
 def files_below(folder):

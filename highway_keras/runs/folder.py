@@ -4,6 +4,7 @@ import contextlib
 import csv
 import hashlib
 import json
+import pathlib
 import re
 
 import keras
@@ -54,6 +55,11 @@ class RunFolder:
         self.state = self.path / "state.npz"
         self.tensorboard = self.path / "tensorboard"
 
+    def owns(self, path):
+        """Return whether a path is that of one of these files."""
+        files = (file for file in vars(self).values() if file != self.path)
+        return pathlib.Path(path).resolve() in {file.resolve() for file in files}
+
     def __repr__(self):
         return f"RunFolder({str(self.path)!r})"
 
@@ -81,7 +87,8 @@ class RunFolder:
             OSError: If the folder cannot be written.
         """
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
-        if any(file.exists() for file in (self.settings, self.state, self.history)):
+        files = (self.settings, self.state, self.history, self.best, self.final)
+        if any(file.exists() for file in files):
             if not resume:
                 raise ValueError(
                     f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
@@ -248,7 +255,7 @@ def check_same_settings(before, now, what, defaults=None):
         listed = "; ".join(f"{k}: {before.get(k)!r} → {now.get(k)!r}" for k in differing)
         raise ValueError(
             f"Cannot resume {what}: settings differ ({listed}). Pass the former, or name another "
-            "folder."
+            f"folder{', to train its best.keras further' if 'epochs' in differing else ''}."
         )
 
 

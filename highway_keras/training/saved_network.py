@@ -91,7 +91,13 @@ class SavedNetwork:
 
         Raises:
             ValueError: If images or classes are not those of the network.
+            FileNotFoundError: If the images that it was trained on are not there.
         """
+        if dataset is None and self.dataset not in data.NAMES and not os.path.exists(self.dataset):
+            raise FileNotFoundError(
+                f"The data set that {self.path} was trained on is not here: {self.dataset}, as its "
+                "run.json says. Pass `dataset`."
+            )
         dataset = self.dataset if dataset is None else dataset
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import pathlib
 import sys
 import time
 import zipfile
@@ -180,8 +181,9 @@ def fit(
         )
     if sample_weight is not None and (not isinstance(dataset, data.Dataset) or limit is not None):
         raise ValueError(
-            "`sample_weight` is for the training images of a `data.Dataset`, all of them, whose "
-            f"order stays. Received: limit={limit}, {checks.received('dataset', dataset)[10:]}"
+            "`sample_weight` is for the training images of a `data.Dataset`, such as `data.load` "
+            "returns, all of them: their order stays. "
+            f"Received: limit={limit}, a dataset of type {type(dataset).__name__}."
         )
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
@@ -194,6 +196,12 @@ def fit(
     if class_weight is not None or sample_weight is not None:
         settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
     folder = RunFolder(out or f"runs/{network.name}-{images.name}")
+    paths = [getattr(c, name, None) for c in callbacks for name in ("filepath", "filename")]
+    if any(isinstance(p, str | os.PathLike) and folder.owns(p) for p in paths):
+        raise ValueError(
+            f"`callbacks` must not write files of the run itself. Received: out={folder.path}; "
+            "`fit` saves best.keras and final.keras there."
+        )
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     keras.utils.set_random_seed(seed)
     with contextlib.ExitStack() as stack:
@@ -249,7 +257,8 @@ def data_settings(dataset, images):
         dataset: What `data.load` took.
         images: The `data.Dataset` that it returned.
     """
-    source = str(dataset) if isinstance(dataset, str | os.PathLike) else None
+    # Without a slash at the end, which a shell may add
+    source = str(pathlib.Path(dataset)) if isinstance(dataset, str | os.PathLike) else None
     if source in data.NAMES and data.is_folder(dataset):  # a `pathlib.Path` named like a data set
         source = os.path.join(os.curdir, source)
     settings = {"dataset": source, "class_names": list(images.class_names)}
@@ -452,7 +461,8 @@ def _check_classifier(network, inputs, classes):
         raise ValueError(
             f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
             f"probability for each of {classes} classes. Received: a network from {takes} to "
-            f"{gives}. Leave `input_shape`, `classes`, `include_top` and `pooling` to `fit`."
+            f"{gives}. Labels number the classes from 0; a registered network leaves "
+            "`input_shape`, `classes`, `include_top` and `pooling` to `fit`."
         )
     outputs = keras.ops.cast(network(inputs, training=False), "float32")
     check_probabilities(network.name, keras.ops.convert_to_numpy(outputs))
