@@ -87,7 +87,8 @@ class RunFolder:
             OSError: If the folder cannot be written.
         """
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
-        files = (self.settings, self.state, self.history, self.best, self.final)
+        files = [self.settings, self.state, self.history]
+        files += [] if resume else [self.best, self.final]  # a search goes on without its settings
         if any(file.exists() for file in files):
             if not resume:
                 raise ValueError(
