@@ -118,7 +118,7 @@ def test_starts_reach_the_kernels_of_h_alone():
     [
         ("gradients --limit 40", "gradient-norms", 3 * 4 * 3 * 2),
         ("starts --depth 3 --limit 40 --epochs 1", "starts", 36 + 18),
-        ("first-losses --seeds 1 --limit 40", "first-losses", 10),
+        ("first-losses --seeds 1 --limit 40", "first-losses", 14),
     ],
 )
 def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):

@@ -88,12 +88,13 @@ def runs(model, recipe):
 
 
 logs = table(
-    lambda: groups(rows("authors-log-ours"), "model", "epoch"),
-    "network | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
-    "`{model}` | {epoch} | {authors_accuracy.mean:.2%} %, {authors_loss.mean:.3f} | "
+    lambda: groups(rows("authors-log-ours"), "model", "preprocessing", "epoch"),
+    "network | images | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
+    "`{model}` | {preprocessing} | {epoch} | "
+    "{authors_accuracy.mean:.2%} %, {authors_loss.mean:.3f} | "
     "{ours_accuracy.mean:.2%} ± {ours_accuracy.std:.2%} %, "
     "{ours_loss.mean:.3f} ± {ours_loss.std:.3f} | {n.sum}",
-    "lrllr",
+    "llrllr",
 )
 
 
@@ -144,14 +145,14 @@ def _scale(command):
 
 
 def _scales():
-    found = rows("training-curves", model="highway-gap-10", command="--epochs 1 .*validation=0.1 ")
+    found = rows(
+        "training-curves", model="highway-gap-10", command="--epochs 1 .*validation=0.1 --seed"
+    )
     found = found.assign(scale=found["command"].map(_scale)).sort_values(["scale", "seed"])
     return groups(found, "scale")
 
 
-scales = table(
-    _scales, "scale | held out, %: one seed each | n", "{scale} | {val_accuracy:.1%} | {n.sum}"
-)
+scales = table(_scales, "scale | held out, % | n", "{scale} | {val_accuracy:.1%} | {n.sum}")
 held_out = table(
     _held_out, "changed | scale | held out, %", "{changed} | {scale} | {val_accuracy:.1%}"
 )
@@ -412,10 +413,7 @@ transfer = table(  # at the rate that held-out images chose
 def _compacted():
     measured = rows("compact").sort_values(["model", "layers"], ascending=False)
     for (model, _), found in measured.groupby(["model", "layers"], sort=False):
-        ways = {
-            row["way"]: fill("{mean:.2f}", row) + fill(" ± {std:.2f}", row) * (row["n"] > 1)
-            for row in found.to_dict("records")
-        }
+        ways = {row["way"]: fill("{mean:.2f} ± {std:.2f}", row) for row in found.to_dict("records")}
         whole = measured[(measured["model"] == model) & (measured["layers"] == found["of"].iloc[0])]
         share = found["multiplications"].iloc[0] / whole["multiplications"].iloc[0]
         ways = {"tuned": "", "scratch": "", **ways}

@@ -99,11 +99,12 @@ def fill(template, row):
 
     `{a}` is what the row says, `{a!l}` its label, `{a:.2f}` a number, `{a:.2%}` percent without
     the sign, and `{a:.2f~}` "median (lowest to highest)" of columns a, a_low and a_high. Of several
-    rows, `{a.min:.2f}` is the lowest. Blanks stay blank.
+    rows, `{a.min:.2f}` is the lowest. Blanks stay blank, without a ± before them.
     """
     middle = r"{\1:\2} ({\1_low:\2} to {\1_high:\2})"
     template = re.sub(r"{(\w+):([^{}]*)~}", middle, template)
-    return _Filler().vformat(template, (), row).replace(" ( to )", "")
+    text = _Filler().vformat(template, (), row).replace(" ( to )", "")
+    return re.sub(r" ± (?!\d)", "", text)
 
 
 def markdown(names, lines, align="l"):

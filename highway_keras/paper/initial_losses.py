@@ -18,9 +18,9 @@ from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe
 
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
-# The scale of images after contrast normalization is not given for CIFAR, so two are tried.
-SCALES = {"mnist-highway-32": (1.0,), "highway-gap-10": (1.0, 0.5), "highway-gap-100": (1.0, 0.5)}
-HALF = "half"  # the step of their recipe that stands for the scale
+# The scale of images after contrast normalization is not given for CIFAR, so some are tried.
+SCALES = {"mnist-highway-32": (1.0,)}
+SCALES |= dict.fromkeys(("highway-gap-10", "highway-gap-100"), (1.0, 0.7, 0.5))
 
 
 def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000, data_dir=None):
@@ -29,7 +29,7 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
     Args:
         model: Registered name.
         kernel_initializer: Start of the kernels; default: the network's own.
-        scale: Factor on the images after the preprocessing of the network's recipe, but for `half`.
+        scale: Factor on the images after the preprocessing of the network's recipe without its own.
         seeds: Number of seeds, from 0 on.
         limit: Number of held-out images, at most a tenth of the training images.
         data_dir: Where TFDS keeps its data.
@@ -43,7 +43,8 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
     card = models.get(model)
     images = data.load(card.dataset, data_dir=data_dir, validation=0.1)
     checks.integer("limit", limit, least=1, most=len(images.x_val))
-    steps = [step for step in get_recipe(card.recipe).preprocessing if step != HALF]
+    recipe = get_recipe(card.recipe)
+    steps = [step for step in recipe.preprocessing if not step.startswith("times")]
     preprocess = data.preprocessor(steps, images.x_train)
     x = scale * preprocess.predict(images.x_val[:limit], verbose=0)
     losses = []
