@@ -154,7 +154,7 @@ def test_the_tables_and_their_recipes():
             modern = training.get_recipe(f"modern-{card.recipe}")
             authors = training.get_recipe(card.recipe)
             assert modern.epochs * 4 <= authors.epochs and modern.validation == 0
-            assert modern.preprocessing == authors.preprocessing
+            assert modern.preprocessing[:2] == authors.preprocessing[:2]  # up to the scale
     assert found == {
         "Table 1": ["mnist-highway-16", "mnist-highway-32"],
         "Table 2": ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b"],
