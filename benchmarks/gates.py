@@ -28,9 +28,8 @@ IMAGES, EPOCHS = 25_000, 8  # a fifth of the images is held out
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.gates", __doc__, data=True)
+    parser = rows.parser("benchmarks.gates", __doc__, data=True, file=RESULTS / "gates.csv")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
-    parser.set_defaults(out=RESULTS / "gates.csv")
     options = parser.parse_args(arguments)
     for name, replacement in (("plain", plain), ("maxout", maxout)):
         models.register(f"highway-a-{name}", twin(replacement), "cifar10", (32, 32, 3), 10)

@@ -12,13 +12,13 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError, fits_training
 from highway_keras.data.images import (
-    SUFFIXES,
     PictureArray,
     broken_pictures,
     check_channels,
     files_below,
     on_every_core,
     picture_shape,
+    pictures_among,
     say_left_out,
 )
 from highway_keras.messages import notice
@@ -70,7 +70,7 @@ def _folders(folder):
 def _read_classes(folder, names, skip_broken):
     """Return `(paths, labels)` of the pictures in a folder of classes, and the classes' names."""
     files = [files_below(folder / name) for name in names]
-    found = [[path for path in paths if path.lower().endswith(SUFFIXES)] for paths in files]
+    found = list(map(pictures_among, files))
     if skip_broken:
         broken = broken_pictures([path for paths in found for path in paths])
         found = [[path for path in paths if path not in broken] for paths in found]

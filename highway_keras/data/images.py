@@ -54,8 +54,9 @@ def find_pictures(names):
             continue
         pattern = name.replace("[", "[[]")  # Brackets are common in names of files.
         if is_folder:
-            below = pictures_below(name)
-            say_left_out(name, files_below(name))
+            files = files_below(name)
+            below = pictures_among(files)
+            say_left_out(name, files)
         elif "**" in name:  # which `glob` would follow into links without end
             start = os.path.dirname(name[: name.index("**")]) or os.curdir
             everything = map(os.path.normpath, pictures_below(start))
@@ -73,12 +74,17 @@ def find_pictures(names):
 
 def pictures_below(folder):
     """Return the paths of the PNG and JPEG files in a folder and below, in a fixed order."""
-    return [path for path in files_below(folder) if path.lower().endswith(SUFFIXES)]
+    return pictures_among(files_below(folder))
+
+
+def pictures_among(files):
+    """Return the paths that name a PNG or JPEG file."""
+    return [path for path in files if path.lower().endswith(SUFFIXES)]
 
 
 def say_left_out(folder, files):
     """Say how many files in a folder are no pictures, by their names, if any are."""
-    others = [path for path in files if not path.lower().endswith(SUFFIXES)]
+    others = sorted({*files} - {*pictures_among(files)})
     if others:
         endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
         notice(
