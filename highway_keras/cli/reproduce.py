@@ -223,6 +223,7 @@ for name, (summary, columns, *options) in MEASUREMENTS.items():
     ),
     cli.option("--epochs", type=int, default=5, help="of a run"),
     cli.several("--seed", dest="seeds", metavar="SEED", type=int, default=[0], help="of each run"),
+    cli.DTYPE_POLICY,
     cli.DATA_DIR,
     cli.option("--out", help="folder (default: runs/authors-log/MODEL)"),
     continues=True,

@@ -19,7 +19,13 @@ from highway_keras.training.recipes import get_recipe
 
 
 def compare_with_authors(
-    model="mnist-highway-32", epochs=5, seeds=(0,), out=None, data_dir=None, verbose="auto"
+    model="mnist-highway-32",
+    epochs=5,
+    seeds=(0,),
+    out=None,
+    data_dir=None,
+    dtype_policy=None,
+    verbose="auto",
 ):
     """Train a network with its authors' recipe, and put every epoch next to that of their log.
 
@@ -39,6 +45,7 @@ def compare_with_authors(
         seeds: Seed of each run.
         out: Folder; default `runs/authors-log/MODEL`.
         data_dir: Where TFDS keeps its data.
+        dtype_policy: What training computes in; default the recipe's, float32.
         verbose: As in Keras.
 
     Returns:
@@ -61,13 +68,16 @@ def compare_with_authors(
     seeds = [checks.seed(seed, "seeds") for seed in seeds]
     out = checks.path("out", out or f"runs/authors-log/{model}")
     card, rows = get(model), []
+    recipe = get_recipe(card.recipe).override(epochs=epochs)
+    if dtype_policy is not None:
+        recipe = recipe.override(dtype_policy=dtype_policy)
     for seed in seeds:
         folder = RunFolder(out / f"seed-{seed}")
         options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
-        recipe = get_recipe(card.recipe).override(epochs=epochs)
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
         command = ("highway-keras", "reproduce", "authors-log")
-        command = provenance.command_line(*command, model=model, epochs=epochs, seed=seed)
+        options = {"epochs": epochs, "seed": seed, "dtype_policy": dtype_policy}
+        command = provenance.command_line(*command, model=model, **options)
         made = {"n": 1, **provenance.of_run(folder, command)}
         new = [
             {
