@@ -1,7 +1,8 @@
-"""Stochastic gradient descent as the authors' solver defines it."""
+"""The authors' stochastic gradient descent, and Muon for convolutions."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -98,3 +99,40 @@ class CaffeSGD(keras.optimizers.SGD):
     def get_config(self):
         names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class ConvMuon(keras.optimizers.Muon):
+    """Keras's Muon, for the kernels of 2D convolutions as well.
+
+    Keras's trains whatever is not a matrix by AdamW. Here, a kernel of the shape `(height, width,
+    inputs, filters)` is the matrix `(height * width * inputs, filters)` that image patches are
+    multiplied by. What Muon is not for remains with AdamW: biases and the classifier, the layer
+    named `predictions`; so do the kernels of a `HighwayStack` and of 1D and 3D convolutions.
+
+    Its arguments are those of `keras.optimizers.Muon`.
+
+    Example:
+
+    >>> from highway_keras.training import ConvMuon
+    >>> optimizer = ConvMuon(0.01, weight_decay=0.1, adam_weight_decay=0.1)
+
+    Reference:
+        [Jordan et al., 2024](https://kellerjordan.github.io/posts/muon/).
+    """
+
+    def _should_use_adamw(self, variable):
+        path, shape = variable.path, variable.shape
+        matrix = SimpleNamespace(path=path, shape=shape[-2:] if len(shape) == 4 else shape)
+        return CLASSIFIER in path.split("/") or super()._should_use_adamw(matrix)
+
+    def zeropower_via_newtonschulz5(self, x, steps):
+        matrix = super().zeropower_via_newtonschulz5(_as_matrix(x), steps)
+        return ops.reshape(matrix, x.shape)
+
+    def lr_adjust(self, x):
+        return ops.reshape(super().lr_adjust(_as_matrix(x)), x.shape)
+
+
+def _as_matrix(kernel):
+    return ops.reshape(kernel, (-1, kernel.shape[-1]))

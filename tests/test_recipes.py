@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from highway_keras import ConvHighway2D, HighwayStack, models, training
-from highway_keras.training import RECIPES, CaffeSGD, Recipe, get_recipe
+from highway_keras.training import RECIPES, CaffeSGD, ConvMuon, Recipe, get_recipe
 from highway_keras.training.batches import MOST_STEPS, array_batches, batches, plan_steps
 from highway_keras.training.callbacks import EpochSeeds
 from highway_keras.training.optimizer import from_recipe
@@ -157,6 +157,30 @@ def test_penalties_are_of_kernels_of_any_rank_alone(kind, layer):
     for variable, value in zip(layer.trainable_variables, before, strict=True):
         kept = 0.95 if "kernel" in variable.path else 1.0
         np.testing.assert_allclose(ops.convert_to_numpy(variable), kept * value, rtol=1e-6)
+
+
+def test_muon_makes_the_updates_of_convolutions_and_dense_layers_orthogonal():
+    """Without momentum, the first step is the gradient with singular values of about 1."""
+    convolution, dense = keras.layers.Conv2D(5, 3), keras.layers.Dense(6)
+    classifier = keras.layers.Dense(4, name="predictions")
+    network = keras.Sequential([convolution, keras.layers.Flatten(), dense, classifier])
+    network.build((None, 8, 8, 3))
+    variables = network.trainable_variables
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=v.shape).astype("float32") for v in variables]
+    before = network.get_weights()
+    optimizer = ConvMuon(1.0, weight_decay=None, adam_weight_decay=None, momentum=0.0)
+    optimizer.apply([ops.convert_to_tensor(g) for g in gradients], variables)
+    for variable, gradient, old in zip(variables, gradients, before, strict=True):
+        step = old - ops.convert_to_numpy(variable)
+        if variable.path.endswith("bias") or "predictions" in variable.path:  # Adam's first step
+            np.testing.assert_allclose(step, np.sign(gradient), rtol=1e-3)
+            continue
+        step, gradient = (value.reshape(-1, value.shape[-1]) for value in (step, gradient))
+        left, _, right = np.linalg.svd(gradient, full_matrices=False)
+        singular = left.T @ step @ right.T / (0.2 * max(step.shape) ** 0.5)  # Moonlight's factor
+        np.testing.assert_allclose(np.diag(singular), 1, atol=0.35)
+        np.testing.assert_allclose(singular, np.diag(np.diag(singular)), atol=1e-4)
 
 
 # The solver

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.optimizers import CaffeSGD
+    from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.runs.folder import RunFolder
     from highway_keras.training.evaluation import evaluate, summary
     from highway_keras.training.recipe import Recipe
@@ -24,6 +24,7 @@ else:
 __all__ = [
     "RECIPES",
     "CaffeSGD",
+    "ConvMuon",
     "Recipe",
     "Result",
     "RunFolder",

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.optimizers import SPARED, CaffeSGD
+from highway_keras.optimizers import SPARED, CaffeSGD, ConvMuon
 from highway_keras.training.recipe import SGD
 
 
@@ -15,8 +15,8 @@ def from_recipe(recipe, steps):
     options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
     if recipe.optimizer == "adamw":
         optimizer = keras.optimizers.AdamW(rate, **options)
-    else:  # Keras's trains what is no matrix, such as kernels of convolutions, by AdamW
-        optimizer = keras.optimizers.Muon(rate, adam_weight_decay=decay, **options)
+    else:
+        optimizer = ConvMuon(rate, adam_weight_decay=decay, **options)
     # Patterns: a name may also be that of a layer, and TensorFlow's ends with ":0".
     optimizer.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in SPARED])
     return optimizer
