@@ -183,6 +183,14 @@ def test_fit_names_the_next_command_and_evaluate_measures_the_same(trained, caps
     assert found["network"] == str(tmp_path / "moved.keras")
 
 
+def test_a_saved_network_is_trained_further_on_what_it_was_trained_on(trained, capsys, tmp_path):
+    out = tmp_path / "further"
+    assert run("fit", trained[0], "--epochs", 1, "--learning-rate", 1e-4, "--out", out) == 0
+    settings = json.loads((out / "run.json").read_text())
+    assert (settings["dataset"], settings["recipe"]["name"]) == ("digits", "digits")
+    assert accuracy(capsys.readouterr().out) > 90
+
+
 def test_fit_options(tmp_path, capsys):
     command = "fit thin-plain-10 --dataset digits --epochs 1 --batch-size 64 --learning-rate 0.05"
     command += " --set momentum=0.5 nesterov=True decay=1 --model-set depth=2 activation=relu"

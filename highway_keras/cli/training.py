@@ -34,7 +34,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
         metavar="MODEL",
         complete=cli.FILES,
     ),
-    cli.dataset("the network's own"),
+    cli.dataset("the network's own, or what it was trained on"),
     cli.DATA_DIR,
     cli.option(
         "--input-shape",
@@ -90,11 +90,12 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     """Train, and print the accuracy of each run."""
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = {k: v for k, v in {**named, "dtype_policy": dtype_policy}.items() if v is not None}
-    recipe = choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
+    # Mistakes come first, before a backend is imported.
+    choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")
-    done = training.fit_runs(model, runs, recipe=recipe, **arguments)
+    done = training.fit_runs(model, runs, recipe=recipe, **dict(set), **named, **arguments)
     for result in done:
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
         cli.print_saved(result.folder.best)

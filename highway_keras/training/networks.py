@@ -37,6 +37,7 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
         saved = without_preprocessor(load_network(path))
         network = UserModel(saved, model_options, weights, freeze, distribute)
         network.weights = path
+        network.dataset = settings_beside(path).get("dataset")
         network.settings["weights"] = str(path)
         return network
     return RegisteredModel(model, model_options, weights, freeze)

@@ -100,7 +100,8 @@ def fit(
             `keras.Model` that maps images to class probabilities and is trained in place, from the
             weights it has. It takes images as preprocessed by the recipe's `preprocessing`.
         dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
-            arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card.
+            arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card, or
+            in the `run.json` next to a file.
         recipe: A `Recipe`, or the name of one; default: `"digits"` on the embedded digits, else
             that on the network's card, `"quick"` for a `keras.Model`.
         out: Folder of the run; default `runs/MODEL-DATASET`.
@@ -157,7 +158,7 @@ def fit(
     dataset = network.dataset if dataset is None else dataset
     if dataset is None:
         raise ValueError(
-            "`dataset` must say what to train on: no card names it for a `keras.Model`. "
+            "`dataset` must say what to train on: neither a card nor a run.json names it. "
             "Received: dataset=None."
         )
     recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
