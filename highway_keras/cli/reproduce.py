@@ -7,6 +7,7 @@ from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.cli.search import DEPTHS, KINDS, START
 from highway_keras.results.provenance import command_line
+from highway_keras.training.recipes import variants
 
 SECTION_4 = {
     "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",
@@ -128,23 +129,22 @@ def table(name, out, **arguments):
 
 
 for name, title in results.TABLES.items():
-    cards = map(models.get, models.list_models())
-    names = [card.name for card in cards if card.table == title]
+    cards = [card for card in map(models.get, models.list_models()) if card.table == title]
     cli.command(
         f"reproduce {name}",
-        f"{title}: {', '.join(names)}.",
+        f"{title}: {', '.join(card.name for card in cards)}.",
         cli.option(
             "--recipe",
             default="authors",
-            choices=["authors", "modern"],
-            help="the authors' solver, or a fraction of its epochs (default: authors)",
+            choices=variants(cards[0].recipe),
+            help="the authors' solver, or others with a fraction of its epochs (default: authors)",
         ),
         cli.option("--runs", type=int, default=5, help="of each network"),
         cli.several(
             "--model",
             dest="models",
             metavar="NAME",
-            choices=names,
+            choices=[card.name for card in cards],
             help="only these networks",
         ),
         cli.option("--epochs", type=int, help="of a run (default: the recipe's)"),

@@ -20,11 +20,10 @@ from highway_keras.runs.folder import MEASURED, RunFolder
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
 from highway_keras.training.recipe import DEFAULTS
-from highway_keras.training.recipes import get_recipe
+from highway_keras.training.recipes import VARIANTS, get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
 
-VARIANTS = {"authors": "{}", "modern": "modern-{}"}  # of the recipe that a card names
-STYLES = {"authors": "--", "modern": "-"}
+STYLES = {"authors": "--", "modern": "-", "muon": "-."}
 COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
 COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
@@ -60,7 +59,8 @@ def reproduce_table(
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
-        recipe: `"authors"`, or `"modern"` with a fraction of their epochs.
+        recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
+            which is `"modern"` with another optimizer.
         runs: Number of runs of each network, with seeds starting at `seed`.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
@@ -97,7 +97,7 @@ def reproduce_table(
             f"{', '.join(card.name for card in cards)}. Received: {', '.join(unknown)}."
         )
     out = checks.path("out", out or f"runs/{table}")
-    checks.one_of("recipe", recipe, VARIANTS)
+    checks.one_of("recipe", recipe, variants(cards[0].recipe))
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, or_none="all images")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
@@ -147,9 +147,9 @@ def _cards(table):
 
 
 def _finished(table, out):
-    """Yield (card, "authors" or "modern", `RunFolder`) of the runs that have ended, in order."""
+    """Yield (card, one of `VARIANTS`, `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
-        for recipe in VARIANTS:
+        for recipe in variants(card.recipe):
             parent = out / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
