@@ -15,8 +15,36 @@ CLASSIFIER = "predictions"
 SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normalization learns
 
 
+class Clipped:
+    """Base of optimizers with a limit on the norm of all gradients together.
+
+    On several devices it is that for the whole batch; Keras's `global_clipnorm` is, on each
+    TensorFlow replica, that of its share alone.
+    """
+
+    def __init__(self, *args: Any, clip_norm: float | None = None, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, or_none="no limit")
+
+    def apply(self, grads, trainable_variables=None):
+        if self.clip_norm is not None:
+            found = [gradient for gradient in grads if gradient is not None]  # others have no path
+            norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(found)))
+            factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
+            grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]
+        return super().apply(grads, trainable_variables)
+
+    def get_config(self):
+        return {**super().get_config(), "clip_norm": self.clip_norm}
+
+
 @keras.saving.register_keras_serializable(package="highway_keras")
-class CaffeSGD(keras.optimizers.SGD):
+class ClippedAdamW(Clipped, keras.optimizers.AdamW):
+    """Keras's AdamW with `clip_norm`."""
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class CaffeSGD(Clipped, keras.optimizers.SGD):
     """SGD with momentum, an L2 penalty in the gradient, and another learning rate for biases.
 
     ```
@@ -38,8 +66,8 @@ class CaffeSGD(keras.optimizers.SGD):
             (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
         bias_rate: Factor on the learning rate of all biases, at least 0.
-        clip_norm: Largest norm of all gradients together, without the penalty; `None` for no
-            limit. On several devices it is the norm for the whole batch.
+        clip_norm: Largest norm of all gradients together, without the penalty, and on several
+            devices for the whole batch; `None` for no limit.
         **kwargs: The other arguments of `keras.optimizers.SGD`.
 
     Raises:
@@ -66,11 +94,11 @@ class CaffeSGD(keras.optimizers.SGD):
         clip_norm: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(learning_rate, momentum=momentum, nesterov=nesterov, **kwargs)
+        kwargs |= {"momentum": momentum, "nesterov": nesterov, "clip_norm": clip_norm}
+        super().__init__(learning_rate, **kwargs)
         self.l2 = float(checks.number("l2", l2, least=0))
         self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
         self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
-        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, or_none="no limit")
 
     def build(self, variables):
         super().build(variables)
@@ -81,15 +109,6 @@ class CaffeSGD(keras.optimizers.SGD):
             l2 = 0.0 if weight.endswith(SPARED) else self.l2
             self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
 
-    def apply(self, grads, trainable_variables=None):
-        if self.clip_norm is not None:
-            # Keras's `global_clipnorm` is, on each TensorFlow replica, that of its share alone.
-            found = [gradient for gradient in grads if gradient is not None]  # others have no path
-            norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(found)))
-            factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
-            grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]
-        return super().apply(grads, trainable_variables)
-
     def update_step(self, gradient, variable, learning_rate):
         rate, l2 = self._factors[self._get_variable_index(variable)]
         if l2:
@@ -97,12 +116,12 @@ class CaffeSGD(keras.optimizers.SGD):
         super().update_step(gradient, variable, learning_rate * rate)
 
     def get_config(self):
-        names = ("l2", "classifier_l2", "bias_rate", "clip_norm")
+        names = ("l2", "classifier_l2", "bias_rate")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class ConvMuon(keras.optimizers.Muon):
+class ConvMuon(Clipped, keras.optimizers.Muon):
     """Keras's Muon, for the kernels of 2D convolutions as well.
 
     Keras's trains whatever is not a matrix by AdamW. Here, a kernel of the shape `(height, width,
@@ -110,7 +129,7 @@ class ConvMuon(keras.optimizers.Muon):
     multiplied by. What Muon is not for remains with AdamW: biases and the classifier, the layer
     named `predictions`; so do the kernels of a `HighwayStack` and of 1D and 3D convolutions.
 
-    Its arguments are those of `keras.optimizers.Muon`.
+    Its arguments are those of `keras.optimizers.Muon`, and `clip_norm` as for `CaffeSGD`.
 
     Example:
 

@@ -48,6 +48,7 @@ SMALL = {"model": "thin-highway-10", "dataset": "digits", "limit": 131, "epochs"
 SMALL |= {"model_options": {"depth": 3}, "batch_size": 32, "validation": 0.1}
 # Both are of the whole batch: a replica that clipped or weighed alone would end elsewhere.
 SMALL |= {"clip_norm": 0.1, "class_weight": {"0": 3.0}}
+MUON = {"optimizer": "muon", "learning_rate": 0.01}
 RANDOM = {"augmentation": ("crop8", "mirror"), "epochs": 1}
 
 
@@ -87,6 +88,8 @@ def runs(request, tmp_path_factory):
     arguments = {
         "one": {},
         "two": two,
+        "muon one": MUON,
+        "muon two": {**MUON, **two},
         "odd batch": {**two, "batch_size": 33},
         "cut": {**two, "stop": 0},
         "resumed": {**two, "out": "cut", "resume": True},
@@ -104,6 +107,7 @@ def test_two_devices_train_as_one(runs):
     backend, folder, found = runs
     history = {name: run.get("history") for name, run in found.items()}
     assert_same_losses(history["two"], history["one"])
+    assert_same_losses(history["muon two"], history["muon one"])
     assert found["two"]["loss"] == pytest.approx(found["one"]["loss"], abs=1e-5)
     assert found["cut"] == {"error": "stopped"}
     assert history["resumed"] == history["two"]

@@ -163,7 +163,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         settings = {"model": saved.model.name, "dataset": dataset}
         settings["class_names"] = list(images.class_names)
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
-        chosen = {"network": str(network), "weights": weights, "limit": limit}
+        chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
         chosen |= {"budget": budget, "layers": layers, "closed": done.closed}
         folder.write_json({**settings, "compacted": chosen})
         loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)

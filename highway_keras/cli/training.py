@@ -90,8 +90,8 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     """Train, and print the accuracy of each run."""
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = {k: v for k, v in {**named, "dtype_policy": dtype_policy}.items() if v is not None}
-    # Mistakes come first, before a backend is imported.
-    choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
+    if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
+        choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")

@@ -185,7 +185,7 @@ class UserModel:
         check_loads_as_saved(self.model, images.input_shape)
         if self.weights is not None:
             _compare_preprocessing(self.weights, list(recipe.preprocessing))
-        scales = any(isinstance(layer, SCALING) for layer in layers_of(self.model))
+        scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())
         if recipe.preprocessing and scales:
             notice(
                 f"{self.name!r} scales its input itself, after the recipe's preprocessing "
@@ -214,14 +214,6 @@ def _compare_preprocessing(weights, now):
         )
 
 
-def layers_of(model):
-    """Yield the layers of a model, after each model among them its own layers."""
-    for layer in model.layers:
-        yield layer
-        if isinstance(layer, keras.Model):
-            yield from layers_of(layer)
-
-
 def freeze_below_top(network):
     """Freeze all layers of a network but the last one that has weights.
 
@@ -243,7 +235,7 @@ def freeze_below_top(network):
 @contextlib.contextmanager
 def scaled_dropout(networks, factor):
     """Scale the rates of dropout while networks are trained and saved: they may be a user's own."""
-    layers = {layer for network in networks for layer in layers_of(network)}
+    layers = {layer for network in networks for layer in network._flatten_layers()}
     rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
     try:
         for layer, rate in rates.items():

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.optimizers import SPARED, CaffeSGD, ConvMuon
+from highway_keras.optimizers import SPARED, CaffeSGD, ClippedAdamW, ConvMuon
 from highway_keras.training.recipe import SGD
 
 
@@ -12,9 +12,9 @@ def from_recipe(recipe, steps):
     if recipe.optimizer == "sgd":
         options = {name: getattr(recipe, name) for name in SGD}
         return CaffeSGD(rate, clip_norm=recipe.clip_norm, **options)
-    options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
+    options = {"weight_decay": decay, "clip_norm": recipe.clip_norm}
     if recipe.optimizer == "adamw":
-        optimizer = keras.optimizers.AdamW(rate, **options)
+        optimizer = ClippedAdamW(rate, **options)
     else:
         optimizer = ConvMuon(rate, adam_weight_decay=decay, **options)
     # Patterns: a name may also be that of a layer, and TensorFlow's ends with ":0".

@@ -518,7 +518,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
             "`model` must be a registered name where `runs` is above 1, so that each run starts "
             f"anew: see `models.register`. Received: model={checks.short_repr(model)}, runs={runs}."
         )
-    out = checks.path("out", out or f"runs/{model}-{runs}-runs")
+    out = checks.path("out", out or f"runs/{pathlib.Path(model).stem}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
     failed = [(s, outcome) for s, outcome in outcomes if isinstance(outcome, FAILURES)]
