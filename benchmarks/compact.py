@@ -10,14 +10,12 @@ in a folder: called again, the benchmark continues with the first row that the r
 
 import json
 import pathlib
-import statistics
 import tempfile
-import time
+import timeit
 
 from benchmarks import rows
 from highway_keras import analysis, export, models, results, training
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
 FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images: calls
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
@@ -56,7 +54,7 @@ def record(file, case, layers, column, ways, out):
         for row in measure(layers, name):
             row, command = {**key, "of": case.of, **row}, ("benchmarks.compact", case.name)
             options = {"layers": layers, "speed": column == "format"}
-            rows.record([row], tuple(key), out or RESULTS / f"{file}.csv", *command, **options)
+            rows.record([row], tuple(key), out or rows.RESULTS / f"{file}.csv", *command, **options)
 
 
 class Case:
@@ -162,14 +160,14 @@ class Case:
         ).test_accuracy
 
     def _row(self, layers, accuracies, epochs, images):
-        percent = [100 * accuracy for accuracy in accuracies]
+        found = results.spread([100 * accuracy for accuracy in accuracies])
         cost = self.curve[self.of - layers]
         return {
             **{key: cost[key] for key in ("parameters", "multiplications")},
-            "n": len(percent),
-            "seed": " ".join(map(str, SEEDS[: len(percent)])),
-            "mean": round(statistics.mean(percent), 2),
-            "std": round(statistics.stdev(percent), 2) if len(percent) > 1 else "",
+            "n": found["n"],
+            "seed": " ".join(map(str, SEEDS[: found["n"]])),
+            "mean": round(found["mean"], 2),
+            "std": round(found["std"], 2) if found["n"] > 1 else "",
             "epochs": epochs,
             "images": images,
             "chosen_error": "",
@@ -187,19 +185,12 @@ class Case:
                 export.export(file, path, format, verify=False)
                 calls.append(RUNTIMES[format](path)[0])
             for size, count in BATCHES.items():
-                times = [
-                    [_milliseconds(call, images[:size]) for call in calls] for _ in range(3 + count)
-                ]
+                timers = [timeit.Timer(lambda c=c, x=images[:size]: c(x)) for c in calls]
+                times = [[1000 * t.timeit(1) for t in timers] for _ in range(3 + count)]
                 before, after = zip(*times[3:], strict=True)  # the first calls warm up
                 row |= rows.middle(f"before_{size}", before) | rows.middle(f"after_{size}", after)
                 row |= rows.middle(f"faster_{size}", rows.ratios(before, after))
         yield row
-
-
-def _milliseconds(call, images):
-    started = time.perf_counter()
-    call(images)
-    return 1000 * (time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import pathlib
 from benchmarks import rows
 from highway_keras import models, training
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
 NETWORKS = {  # by name in the rows: the registered network and arguments of its factory
     "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
     "plain": ("highway-a-plain", {}),
@@ -28,7 +27,7 @@ IMAGES, EPOCHS = 25_000, 8  # a fifth of the images is held out
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.gates", __doc__, data=True, file=RESULTS / "gates.csv")
+    parser = rows.parser("benchmarks.gates", __doc__, data=True, file=rows.RESULTS / "gates.csv")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
     for name, replacement in (("plain", plain), ("maxout", maxout)):

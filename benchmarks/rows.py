@@ -6,6 +6,7 @@ import pathlib
 import statistics
 import sys
 
+RESULTS = pathlib.Path(__file__).parents[1] / "results"
 SPREAD = ("_low", "_high")
 
 

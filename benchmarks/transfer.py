@@ -15,7 +15,7 @@ import time
 
 from benchmarks import rows
 
-FILE = pathlib.Path(__file__).parents[1] / "results" / "transfer.csv"
+FILE = rows.RESULTS / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
 IMAGES, HELD_OUT = 5, 40  # of each class
 RATES, SEEDS, EPOCHS, RANK = (0.1, 0.03, 0.01), (0, 1, 2), 20, 2

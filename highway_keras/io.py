@@ -113,13 +113,13 @@ def folder_lock(path, seconds=SECONDS):
 
 
 @contextlib.contextmanager
-def file_lock(path, seconds=SECONDS):
+def file_lock(path):
     """Keep others from writing a file or folder that does not exist yet; see `folder_lock`.
 
     The lock is next to it.
     """
     path = pathlib.Path(path)
-    with _lock(path, path.with_name(f".{path.name}.lock"), seconds):
+    with _lock(path, path.with_name(f".{path.name}.lock"), SECONDS):
         yield
 
 

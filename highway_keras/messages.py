@@ -52,10 +52,6 @@ class Notice(UserWarning):
     """Something a user may not expect, in one line. The command prints it, too."""
 
 
-class PictureWarning(UserWarning):
-    """A picture is missing: it could not be drawn or written."""
-
-
 def notice(text):
     """Warn about something a user may not expect."""
     warnings.warn(text, Notice, stacklevel=3)

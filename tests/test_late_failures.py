@@ -10,7 +10,7 @@ import pytest
 from highway_keras import analysis, models
 from highway_keras.analysis import plots
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.messages import PictureWarning
+from highway_keras.messages import Notice
 
 
 def broken(*arguments, **options):
@@ -18,7 +18,7 @@ def broken(*arguments, **options):
 
 
 def test_a_failed_picture_is_a_warning(tmp_path):
-    with pytest.warns(PictureWarning, match=r"a.png could not be drawn: no fonts here$"):
+    with pytest.warns(Notice, match=r"a.png could not be drawn: no fonts here$"):
         write_picture(tmp_path / "a.png", broken)
 
 
@@ -26,7 +26,7 @@ def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(plots, "plot_routing", broken)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
     x, y = np.zeros((6, 8), "float32"), np.arange(6) % 3
-    with pytest.warns(PictureWarning, match=r"figure3.png could not be drawn: no fonts here$"):
+    with pytest.warns(Notice, match=r"figure3.png could not be drawn: no fonts here$"):
         found = analysis.analyze(model, x, y, tmp_path, verbose=0)
     assert (tmp_path / "layers.csv").exists() and (tmp_path / "figure4.png").exists()
     page = found.page.read_text(encoding="utf-8")

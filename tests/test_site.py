@@ -13,7 +13,7 @@ from selection import all_but
 from tools.notebooks import FOLDER, NOTEBOOKS, execute
 
 ROOT = pathlib.Path(__file__).parents[1]
-GUIDES = ("index", "search", "zoo/index", "../README")
+GUIDES = ("search", "zoo/index", "../README")
 
 
 @pytest.mark.parametrize("guide", all_but(GUIDES, (*GUIDES, "own-network", "transfer")))

@@ -109,20 +109,23 @@ gates = table(
 def _ends():
     whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
     for _, run in whole.groupby(["model", "command"]):
-        yield {**run.iloc[-1], "before": run["accuracy"].iloc[-6]}
+        last = run.iloc[-1]
+        optimizer = "Muon" if "optimizer=muon" in last["command"] else "SGD"
+        yield {**last, "optimizer": optimizer, "before": run["accuracy"].iloc[-6]}
 
 
 ends = table(
     _ends,
-    "network | seed | epochs | training, %, five epochs before the end | at the end | test, %",
-    "`{model}` | {seed} | {epoch} | {before:.1%} | {accuracy:.1%} | {test_accuracy:.2%}",
-    "l",
+    "network | by | seed | epochs | training, %, five epochs before the end | at the end | test, %",
+    "`{model}` | {optimizer} | {seed} | {epoch} | {before:.1%} | {accuracy:.1%} | "
+    "{test_accuracy:.2%}",
+    "ll",
 )
 
 
-def _held_out(model):
-    """Yield what runs of 8 epochs reach, the best first, and which of their settings differ."""
-    now = vars(get_recipe("modern-cifar"))
+def _held_out(model, recipe="modern-cifar", limit=None):
+    """Yield what runs of 8 epochs reach, the best first, and what differs from a recipe."""
+    now = vars(get_recipe(recipe))
     # What all runs of the table share, and what has a column of its own
     apart = ("epochs", "dtype_policy", "validation", "preprocessing")
     found = rows("training-curves", model=model, command="--epochs 8 ").groupby("command").tail(1)
@@ -130,6 +133,8 @@ def _held_out(model):
     for row in found.to_dict("records"):
         settings = vars(parser().parse_args(shlex.split(row["command"])[1:]))
         settings = {**dict(settings.pop("set")), **settings}
+        if str(settings["limit"]) != str(limit):
+            continue
         names = [key for key in settings if key in now and key not in apart]
         changed = [f"{key}={settings[key]}" for key in names if settings[key] != now[key]]
         yield {

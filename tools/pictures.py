@@ -51,9 +51,11 @@ def table_2():
     lines = []
     for colour, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="validation=0.0 --seed")
-        for _, run in whole.groupby("command", sort=False):
-            label = f"{name}, {models.get(name).parameters:,} parameters: training"
-            lines.append(Line(100 * run["accuracy"], label, "-", colour))
+        for command, run in whole.groupby("command", sort=False):
+            optimizer = "Muon" if "optimizer=muon" in command else "SGD"
+            label = f"{name}, {models.get(name).parameters:,} parameters, {optimizer}: training"
+            style = "--" if optimizer == "Muon" else "-"
+            lines.append(Line(100 * run["accuracy"], label, style, colour))
             tested = [100 * run["test_accuracy"].iloc[-1]]
             lines.append(Line(tested, f"{name}: test", "o", colour, [len(run)]))
     title = "CIFAR-10: a line and a point for each run"

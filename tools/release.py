@@ -42,7 +42,7 @@ def setup(text, url, ref):
         raise ValueError("setup.cfg must have one `project_urls`, and an address in it.")
     addresses = {
         "Source": url,
-        "Documentation": f"{url}/blob/{ref}/docs/index.md",
+        "Documentation": f"{url}/blob/{ref}/README.md",
         "Changelog": f"{url}/blob/{ref}/CHANGELOG.md",
         "Issues": f"{url}/issues",
     }

@@ -3,15 +3,14 @@
 import functools
 import io
 import math
-import pathlib
 import re
 import string
 
 import pandas as pd
 
+from benchmarks.rows import RESULTS
 from highway_keras.results import DIVERGED
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
 LABELS = {  # what rows call by short names
     "ours": "`HighwayStack`, through the trainer",
     "dense_chain": "two Dense layers per block, Keras `fit`",

@@ -81,12 +81,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             leaves that to its chief.
         rungs: How many trials go on from which epoch, a dictionary such as `{40: 30, 133: 10}`.
             Default: all trials are trained to the end.
-        **options: None. What stock tuners take besides, such as `executions_per_trial` and
-            `hyperparameters`, is refused.
 
     Raises:
-        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`, or
-            an option is one of the stock tuners' only.
+        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`.
         ValueError: If an argument is out of its range.
         BusyError: If another process is searching in the folder to be overwritten.
         ImportError: If the backend is PyTorch.
@@ -117,9 +114,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name=None,
         overwrite=False,
         rungs=None,
-        **options,
     ):
-        _leave_to_the_stock_tuner("PopulationRandomSearch", options)
         check_backend()
         _check_hypermodel(hypermodel)
         self.seed = checks.seed(seed)
@@ -183,9 +178,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self.oracle.save()
         write_json(self._get_tuner_fname(), self.get_state(), indent=None)
 
-    def search(
-        self, x, y=None, validation_data=None, epochs=1, batch_size=128, verbose="auto", **options
-    ):
+    def search(self, x, y=None, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
         """Train trials until `max_trials` of them have ended.
 
         Args:
@@ -195,16 +188,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             epochs: Epochs per trial; with rungs, of those that come to the end.
             batch_size: Images per step.
             verbose: `"auto"` for a line of progress, 0 for none.
-            **options: None. What stock tuners take besides, such as `callbacks`, is refused.
 
         Raises:
-            TypeError: If an option is one of the stock tuners' only.
             ValueError: If the arrays do not fit the hypermodel or one another, or the folder
                 holds another search.
             BusyError: If another process is searching there.
             RuntimeError: In a worker, if there is no chief.
         """
-        _leave_to_the_stock_tuner("PopulationRandomSearch.search", options)
         checks.positive_integers(epochs=epochs, batch_size=batch_size)
         pairs = {"": _check_data(self.hypermodel, x, y)}
         if validation_data is not None:
@@ -404,15 +394,6 @@ def check_backend():
             "The population search needs the TensorFlow or the JAX backend; with any backend "
             "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
-        )
-
-
-def _leave_to_the_stock_tuner(name, options):
-    """Raise TypeError if there are options."""
-    if options:
-        raise TypeError(
-            f"`{name}` does not take {', '.join(options)}. What only stock tuners take, "
-            "`keras_tuner.RandomSearch` does, with the same hypermodel."
         )
 
 

@@ -1,13 +1,11 @@
 """A picture next to a result: where it cannot be drawn, the result stays."""
 
-import warnings
-
 from highway_keras.io import write_figure
-from highway_keras.messages import PictureWarning, printable
+from highway_keras.messages import notice, printable
 
 
 def write_picture(path, picture, dpi=150):
-    """Write a picture, or warn with a `PictureWarning` that it could not be drawn.
+    """Write a picture, or say that it could not be drawn.
 
     Args:
         path: The PNG file.
@@ -21,4 +19,4 @@ def write_picture(path, picture, dpi=150):
         write_figure(path, picture(plots), dpi)
     except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
         reason = printable(" ".join(str(error).split()) or type(error).__name__)
-        warnings.warn(f"{path} could not be drawn: {reason}", PictureWarning, stacklevel=2)
+        notice(f"{path} could not be drawn: {reason}")

@@ -84,12 +84,6 @@ def plot_lines(
     return figure
 
 
-def plot_losses(curves, title, ylabel="training loss (nats)"):
-    """Draw losses by epoch, from a dictionary of names to sequences, on a logarithmic axis."""
-    lines = [Line(y, name, colour=i) for i, (name, y) in enumerate(curves.items())]
-    return plot_lines(lines, title, ylabel)
-
-
 def plot_figure1(curves, tops=None):
     """Draw Figure 1: training loss by epoch, and the mean of the ten best trials by depth.
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 
 from highway_keras.extras import BACKENDS, missing
-from highway_keras.messages import Notice, PictureWarning, printable
+from highway_keras.messages import Notice, printable
 
 
 def library(module):
@@ -18,8 +18,7 @@ def library(module):
         module: Its name within `highway_keras`.
     """
     warnings.simplefilter("ignore")  # meant for those who write Python
-    for kind in (Notice, PictureWarning):
-        warnings.filterwarnings("always", category=kind)
+    warnings.filterwarnings("always", category=Notice)
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # "triggered tf.function retracing"

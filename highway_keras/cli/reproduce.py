@@ -49,8 +49,8 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
-    which = _named({"depths": depths, "kinds": kinds})
-    sizes, of_finals = _named(sizes), ("epochs", "limit") if preset == "finals" else ()
+    which = cli.named({"depths": depths, "kinds": kinds})
+    sizes, of_finals = cli.named(sizes), ("epochs", "limit") if preset == "finals" else ()
     unused = [f"--{name}" for name in sizes if name not in of_finals]
     if searches is not None and unused:
         raise ValueError(
@@ -80,10 +80,6 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
             lines.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
         cli.print_table(lines, right=range(1, 6))
     cli.print_saved(out)
-
-
-def _named(options):
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def section4(figure, dataset, **arguments):

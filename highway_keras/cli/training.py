@@ -88,8 +88,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
-    named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
-    named = {k: v for k, v in {**named, "dtype_policy": dtype_policy}.items() if v is not None}
+    options = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+    named = cli.named({**options, "dtype_policy": dtype_policy})
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     arguments["model_options"] = dict(arguments["model_options"])

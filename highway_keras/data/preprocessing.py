@@ -11,6 +11,7 @@ from highway_keras import checks
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
+BATCH = 1000  # images preprocessed at once
 # All are float32 whatever the policy: statistics and scale keep their precision, and the layer that
 # follows casts to its own.
 PREPROCESSING = {
@@ -90,9 +91,9 @@ def augmenter(steps, input_shape, seed=None):
     return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")
 
 
-def _apply(layers, images, batch_size=1000):
-    for start in range(0, len(images), batch_size):
-        batch = images[start : start + batch_size]
+def _apply(layers, images):
+    for start in range(0, len(images), BATCH):
+        batch = images[start : start + BATCH]
         for layer in layers:
             batch = layer(batch)
         yield batch

@@ -91,13 +91,13 @@ def render(graph, images, labels, class_names, title, observe):
     )
 
 
-def choose(labels, most=MOST_EXAMPLES):
+def choose(labels):
     """Return indices of the first image of each class, then of the second of each, and so on."""
     labels = np.asarray(labels)
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
     turn = np.arange(len(labels)) - np.repeat(starts, counts)  # how many of its class lie before
-    return order[np.lexsort((labels[order], turn))][:most]
+    return order[np.lexsort((labels[order], turn))][:MOST_EXAMPLES]
 
 
 def drawn_box(images):

@@ -416,13 +416,16 @@ class _Run:
             results["epochs"] = len(rows)
         settings.pop("diverged", None)  # of an attempt that was resumed
         self.folder.write_json({**settings, "results": results})
-        curves = {"training": [row["loss"] for row in rows]}
-        if len(images.x_val):
-            curves["held out"] = [row["val_loss"] for row in rows]
-        title = f"{self.complete.name} on {images.name}"
-        losses = curves, title, "cross-entropy (nats)"
+        losses = {"loss": "training"} | ({"val_loss": "held out"} if len(images.x_val) else {})
+        curves = [([row[key] for row in rows], label) for key, label in losses.items()]
+        named = f"{self.complete.name} on {images.name}", "cross-entropy (nats)"
+
+        def draw(plots):
+            lines = [plots.Line(y, label, colour=i) for i, (y, label) in enumerate(curves)]
+            return plots.plot_lines(lines, *named)
+
         classes = found.confusion, images.class_names
-        write_picture(self.folder.curves, lambda plots: plots.plot_losses(*losses))
+        write_picture(self.folder.curves, draw)
         write_picture(self.folder.confusion, lambda plots: plots.plot_confusion(*classes))
         return result
 

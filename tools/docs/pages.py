@@ -1,7 +1,7 @@
 """The pages of the site that no one writes: mkdocs-gen-files runs this script in every build.
 
 Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
-root to `docs/`. In the site all of them are in one folder.
+root to `docs/`. In the site all of them are in one folder, and the first one is README.md.
 """
 
 import os
@@ -33,6 +33,7 @@ def add(name, text):
 docs = ROOT / "docs"
 written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md")}
 written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
+written |= {"index.md": ROOT / "README.md", "LICENSE": ROOT / "LICENSE"}
 networks = "|".join(map(re.escape, models.list_models()))
 for name, path in written.items():
     text = re.sub(r"<!--(=.+?|/)-->", "", path.read_text(encoding="utf-8"))
