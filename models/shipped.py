@@ -35,7 +35,7 @@ def find_entry(name, dataset):
     """Return the entry of a network's weights for a data set, or raise a `ValueError`."""
     known = entries(name)
     if not known:
-        raise ValueError(f"Of trained weights of {name!r} there are none yet.")
+        raise ValueError(f"There are no trained weights for {name!r} yet.")
     return known[checks.one_of("weights", dataset, known)]
 
 

@@ -115,7 +115,7 @@ def test_weights_that_are_not_there_or_do_not_fit(packed):
         (lambda: create(NAME, weights="minst"), absent, "weights.*: mnist.*minst"),
         (lambda: create("thin-plain-10", weights="mnist"), absent, "weights"),
         (lambda: models.get(NAME).weights_file("cifar10"), ValueError, "weights.*mnist"),
-        (lambda: models.card_text("thin-plain-10", "cifar10"), ValueError, "none yet"),
+        (lambda: models.card_text("thin-plain-10", "cifar10"), ValueError, "no trained weights"),
         (lambda: create(NAME, weights="mnist", units=49), ValueError, "weights.*shapes"),
         (lambda: create(NAME, weights="mnist", implementation="layers"), ValueError, "layers"),
     ]:

@@ -176,14 +176,15 @@ def _check_part(part, images, labels, source):
     if not usable or (images.shape[1] in (1, 3) and images.shape[3] not in (1, 3)):
         raise DataError(
             f"`{x}` in {source} must be images uint8, 0 to 255, at least one, of shape (n, height, "
-            f"width) or (n, height, width, channels). {received(images)} Of floats in [0, 1] save "
-            f"(255 * {x}).round().astype('uint8'), of channels first numpy.moveaxis({x}, 1, -1)."
+            f"width) or (n, height, width, channels). {received(images)} For floats in [0, 1], "
+            f"save (255 * {x}).round().astype('uint8'); for channels first, "
+            f"numpy.moveaxis({x}, 1, -1)."
         )
     integers = labels.dtype.kind in "iu" and labels.shape == (len(images),)
     if not integers or labels.min() < 0:
         raise DataError(
             f"`{y}` in {source} must be the class numbers of its {len(images)} images, integers "
-            f"from 0 of shape (n,). {received(labels)} Of one-hot rows save {y}.argmax(axis=1), of "
-            f"names numpy.unique({y}, return_inverse=True)[1]."
+            f"from 0 of shape (n,). {received(labels)} For one-hot rows, save {y}.argmax(axis=1); "
+            f"for names, numpy.unique({y}, return_inverse=True)[1]."
         )
     return images, labels.astype("int64")
