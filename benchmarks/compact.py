@@ -185,7 +185,10 @@ class Case:
                 export.export(file, path, format, verify=False)
                 calls.append(RUNTIMES[format](path)[0])
             for size, count in BATCHES.items():
-                timers = [timeit.Timer(lambda c=c, x=images[:size]: c(x)) for c in calls]
+                timers = [
+                    timeit.Timer(lambda c=c, x=images[:size]: c(x), "import gc; gc.enable()")
+                    for c in calls
+                ]
                 times = [[1000 * t.timeit(1) for t in timers] for _ in range(3 + count)]
                 before, after = zip(*times[3:], strict=True)  # the first calls warm up
                 row |= rows.middle(f"before_{size}", before) | rows.middle(f"after_{size}", after)

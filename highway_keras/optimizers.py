@@ -18,8 +18,8 @@ SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normaliza
 class Clipped:
     """Base of optimizers with a limit on the norm of all gradients together.
 
-    On several devices it is that for the whole batch; Keras's `global_clipnorm` is, on each
-    TensorFlow replica, that of its share alone.
+    On several devices the norm is that of the whole batch; Keras's `global_clipnorm` clips each
+    TensorFlow replica by the norm of its own share.
     """
 
     def __init__(self, *args: Any, clip_norm: float | None = None, **kwargs: Any):
@@ -122,14 +122,31 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ConvMuon(Clipped, keras.optimizers.Muon):
-    """Keras's Muon, for the kernels of 2D convolutions as well.
+    """Muon for the kernels of dense layers and of 2D convolutions; AdamW for all else.
 
-    Keras's trains whatever is not a matrix by AdamW. Here, a kernel of the shape `(height, width,
-    inputs, filters)` is the matrix `(height * width * inputs, filters)` that image patches are
-    multiplied by. What Muon is not for remains with AdamW: biases and the classifier, the layer
-    named `predictions`; so do the kernels of a `HighwayStack` and of 1D and 3D convolutions.
+    ```
+    gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
+    m = momentum * m + gradient
+    u = gradient + momentum * m           # nesterov=False: u = m
+    w -= rate * weight_decay * w
+    w -= rate * rms_rate * sqrt(max(rows, columns)) * orthogonal(u)
+    ```
 
-    Its arguments are those of `keras.optimizers.Muon`, and `clip_norm` as for `CaffeSGD`.
+    `orthogonal(u)` has the singular vectors of u and singular values of about 1, by `ns_steps`
+    steps of Newton and Schulz. A kernel `(height, width, inputs, filters)` is the matrix
+    `(height * width * inputs, filters)` that image patches are multiplied by, and so is any other
+    weight with four axes; Keras's own Muon leaves them to AdamW. AdamW also trains biases, the
+    classifier, which is the layer named `predictions`, embeddings, and kernels with three or five
+    axes: those of a `HighwayStack` and of 1D and 3D convolutions. Name other classifiers in
+    `exclude_layers`.
+
+    Args:
+        clip_norm: As for `CaffeSGD`.
+        **kwargs: The arguments of `keras.optimizers.Muon`. `weight_decay` is for what Muon trains,
+            `adam_weight_decay` for the rest.
+
+    Raises:
+        ValueError: If `clip_norm` is not positive.
 
     Example:
 
@@ -137,7 +154,8 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     >>> optimizer = ConvMuon(0.01, weight_decay=0.1, adam_weight_decay=0.1)
 
     Reference:
-        [Jordan et al., 2024](https://kellerjordan.github.io/posts/muon/).
+        [Jordan et al., 2024](https://kellerjordan.github.io/posts/muon/);
+        [Liu et al., 2025](https://arxiv.org/abs/2502.16982) for the factor on the update.
     """
 
     def _should_use_adamw(self, variable):

@@ -88,13 +88,13 @@ def runs(model, recipe):
 
 
 logs = table(
-    lambda: groups(rows("authors-log-ours"), "model", "preprocessing", "epoch"),
-    "network | images | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
-    "`{model}` | {preprocessing} | {epoch} | "
+    lambda: groups(rows("authors-log-ours"), "model", "preprocessing", "dtype_policy", "epoch"),
+    "network | images | arithmetic | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
+    "`{model}` | {preprocessing} | `{dtype_policy}` | {epoch} | "
     "{authors_accuracy.mean:.2%} %, {authors_loss.mean:.3f} | "
     "{ours_accuracy.mean:.2%} ± {ours_accuracy.std:.2%} %, "
     "{ours_loss.mean:.3f} ± {ours_loss.std:.3f} | {n.sum}",
-    "llrllr",
+    "lllrllr",
 )
 
 
@@ -116,7 +116,8 @@ def _ends():
 
 ends = table(
     _ends,
-    "network | by | seed | epochs | training, %, five epochs before the end | at the end | test, %",
+    "network | optimizer | seed | epochs | training, %, five epochs before the end | at the end | "
+    "test, %",
     "`{model}` | {optimizer} | {seed} | {epoch} | {before:.1%} | {accuracy:.1%} | "
     "{test_accuracy:.2%}",
     "ll",

@@ -54,10 +54,10 @@ def table_2():
         for command, run in whole.groupby("command", sort=False):
             optimizer = "Muon" if "optimizer=muon" in command else "SGD"
             label = f"{name}, {models.get(name).parameters:,} parameters, {optimizer}: training"
-            style = "--" if optimizer == "Muon" else "-"
+            style, mark = ("--", "s") if optimizer == "Muon" else ("-", "o")
             lines.append(Line(100 * run["accuracy"], label, style, colour))
-            tested = [100 * run["test_accuracy"].iloc[-1]]
-            lines.append(Line(tested, f"{name}: test", "o", colour, [len(run)]))
+            tested, label = [100 * run["test_accuracy"].iloc[-1]], f"{name}, {optimizer}: test"
+            lines.append(Line(tested, label, mark, colour, [len(run)]))
     title = "CIFAR-10: a line and a point for each run"
     return plot_lines(lines, title, "accuracy (%)", yscale="linear")
 

@@ -132,7 +132,7 @@ for name, title in results.TABLES.items():
         cli.option(
             "--recipe",
             default="authors",
-            choices=variants(cards[0].recipe),
+            choices=variants(cards),
             help="the authors' solver, or others with a fraction of its epochs (default: authors)",
         ),
         cli.option("--runs", type=int, default=5, help="of each network"),

@@ -4,6 +4,7 @@ import argparse
 import ast
 import json
 
+from highway_keras import checks
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.messages import printable
@@ -56,7 +57,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     ),
     cli.option(
         "--recipe",
-        help=f"{', '.join(RECIPES)} (default: digits on the digits, else the network's own)",
+        help=f"{', '.join(RECIPES)} (default: digits on the digits, quick for a file, else the "
+        "network's own)",
     ),
     cli.option("--epochs", type=int, help="(default: the recipe's)"),
     cli.option("--batch-size", type=int, help="(default: the recipe's)"),
@@ -92,6 +94,8 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     named = cli.named({**options, "dtype_policy": dtype_policy})
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
+    for key in dict(set):  # a file's own recipe is known when its run.json is read
+        checks.one_of("set", key, vars(RECIPES["quick"]))
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")

@@ -24,8 +24,8 @@ def compare_with_authors(
     seeds=(0,),
     out=None,
     data_dir=None,
-    dtype_policy=None,
     verbose="auto",
+    dtype_policy=None,
 ):
     """Train a network with its authors' recipe, and put every epoch next to that of their log.
 
@@ -45,8 +45,8 @@ def compare_with_authors(
         seeds: Seed of each run.
         out: Folder; default `runs/authors-log/MODEL`.
         data_dir: Where TFDS keeps its data.
-        dtype_policy: What training computes in; default the recipe's, float32.
         verbose: As in Keras.
+        dtype_policy: What training computes in; default the recipe's, float32.
 
     Returns:
         The rows of `seeds`, dictionaries.
@@ -68,22 +68,23 @@ def compare_with_authors(
     seeds = [checks.seed(seed, "seeds") for seed in seeds]
     out = checks.path("out", out or f"runs/authors-log/{model}")
     card, rows = get(model), []
-    recipe = get_recipe(card.recipe).override(epochs=epochs)
-    if dtype_policy is not None:
-        recipe = recipe.override(dtype_policy=dtype_policy)
+    changes = {"epochs": epochs} | ({"dtype_policy": dtype_policy} if dtype_policy else {})
+    recipe = get_recipe(card.recipe).override(**changes)
     for seed in seeds:
         folder = RunFolder(out / f"seed-{seed}")
         options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
         command = ("highway-keras", "reproduce", "authors-log")
-        options = {"epochs": epochs, "seed": seed, "dtype_policy": dtype_policy}
-        command = provenance.command_line(*command, model=model, **options)
+        command = provenance.command_line(
+            *command, model=model, epochs=epochs, seed=seed, dtype_policy=dtype_policy
+        )
         made = {"n": 1, **provenance.of_run(folder, command)}
         new = [
             {
                 "model": model,
                 "seed": seed,
                 "preprocessing": " ".join(recipe.preprocessing),
+                "dtype_policy": recipe.dtype_policy,
                 "epoch": int(theirs["epoch"]),
                 "authors_accuracy": float(theirs["test_accuracy"]),
                 "ours_accuracy": ours["test_accuracy"],

@@ -178,8 +178,8 @@ def final_rows(out, searches):
         searches: Folder of the searches, for the command that makes a row.
     """
     rows = []
-    for settings in out.glob("thin-*/final-*/run.json"):  # a folder may be about to get one
-        folder = settings.parent
+    for path in out.glob("thin-*/final-*/run.json"):  # a folder that was just made has none yet
+        folder = path.parent
         kind, depth = folder.parent.name.removeprefix("thin-").rsplit("-", 1)
         run = RunFolder(folder)
         settings = run.read_json()

@@ -60,7 +60,7 @@ def reproduce_table(
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
         recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
-            which is `"modern"` with another optimizer.
+            which is `"modern"` with another optimizer; Fitnets have none.
         runs: Number of runs of each network, with seeds starting at `seed`.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
@@ -97,7 +97,8 @@ def reproduce_table(
             f"{', '.join(card.name for card in cards)}. Received: {', '.join(unknown)}."
         )
     out = checks.path("out", out or f"runs/{table}")
-    checks.one_of("recipe", recipe, variants(cards[0].recipe))
+    cards = [card for card in cards if not models or card.name in models]
+    checks.one_of("recipe", recipe, variants(cards))
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, or_none="all images")
     changes = {"epochs": epochs, "dtype_policy": dtype_policy}
@@ -106,7 +107,7 @@ def reproduce_table(
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute, "resume": True}
     tasks = []
     for seed in seeds:  # the first run of every network comes before the second of any
-        for card in (card for card in cards if not models or card.name in models):
+        for card in (card for card in cards if recipe in variants([card])):
             folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
             settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
             recipe_of_run = get_recipe(VARIANTS[recipe].format(card.recipe)).override(**changes)
@@ -149,7 +150,7 @@ def _cards(table):
 def _finished(table, out):
     """Yield (card, one of `VARIANTS`, `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
-        for recipe in variants(card.recipe):
+        for recipe in variants([card]):
             parent = out / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):

@@ -40,8 +40,8 @@ class Recipe:
         epochs: Passes over the training slice.
         batch_size: Images per step.
         optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2` and
-            `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon`, with `weight_decay`. What it
-            does not use must have its default.
+            `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's momentum (0.95,
+            Nesterov), both with `weight_decay`. What it does not use must have its default.
         learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
         nesterov: Whether to use Nesterov momentum.

@@ -93,11 +93,8 @@ class SavedNetwork:
             ValueError: If images or classes are not those of the network.
             FileNotFoundError: If the images that it was trained on are not there.
         """
-        if (
-            dataset is None
-            and self.dataset not in data.NAMES
-            and not os.path.exists(os.path.expanduser(self.dataset))
-        ):
+        known = dataset is not None or self.dataset in data.NAMES
+        if not known and not os.path.exists(_real_path(self.dataset)):
             raise FileNotFoundError(
                 f"The data set that {self.path} was trained on is not here: {self.dataset}, as its "
                 "run.json says. Pass `dataset`."

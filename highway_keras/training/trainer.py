@@ -103,7 +103,7 @@ def fit(
             arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card, or
             in the `run.json` next to a file.
         recipe: A `Recipe`, or the name of one; default: `"digits"` on the embedded digits, else
-            that on the network's card, `"quick"` for a `keras.Model`.
+            that on the network's card, `"quick"` for a `keras.Model` or a file.
         out: Folder of the run; default `runs/MODEL-DATASET`.
         resume: Whether to continue the run in `out`, if there is one.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
@@ -518,10 +518,12 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
         return [fit(model, out=out, seed=seed, **arguments)]
     if not isinstance(model, str):
         raise ValueError(
-            "`model` must be a registered name where `runs` is above 1, so that each run starts "
-            f"anew: see `models.register`. Received: model={checks.short_repr(model)}, runs={runs}."
+            "`model` must be a registered name or a path where `runs` is above 1, so that each run "
+            "starts anew: see `models.register`. "
+            f"Received: model={checks.short_repr(model)}, runs={runs}."
         )
-    out = checks.path("out", out or f"runs/{pathlib.Path(model).stem}-{runs}-runs")
+    name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
+    out = checks.path("out", out or f"runs/{name}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
     failed = [(s, outcome) for s, outcome in outcomes if isinstance(outcome, FAILURES)]
