@@ -170,6 +170,7 @@ def test_muon_makes_the_updates_of_convolutions_and_dense_layers_orthogonal():
     gradients = [rng.normal(size=v.shape).astype("float32") for v in variables]
     before = network.get_weights()
     optimizer = ConvMuon(1.0, weight_decay=None, adam_weight_decay=None, momentum=0.0)
+    optimizer = ConvMuon.from_config(optimizer.get_config())
     optimizer.apply([ops.convert_to_tensor(g) for g in gradients], variables)
     for variable, gradient, old in zip(variables, gradients, before, strict=True):
         step = old - ops.convert_to_numpy(variable)
