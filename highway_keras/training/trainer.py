@@ -417,12 +417,12 @@ class _Run:
         settings.pop("diverged", None)  # of an attempt that was resumed
         self.folder.write_json({**settings, "results": results})
         losses = {"loss": "training"} | ({"val_loss": "held out"} if len(images.x_val) else {})
-        curves = [([row[key] for row in rows], label) for key, label in losses.items()]
-        named = f"{self.complete.name} on {images.name}", "cross-entropy (nats)"
+        title = f"{self.complete.name} on {images.name}"
 
         def draw(plots):
-            lines = [plots.Line(y, label, colour=i) for i, (y, label) in enumerate(curves)]
-            return plots.plot_lines(lines, *named)
+            curves = [([row[key] for row in rows], label) for key, label in losses.items()]
+            lines = [plots.Line(*curve, colour=i) for i, curve in enumerate(curves)]
+            return plots.plot_lines(lines, title, "cross-entropy (nats)")
 
         classes = found.confusion, images.class_names
         write_picture(self.folder.curves, draw)
