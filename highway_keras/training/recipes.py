@@ -192,7 +192,8 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
         "optimizer": "better than SGD on held-out images after 8 epochs of 20,000 images",
         "learning_rate": "half as much was worse, twice as much, too, at a quarter of the decay; "
         "one seed",
-        "weight_decay": "half as much was worse, twice as much about as good; one seed",
+        "weight_decay": "half as much was worse, twice as much about as good; one seed, 8 "
+        "epochs; other lengths were not tried",
         "warmup": "as in `modern-cifar`; not tried without",
         "clip_norm": "as `warmup`",
         "nesterov": "SGD's; Muon has Keras's momentum, 0.95 with Nesterov",
