@@ -155,6 +155,11 @@ def existing_file(name, value):
     return file
 
 
+def given(**options):
+    """Return the options that are not `None`, which stands for one that was not given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def received(name, value):
     """Return the end of a message: what was passed for the argument `name`."""
     return f"Received: {name}={short_repr(value)}."

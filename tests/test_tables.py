@@ -166,7 +166,8 @@ def test_the_tables_and_their_recipes():
     ("arguments", "name"),
     [
         ({"table": "table4"}, "`table`"),
-        ({"table": "table2", "recipe": "muon", "models": ["fitnet-a"]}, "`recipe`"),
+        ({"table": "table2", "recipe": "muon", "models": ["highway-a", "fitnet-a"]}, "`recipe`"),
+        ({"table": "table2", "recipe": "modem", "models": None}, "`recipe`"),
         ({"models": ["highway-b"]}, "`models`.*highway-b"),
         ({"runs": 0}, "`runs`"),
     ],

@@ -18,7 +18,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, markdown, rows, table
+from tools.tables import across, fill, groups, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -110,8 +110,7 @@ def _ends():
     whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
     for _, run in whole.groupby(["model", "command"]):
         last = run.iloc[-1]
-        optimizer = "Muon" if "optimizer=muon" in last["command"] else "SGD"
-        yield {**last, "optimizer": optimizer, "before": run["accuracy"].iloc[-6]}
+        yield {**last, "optimizer": optimizer(last["command"]), "before": run["accuracy"].iloc[-6]}
 
 
 ends = table(

@@ -10,7 +10,7 @@ from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
-from tools.tables import rows
+from tools.tables import optimizer, rows
 
 
 def depth_50():
@@ -52,11 +52,11 @@ def table_2():
     for colour, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="validation=0.0 --seed")
         for command, run in whole.groupby("command", sort=False):
-            optimizer = "Muon" if "optimizer=muon" in command else "SGD"
-            label = f"{name}, {models.get(name).parameters:,} parameters, {optimizer}: training"
-            style, mark = ("--", "s") if optimizer == "Muon" else ("-", "o")
+            by = optimizer(command)
+            label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
+            style, mark = ("--", "s") if by == "Muon" else ("-", "o")
             lines.append(Line(100 * run["accuracy"], label, style, colour))
-            tested, label = [100 * run["test_accuracy"].iloc[-1]], f"{name}, {optimizer}: test"
+            tested, label = [100 * run["test_accuracy"].iloc[-1]], f"{name}, {by}: test"
             lines.append(Line(tested, label, mark, colour, [len(run)]))
     title = "CIFAR-10: a line and a point for each run"
     return plot_lines(lines, title, "accuracy (%)", yscale="linear")

@@ -2,7 +2,7 @@
 
 import functools
 
-from highway_keras import models, results
+from highway_keras import checks, models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.cli.search import DEPTHS, KINDS, START
@@ -49,8 +49,8 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
         raise ValueError(
             "--preset finals needs --search FOLDER, the searches whose best it trains."
         )
-    which = cli.named({"depths": depths, "kinds": kinds})
-    sizes, of_finals = cli.named(sizes), ("epochs", "limit") if preset == "finals" else ()
+    which = checks.given(depths=depths, kinds=kinds)
+    sizes, of_finals = checks.given(**sizes), ("epochs", "limit") if preset == "finals" else ()
     unused = [f"--{name}" for name in sizes if name not in of_finals]
     if searches is not None and unused:
         raise ValueError(
@@ -132,7 +132,7 @@ for name, title in results.TABLES.items():
         cli.option(
             "--recipe",
             default="authors",
-            choices=variants(cards),
+            choices=list(dict.fromkeys(v for card in cards for v in variants(card))),
             help="the authors' solver, or others with a fraction of its epochs (default: authors)",
         ),
         cli.option("--runs", type=int, default=5, help="of each network"),

@@ -104,11 +104,6 @@ NETWORK = (
 )
 
 
-def named(options):
-    """Return the options that were given: the others are `None`."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 # What commands check before they import a backend, which takes seconds
 
 

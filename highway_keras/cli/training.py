@@ -90,12 +90,13 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
-    options = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
-    named = cli.named({**options, "dtype_policy": dtype_policy})
+    named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+    named = checks.given(**named, dtype_policy=dtype_policy)
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
-    for key in dict(set):  # a file's own recipe is known when its run.json is read
-        checks.one_of("set", key, vars(RECIPES["quick"]))
+    else:  # a file's default depends on its data set, which its run.json names
+        for key in dict(set):
+            checks.one_of("set", key, vars(RECIPES["quick"]))
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")

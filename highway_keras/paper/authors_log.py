@@ -68,16 +68,14 @@ def compare_with_authors(
     seeds = [checks.seed(seed, "seeds") for seed in seeds]
     out = checks.path("out", out or f"runs/authors-log/{model}")
     card, rows = get(model), []
-    changes = {"epochs": epochs} | ({"dtype_policy": dtype_policy} if dtype_policy else {})
+    changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     recipe = get_recipe(card.recipe).override(**changes)
     for seed in seeds:
         folder = RunFolder(out / f"seed-{seed}")
         options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
         command = ("highway-keras", "reproduce", "authors-log")
-        command = provenance.command_line(
-            *command, model=model, epochs=epochs, seed=seed, dtype_policy=dtype_policy
-        )
+        command = provenance.command_line(*command, model=model, **changes, seed=seed)
         made = {"n": 1, **provenance.of_run(folder, command)}
         new = [
             {

@@ -20,7 +20,7 @@ from highway_keras.runs.folder import MEASURED, RunFolder
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
 from highway_keras.training.recipe import DEFAULTS
-from highway_keras.training.recipes import VARIANTS, get_recipe, variants
+from highway_keras.training.recipes import get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
 
 STYLES = {"authors": "--", "modern": "-", "muon": "-."}
@@ -97,20 +97,23 @@ def reproduce_table(
             f"{', '.join(card.name for card in cards)}. Received: {', '.join(unknown)}."
         )
     out = checks.path("out", out or f"runs/{table}")
-    cards = [card for card in cards if not models or card.name in models]
-    checks.one_of("recipe", recipe, variants(cards))
+    if models:
+        cards = [card for card in cards if card.name in models]
+    else:  # the error below is of a recipe that none has
+        cards = [card for card in cards if recipe in variants(card)] or cards
+    for card in cards:
+        checks.one_of("recipe", recipe, variants(card))
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, or_none="all images")
-    changes = {"epochs": epochs, "dtype_policy": dtype_policy}
-    changes = {name: value for name, value in changes.items() if value is not None}
+    changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     read_table(table, out)  # what is there must be readable: said before the work, not after
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute, "resume": True}
     tasks = []
     for seed in seeds:  # the first run of every network comes before the second of any
-        for card in (card for card in cards if recipe in variants([card])):
+        for card in cards:
             folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
             settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
-            recipe_of_run = get_recipe(VARIANTS[recipe].format(card.recipe)).override(**changes)
+            recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
             if folder.has_ended:  # raises if something that decides the training differs
                 asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
                 folder.open({**folder.read_json(), **asked}, True, DEFAULTS)
@@ -148,9 +151,9 @@ def _cards(table):
 
 
 def _finished(table, out):
-    """Yield (card, one of `VARIANTS`, `RunFolder`) of the runs that have ended, in order."""
+    """Yield (card, one of its `variants`, `RunFolder`) of the runs that have ended, in order."""
     for card in _cards(table):
-        for recipe in variants([card]):
+        for recipe in variants(card):
             parent = out / f"{card.name}-{recipe}"
             names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
             for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
@@ -161,7 +164,7 @@ def _finished(table, out):
 
 def _row(table, card, recipe, folder):
     settings, took = folder.read_json(), minutes(sessions(folder))
-    named = get_recipe(VARIANTS[recipe].format(card.recipe))
+    named = get_recipe(variants(card)[recipe])
     try:
         row = {
             "table": table,

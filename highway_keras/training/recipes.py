@@ -206,10 +206,10 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
 VARIANTS = {"authors": "{}", "modern": "modern-{}", "muon": "muon-{}"}
 
 
-def variants(cards):
-    """Return which of `VARIANTS` there are for any of several networks, by their cards."""
-    named = {card.recipe for card in cards}
-    return [v for v, name in VARIANTS.items() if any(name.format(r) in RECIPES for r in named)]
+def variants(card):
+    """Return the names of the recipes for a network of the tables, by `VARIANTS`."""
+    names = {variant: name.format(card.recipe) for variant, name in VARIANTS.items()}
+    return {variant: name for variant, name in names.items() if name in RECIPES}
 
 
 def get_recipe(name):
