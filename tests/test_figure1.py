@@ -80,10 +80,11 @@ def test_the_right_panel_is_the_mean_of_the_top_10(folder):
     assert row["top10_std"] == pytest.approx(np.std(scores, ddof=1))
 
 
-def test_fewer_than_ten_trials_have_no_mean_of_the_top_10(tmp_path, monkeypatch):
+def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     for count, known in ((9, False), (10, True)):
-        write_search(tmp_path / str(count), "plain", 20, [([n + 1.0], 0.0) for n in range(count)])
+        trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung
+        write_search(tmp_path / str(count), "plain", 20, trials)
         paper.draw_figure1(f"~/{count}", "~/drawn")  # without the mean an empty panel
         [row] = table(tmp_path / "drawn" / "figure1-top10.csv")
         assert row["best"] == "1.0"

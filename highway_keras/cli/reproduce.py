@@ -5,7 +5,7 @@ import functools
 from highway_keras import checks, models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.cli.search import DEPTHS, KINDS, START
+from highway_keras.cli.search import DEPTHS, KINDS, RUNGS, START
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 
@@ -37,6 +37,7 @@ SECTION_4 = {
     cli.POPULATION,
     cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
     cli.option("--epochs", type=int, help="of a trial or final (default: the preset's)"),
+    RUNGS,
     cli.option("--limit", type=int, help="training images (default: the preset's)"),
     cli.option("--seed", type=int, help="of the searches (default: 0)"),
     cli.DATA_DIR,
@@ -70,6 +71,8 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
     else:
         asked = {"preset": preset, "search": searches, "depth": depths, "kind": kinds, **sizes}
         asked.pop("population", None)  # does not change the results
+        if "rungs" in asked:
+            asked["rungs"] = [f"{epoch}:{count}" for epoch, count in asked["rungs"]]
         command = command_line("highway-keras", "reproduce", "figure1", **asked)
         sizes |= {"out": out, "data_dir": data_dir}
         searches = searches or paper.run_preset(preset, **which, **sizes)

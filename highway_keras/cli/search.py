@@ -26,6 +26,15 @@ def _rung(text):
     return int(epoch), int(count)
 
 
+RUNGS = cli.several(
+    "--rungs",
+    type=_rung,
+    metavar="EPOCH:TRIALS",
+    help="how many trials go on from which epoch, such as 40:30 133:10 (default: all, or the "
+    "preset's)",
+)
+
+
 @cli.command(
     "search",
     "Search for hyperparameters of thin networks, as the paper did.",
@@ -34,12 +43,7 @@ def _rung(text):
     cli.POPULATION,
     cli.option("--trials", type=int, default=100, help="for each"),
     cli.option("--epochs", type=int, default=10, help="of a trial"),
-    cli.several(
-        "--rungs",
-        type=_rung,
-        metavar="EPOCH:TRIALS",
-        help="how many trials go on from which epoch, such as 40:30 133:10 (default: all)",
-    ),
+    RUNGS,
     cli.option(
         "--objective",
         default="loss",

@@ -30,7 +30,6 @@ TRIALS = 100  # the paper's, for each depth and kind
 TOP = 10  # the paper's: the mean of the top 10 of 100
 ACTIVATIONS = ("relu", "tanh")
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
-SETTINGS = ("dataset", "limit", "epochs", "batch_size", "seed")  # of a search
 COMMAND = "highway-keras reproduce figure1"
 
 
@@ -110,7 +109,7 @@ def curve_rows(searches):
             "of": len(search.trials),
             "epoch": epoch,
             "loss": loss,
-            **{key: search.settings[key] for key in SETTINGS if key != "epochs"},
+            **_settings(search),
         }
         for search in searches
         for epoch, loss in enumerate(search.trials[0].losses, start=1)
@@ -120,18 +119,19 @@ def curve_rows(searches):
 def top_rows(searches):
     """Return the right panel: the mean of the top 10 of each search, and its settings.
 
-    If fewer than 10 trials succeeded, mean and deviation are blank.
+    If fewer than 10 trials came to the end, mean and deviation are blank.
     """
     rows = []
     for search in searches:
         scores = [trial.score for trial in search.completed]
-        top, known = scores[:TOP], len(scores) >= TOP
+        ends = [t.score for t in search.completed if len(t.losses) == search.settings["epochs"]]
+        top, known = ends[:TOP], len(ends) >= TOP
         row = {"kind": search.kind, "depth": search.depth, "trials": len(search.trials)}
         row |= {"failed": len(search.trials) - len(scores), "best": scores[0]}
         row["top10_mean"] = statistics.fmean(top) if known else ""
         row["top10_std"] = statistics.stdev(top) if known else ""
         row["median"] = statistics.median(scores)
-        rows.append(row | {key: search.settings[key] for key in SETTINGS})
+        rows.append(row | _settings(search))
     return rows
 
 
@@ -143,7 +143,7 @@ def trial_rows(searches):
             row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
             row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
             row |= {"score": trial.score if math.isfinite(trial.score) else ""}
-            row |= {key: search.settings[key] for key in SETTINGS}
+            row |= _settings(search)
             row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
             rows.append(row)
     return rows
@@ -170,5 +170,14 @@ def bias_rows(searches):
             row |= {"n": len(ended), "failed": len(scores) - len(ended)}
             names = ("best", "lower", "median", "upper", "worst")
             row |= dict(zip(names, quartiles, strict=True))
-            rows.append(row | {key: search.settings[key] for key in SETTINGS})
+            rows.append(row | _settings(search))
     return rows
+
+
+def _settings(search):
+    """Return what decided a `Search` besides kind and depth."""
+    keys = ("dataset", "limit", "epochs", "batch_size", "seed")
+    row = {key: search.settings[key] for key in keys}
+    if "rungs" in search.settings:
+        row["rungs"] = " ".join(f"{e}:{n}" for e, n in search.settings["rungs"].items())
+    return row
