@@ -8,10 +8,11 @@ in a folder: called again, the benchmark continues with the first row that the r
 `--out` it measures all rows asked for, into that file.
 """
 
+import functools
 import json
 import pathlib
 import tempfile
-import time
+import timeit
 
 from benchmarks import rows
 from highway_keras import analysis, export, models, results, training
@@ -185,19 +186,12 @@ class Case:
                 export.export(file, path, format, verify=False)
                 calls.append(RUNTIMES[format](path)[0])
             for size, count in BATCHES.items():
-                times = [
-                    [_milliseconds(call, images[:size]) for call in calls] for _ in range(3 + count)
-                ]
+                timers = [timeit.Timer(functools.partial(c, images[:size])) for c in calls]
+                times = [[1000 * timer.timeit(1) for timer in timers] for _ in range(3 + count)]
                 before, after = zip(*times[3:], strict=True)  # the first calls warm up
                 row |= rows.middle(f"before_{size}", before) | rows.middle(f"after_{size}", after)
                 row |= rows.middle(f"faster_{size}", rows.ratios(before, after))
         yield row
-
-
-def _milliseconds(call, images):
-    started = time.perf_counter()
-    call(images)
-    return 1000 * (time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ both. Trials count per hour, and per hour of processor time; a projection to lon
 only the latter, and is left out where the runs are too short to tell what a step takes.
 """
 
-import functools
-import sys
 import tempfile
 
 from benchmarks import rows
@@ -72,8 +70,9 @@ def _run(name, depth, trials, epochs, options):
     """Return the figures of a search, the one turn of its process."""
     asked = (name, depth, trials, epochs, options.limit, options.data_dir)
     worker = Worker(name, "benchmarks.search:work", *asked)
-    say = functools.partial(print, f"depth {depth}, {name}:", file=sys.stderr, flush=True)
-    take_turns([worker], 0, say, all_needed=True)
+    take_turns(
+        [worker], 0, lambda said: rows.say(f"depth {depth}, {name}: {said}"), all_needed=True
+    )
     return worker.turns[0]
 
 

@@ -24,10 +24,8 @@ WAYS = ("frozen", "adapters", "all", "scratch")
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.transfer", __doc__, file=FILE)
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    options = parser.parse_args(arguments)
-    for way in options.ways:
+    options = rows.parser("benchmarks.transfer", __doc__, file=FILE).parse_args(arguments)
+    for way in WAYS:
         found = list(measure(way))
         rows.record(found, ("way", "learning_rate"), options.out, "benchmarks.transfer")
 

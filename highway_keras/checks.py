@@ -107,15 +107,6 @@ def flag(name, value):
     return value
 
 
-def text(name, value):
-    """Return `value` if it is a string that is not empty."""
-    if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be a string. {received(name, value)}")
-    if not value.strip():
-        raise ValueError(f"`{name}` must not be empty. {received(name, value)}")
-    return value
-
-
 def paths(name, value):
     """Return a list of paths, strings or `os.PathLike`; a single path is not a list."""
     single = isinstance(value, str | bytes | os.PathLike)

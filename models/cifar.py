@@ -97,7 +97,8 @@ def cifar_network(
     default_name,
     stages,
     head,
-    transform_bias=None,
+    bias=None,
+    /,
     kernel_sizes=(3,),
     first_stddev=None,
     classifier_stddev=None,
@@ -117,10 +118,12 @@ def cifar_network(
     In a highway network, the first layer of a stage is a plain convolution that changes the width.
 
     Args:
+        default_name: Its name, unless `name` is another.
         stages: The widths of a stage's layers, a sequence for each stage.
         head: What makes features of the last maps: a number of units, for 8x8 max-pooling and a
             fully connected layer; `"average"`, for a 1x1 convolution and global average pooling of
             maps of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
+        bias: Initial bias of the transform gates. By position only, so that a Fitnet refuses it.
         kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
             they start as normal numbers of their own.
@@ -155,7 +158,7 @@ def cifar_network(
                     width,
                     kernel_sizes[(index - 1) % len(kernel_sizes)],
                     kernel_initializer=kernel,
-                    transform_bias_initializer=transform_bias,
+                    transform_bias_initializer=bias,
                     name=f"{stage}_highway{index}",
                 )(x)
         if number < len(stages):

@@ -127,7 +127,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
 
 def check_name(name):
     """Return `name` if TensorFlow takes it as the name of a model, and so every backend does."""
-    if not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", checks.text("name", name)):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", name):
         raise ValueError(
             "`name` must consist of letters without accents, digits, '_', '-' and '.', and begin "
             f"with a letter or digit. {checks.received('name', name)}"

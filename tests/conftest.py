@@ -11,7 +11,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import keras
 import pytest
 
-from highway_keras.analysis.pictures import write_picture
 from highway_keras.models import registry
 from highway_keras.training import trainer
 
@@ -41,16 +40,10 @@ def registered_networks(monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_pictures():
-    """A run draws none, which would take as long as a small training; see `drawing`."""
+    """A run draws none, which would take as long as a small training."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "write_picture", lambda *arguments: None)
         yield
-
-
-@pytest.fixture
-def drawing(monkeypatch):
-    """A run draws its pictures, as outside the tests."""
-    monkeypatch.setattr(trainer, "write_picture", write_picture)
 
 
 @pytest.fixture(scope="module")

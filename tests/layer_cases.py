@@ -4,8 +4,8 @@ from types import FunctionType
 from typing import NamedTuple
 
 import keras
+from helpers import all_but
 from keras import layers as kl
-from selection import all_but
 
 from highway_keras.layers import (
     ConvHighway1D,

@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
-from selection import all_but
+from helpers import all_but
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data, models, training
+from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command
 from highway_keras.live import page as examples
 
@@ -123,7 +124,7 @@ def test_values_are_keras_s(opened):
 @in_chromium
 def test_closed_layers_are_layers_whose_gate_is_0(opened):
     network, images, browser = opened
-    biases = [call.transform_bias for call in gated_layers(network)]
+    biases = [call.layer.transform_bias for call in Graph(network).gated]
     depth = browser.evaluate("page.network.depth")
     closed = {0, depth - 2, depth - 1}
     before = [bias.numpy() for bias in biases]
@@ -139,11 +140,6 @@ def test_closed_layers_are_layers_whose_gate_is_0(opened):
     probabilities, gates, _ = in_page(browser, 0, closed)
     np.testing.assert_allclose(probabilities, expected, atol=1e-4, rtol=0)
     assert {n for n, gate in enumerate(gates) if not any(gate)} >= closed
-
-
-def gated_layers(model):
-    nested = (layer for part in model.layers for layer in getattr(part, "layers", [part]))
-    return [layer for layer in nested if hasattr(layer, "transform_bias")]
 
 
 # The page as one uses it

@@ -1,17 +1,19 @@
 """Pictures, the page, the command and the callback."""
 
-import csv
 import html
 import re
 
 import keras
 import numpy as np
 import pytest
+from helpers import read_rows
 from PIL import Image
 
 from highway_keras import Highway, HighwayWrapper, analysis, models
+from highway_keras.analysis import plots
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
+from highway_keras.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 
@@ -24,11 +26,6 @@ def network():
 def samples(count=40):
     random = np.random.default_rng(0)
     return random.standard_normal((count, 8)).astype("float32"), random.integers(0, 3, count)
-
-
-def read(file):
-    with file.open() as lines:
-        return list(csv.DictReader(lines))
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +52,30 @@ def test_the_page_loads_nothing(analysed):
     assert "below their start -1" in text
 
 
+class OwnGate(keras.layers.Layer):
+    """A gate that does not say how its bias starts."""
+
+    def build(self, shape):
+        self.bias = self.add_weight(shape=shape[-1:])
+
+    def call(self, x):
+        return keras.ops.sigmoid(x + self.bias)
+
+
 def test_the_starts_of_layers_that_differ():
     layers = [Highway(transform_bias_initializer=start) for start in (-1.0, 2.0, "zeros")]
     layers.append(HighwayWrapper(keras.layers.Dense(8), transform_bias_initializer="ones"))
     layers.append(Highway(transform_bias_initializer=keras.initializers.RandomNormal()))
+    layers.append(HighwayWrapper(keras.layers.Dense(8), transform=OwnGate()))
     graph = Graph(keras.Sequential([keras.Input((8,)), *layers]))
-    np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan])
+    np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan, np.nan])
 
 
 def test_the_folder_has_pictures_and_a_row_a_layer(analysed):
     for name in ("figure2", "figure3", "figure4"):
         pixels = np.asarray(Image.open(analysed.page.with_name(f"{name}.png")).convert("RGB"))
         assert min(pixels.shape[:2]) > 200 and (pixels != 255).any(-1).mean() > 0.02
-    rows = read(analysed.page.with_name("layers.csv"))
+    rows = read_rows(analysed.page.with_name("layers.csv"))
     assert [row["layer"] for row in rows] == list(analysed.lesions.layers)
     np.testing.assert_allclose([float(row["lesion_error"]) for row in rows], analysed.lesions.error)
     np.testing.assert_allclose([float(row["mean_bias"]) for row in rows], -1.0)
@@ -115,7 +123,7 @@ def fitted(folder, epochs=2, **arguments):
     model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
     monitor = analysis.GateMonitor(x[:16], folder, **arguments)
     model.fit(x, y, epochs=epochs, verbose=0, callbacks=[monitor])
-    return model, read(folder / "gates.csv")
+    return model, read_rows(folder / "gates.csv")
 
 
 def test_monitor_logs_what_the_gates_do(tmp_path):
@@ -141,3 +149,26 @@ def test_monitor_logs_what_the_gates_do(tmp_path):
 
     _, written = fitted(folder, epochs=1, append=True)
     assert [int(row["epoch"]) for row in written[-10:]] == [2] * 5 + [1] * 5
+
+
+# What fails late costs nothing but itself
+
+
+def broken(*arguments, **options):
+    raise RuntimeError("no fonts\n  here: ...")
+
+
+def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "plot_routing", broken)
+    with pytest.warns(Notice, match=r"figure3.png could not be drawn: no fonts$"):
+        found = analysis.analyze(network(), *samples(), tmp_path, verbose=0)
+    assert (tmp_path / "layers.csv").exists() and (tmp_path / "figure4.png").exists()
+    page = found.page.read_text(encoding="utf-8")
+    assert page.count("data:image/png") == 2 and "This picture could not be drawn." in page
+
+
+def test_class_names_are_checked_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
+    for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
+        with pytest.raises(ValueError, match="`class_names`"):
+            analysis.analyze(network(), *samples(), tmp_path, class_names=names)

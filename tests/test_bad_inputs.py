@@ -8,10 +8,10 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from helpers import run
 from PIL import Image
 
 from highway_keras import models, training
-from highway_keras.cli import command as cli
 
 
 def arrays(shape=(8, 8, 1)):
@@ -147,6 +147,7 @@ COMMANDS = {
     "predict logits.keras picture.png": "320",
     f"predict {RUN} empty": "empty",
     f"predict {RUN} '*.gif'": "*.gif",
+    f"predict {RUN} 'nowhere/**'": "nowhere",
 }
 
 
@@ -154,10 +155,7 @@ COMMANDS = {
 def test_bad_commands(command, named, w, capfd, monkeypatch):
     monkeypatch.chdir(w)
     before = sorted(w.rglob("*"))
-    try:
-        code = cli.main(shlex.split(command))
-    except SystemExit as end:  # argparse ends so
-        code = end.code
+    code = run(*shlex.split(command))
     printed = capfd.readouterr()
     assert code == 2 and "Epoch 1" not in printed.out
     (line,) = printed.err.splitlines()

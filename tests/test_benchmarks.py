@@ -1,6 +1,5 @@
 """The benchmarks: who takes turns when, what is said of peers that do not, and tiny cases whole."""
 
-import csv
 import os
 import shlex
 import subprocess
@@ -8,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import read_rows
 
 from benchmarks import __main__ as command
 from benchmarks import gates, rows
@@ -94,19 +94,15 @@ def test_mistakes(option, value, capsys):
     assert option in capsys.readouterr().err
 
 
-def read(file):
-    with file.open(newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
 def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
     file = tmp_path / "speed.csv"
     for model, speeds in (("a", [1.0]), ("b", [2.0]), ("a", [3.0, 4.0, 8.0])):
         row = {"model": model, **rows.middle("speed", speeds)}
         rows.record([row], ("model",), file, "benchmarks", "f", model=model, turns=None)
-    assert [(row["model"], row["speed_high"]) for row in read(file)] == [("a", "8.0"), ("b", "2.0")]
-    assert read(file)[0]["command"] == "python -m benchmarks f --model a"
-    assert all(row[key] for row in read(file) for key in provenance.COLUMNS)
+    found = read_rows(file)
+    assert [(row["model"], row["speed_high"]) for row in found] == [("a", "8.0"), ("b", "2.0")]
+    assert found[0]["command"] == "python -m benchmarks f --model a"
+    assert all(row[key] for row in found for key in provenance.COLUMNS)
     assert "4 (3-8)" in capsys.readouterr().out
 
 
@@ -116,7 +112,7 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
     written = []
 
     def measure(case, *options):
-        written.append(len(read(out)) if out.exists() else 0)
+        written.append(len(read_rows(out)) if out.exists() else 0)
         return [] if case.name == second else [{"case": case.name, "peer": "plain"}]
 
     monkeypatch.setattr(command, "measure", measure)
@@ -126,7 +122,7 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
         command.main(["--case", first, second, third, *asked, "--out", str(out)])
     assert written == [0, 1, 1]
     lines = [f"python -m benchmarks --case '{case}' {' '.join(asked)}" for case in (first, third)]
-    assert [row["command"] for row in read(out)] == lines
+    assert [row["command"] for row in read_rows(out)] == lines
     assert "plain" in capsys.readouterr().out
 
 
@@ -169,6 +165,6 @@ def test_a_benchmark(line, ratio, saved, tmp_path):
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ratio in done.stdout
-    found = read(tmp_path / "rows")
+    found = read_rows(tmp_path / "rows")
     assert all(float(row[ratio]) > 0 for row in found)
     assert all(f"python -m benchmarks.{words[0]} " in row["command"] for row in found)

@@ -1,10 +1,9 @@
 """Compact networks: what is closed and left out computes the same, and what cannot be is said."""
 
-import csv
-
 import keras
 import numpy as np
 import pytest
+from helpers import read_rows
 from keras import layers
 from test_analysis import as_model, layer_by_layer, nested, samples, scores, softmax
 
@@ -105,8 +104,7 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(command) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("1 of 4 gated layers") and f"saved {small / 'best.keras'}" in printed
-    with (small / "compact.csv").open(newline="") as file:
-        assert [row["layers"] for row in csv.DictReader(file)] == ["4", "3", "2", "1"]
+    assert [row["layers"] for row in read_rows(small / "compact.csv")] == ["4", "3", "2", "1"]
     assert (small / "compact.png").stat().st_size > 1000
     assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
     assert '"images": 359' in capsys.readouterr().out

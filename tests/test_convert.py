@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from highway_keras import Highway, HighwayStack, convert
-from tools.rows import KERAS, LAYERS, OLD, STATES
+from tools.rows import OLD, STATES
 
 WIDTH = 6
 EARLY = ("W", "b", "W_carry", "b_carry")
@@ -150,18 +150,6 @@ def test_prefixes_and_names_of_variables(prefix):
     if state is TENSORFLOW_STATE or function is convert.from_allennlp:  # as fairseq names them
         renamed = {f"{n}:0" if "/" in n else n.removeprefix("_"): w for n, w in state.items()}
         assert difference(function(renamed, "relu"), expected) == 0
-
-
-@pytest.mark.parametrize("written", KERAS)
-def test_file_of_the_real_keras(written):
-    outputs = np.load(OLD / f"keras-{written}.npz")
-    x = outputs["dense_1"]
-    for name, activation in LAYERS.items():
-        layer = convert.from_keras1(
-            OLD / f"keras-{written}.h5", activation, KERAS[written], layer=name
-        )
-        assert np.abs(run([layer], x) - outputs[name]).max() < TOLERANCE
-        x = outputs[name]
 
 
 # Files in the layouts of Keras.

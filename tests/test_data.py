@@ -9,8 +9,8 @@ import types
 import keras
 import numpy as np
 import pytest
+from helpers import all_but
 from picture_folders import CLASSES, images, write_classes, write_parts
-from selection import all_but
 
 from highway_keras.data import DataError, Dataset, PictureArray, dataset, load
 from highway_keras.data.dataset import hold_out

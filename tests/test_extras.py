@@ -7,7 +7,7 @@ import sys
 
 import keras
 import pytest
-from processes import SCRIPT
+from helpers import SCRIPT
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Not `requests` and `six`, which TensorFlow needs itself

@@ -1,6 +1,5 @@
 """Figure 1 of searches on disk and at the paper's length, and section 4, in small."""
 
-import csv
 import json
 import shutil
 
@@ -8,6 +7,7 @@ import keras
 import matplotlib.image
 import numpy as np
 import pytest
+from helpers import read_rows
 
 from highway_keras import data, paper, tuning
 from highway_keras.cli.command import main, parser
@@ -50,11 +50,6 @@ def write_search(folder, kind, depth, trials):
         trial.joinpath("trial.json").write_text(json.dumps(state))
 
 
-def table(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture
 def folder(tmp_path):
     deep = [([2.0, float(n)], -1.0 - 0.75 * n) for n in range(1, 13)]
@@ -86,7 +81,7 @@ def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path, m
         trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung
         write_search(tmp_path / str(count), "plain", 20, trials)
         paper.draw_figure1(f"~/{count}", "~/drawn")  # without the mean an empty panel
-        [row] = table(tmp_path / "drawn" / "figure1-top10.csv")
+        [row] = read_rows(tmp_path / "drawn" / "figure1-top10.csv")
         assert row["best"] == "1.0"
         assert (row["top10_mean"] != "") == (row["top10_std"] != "") == known
 
@@ -105,15 +100,23 @@ def test_losses_by_transform_bias_and_depth(folder):
     assert relu[0]["median"] == ""  # the trial diverged
 
 
+def test_steps_of_the_bias_are_those_of_the_searched_range(tmp_path):
+    write_search(tmp_path, "highway", 5, [([2.0], -0.5), ([3.0], 1.25), ([4.0], 2.0)])
+    file = tmp_path / "thin-highway-5" / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "transform_bias": [-0.5, 2.0]}))
+    rows = [row for row in bias_rows(read_searches(tmp_path)) if row["activation"] == "tanh"]
+    assert [(row["bias_from"], row["n"]) for row in rows] == [(-1, 1), (0, 0), (1, 2)]
+
+
 def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
     drawn = tmp_path / "drawn"
     paper.draw_figure1(folder, drawn)
     for name in ("figure1.png", "transform-bias.png"):
         assert matplotlib.image.imread(drawn / name).std() > 0.01
-    rows = [(row["kind"], row["depth"]) for row in table(drawn / "figure1-top10.csv")]
+    rows = [(row["kind"], row["depth"]) for row in read_rows(drawn / "figure1-top10.csv")]
     assert rows == [("highway", "10"), ("highway", "50"), ("plain", "10")]
     for name in ("figure1-top10", "figure1-trials", "figure1-curves", "transform-bias"):
-        for row in table(drawn / f"{name}.csv"):
+        for row in read_rows(drawn / f"{name}.csv"):
             assert all(row[key] for key in provenance.COLUMNS)
     with pytest.raises(ValueError, match="`searches`"):
         paper.draw_figure1(drawn, tmp_path / "again")  # none are there
@@ -245,9 +248,9 @@ def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_p
     write_json(recorded, [session | {"versions": "an older one"}])
     (copy / "thin-plain-10" / "machine.json").unlink()
     rows = paper.draw_figure1(copy, tmp_path)
-    versions = {row["kind"]: row["versions"] for row in table(tmp_path / "figure1-top10.csv")}
+    versions = {row["kind"]: row["versions"] for row in read_rows(tmp_path / "figure1-top10.csv")}
     assert len(rows) == 2 and versions == {"highway": "an older one", "plain": "not recorded"}
-    trials = table(tmp_path / "figure1-trials.csv")
+    trials = read_rows(tmp_path / "figure1-trials.csv")
     assert len(trials) == 2 * 4 and {"one_minus_momentum", "activation"} <= trials[0].keys()
     only = paper.draw_figure1(searches, tmp_path, kinds=["highway"])
     assert [row["kind"] for row in only] == ["highway"]

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 
+import helpers
 import keras
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -141,9 +142,7 @@ def run(w, tmp_path, monkeypatch, capsys):
         signal.signal(signal.SIGALRM, ring)
         signal.alarm(SECONDS)
         try:
-            code = cli.main(arguments)
-        except SystemExit as end:  # argparse ends so
-            code = end.code
+            code = helpers.run(*arguments)
         finally:
             signal.alarm(0)
         out, err = capsys.readouterr()

@@ -273,15 +273,12 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("mistake, match", ARGUMENTS + SHAPES)
-def test_wrong_values(mistake, match):
-    with pytest.raises(ValueError, match=match):
-        mistake()
-
-
-@pytest.mark.parametrize("mistake, match", TYPES)
-def test_wrong_types(mistake, match):
-    with pytest.raises(TypeError, match=match):
+@pytest.mark.parametrize(
+    "error, mistake, match",
+    [(ValueError, *case) for case in ARGUMENTS + SHAPES] + [(TypeError, *case) for case in TYPES],
+)
+def test_mistakes(error, mistake, match):
+    with pytest.raises(error, match=match):
         mistake()
 
 

@@ -7,12 +7,11 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from helpers import all_but, run
 from picture_folders import CLASSES, images, little, write_classes, write_parts
 from PIL import Image
-from selection import all_but
 
 from highway_keras import data, training
-from highway_keras.cli import command as cli
 from highway_keras.data import DataError, dataset, load
 from highway_keras.messages import Notice
 
@@ -35,13 +34,6 @@ def copy(folder, tmp_path):
 def fit(source, out, **changes):
     keras.utils.set_random_seed(0)
     return training.fit(little(), source, out=out, **SMALL | changes)
-
-
-def run(*arguments):
-    try:
-        return cli.main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code
 
 
 def pictures_of(found):

@@ -1,12 +1,12 @@
 """The paper's statements on depth, gradients and starts, measured on small networks."""
 
-import csv
 import itertools
 import math
 
 import keras
 import numpy as np
 import pytest
+from helpers import read_rows
 
 from highway_keras import data, models
 from highway_keras.cli import command as cli
@@ -123,8 +123,7 @@ def test_starts_reach_the_kernels_of_h_alone():
 )
 def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):
     assert cli.main(["reproduce", *command.split(), "--out", str(tmp_path)]) == 0
-    with (tmp_path / f"{file}.csv").open() as lines:
-        found = list(csv.DictReader(lines))
+    found = read_rows(tmp_path / f"{file}.csv")
     assert len(found) == rows
     for row in found:
         assert row["images"] == "40" and all(row[key] for key in provenance.COLUMNS)

@@ -8,7 +8,7 @@ import re
 
 import nbformat
 import pytest
-from selection import all_but
+from helpers import all_but
 
 from tools.notebooks import FOLDER, NOTEBOOKS, execute
 

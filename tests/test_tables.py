@@ -239,14 +239,6 @@ def test_the_comparison_goes_on_where_it_was(tmp_path, capsys):
     assert found == [("0", "1"), ("0", "2"), ("0", "3")]
 
 
-def test_a_folder_of_other_runs_is_left_alone(whole, tmp_path):
-    shutil.copytree(whole / f"{NAME}-modern", tmp_path / "runs")
-    before = (tmp_path / "runs" / "seed-0" / "run.json").read_bytes()
-    with pytest.raises(ValueError, match="settings differ"):
-        paper.compare_with_authors(epochs=3, out=tmp_path / "runs", **AUTHORS)
-    assert (tmp_path / "runs" / "seed-0" / "run.json").read_bytes() == before
-
-
 # Several runs in one line
 
 

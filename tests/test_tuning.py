@@ -7,8 +7,8 @@ import keras
 import keras_tuner
 import numpy as np
 import pytest
+from helpers import all_but
 from keras_tuner.errors import FailedTrialError
-from selection import all_but
 
 from highway_keras import data
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner

@@ -13,9 +13,8 @@ import grpc
 import keras
 import numpy as np
 import pytest
+from helpers import COMMAND, all_but
 from keras_tuner.src.distribute import oracle_chief
-from processes import COMMAND
-from selection import all_but
 
 from highway_keras import data, io
 from highway_keras.cli import command as cli

@@ -3,13 +3,12 @@
 import json
 import os
 import pathlib
-import shutil
 import types
 
 import keras
 import numpy as np
 import pytest
-from selection import all_but
+from helpers import all_but, altered
 
 from highway_keras import Highway, data, io, models, training
 from highway_keras.cli import command as cli
@@ -44,13 +43,6 @@ def runs(tmp_path_factory):
     return folder
 
 
-def altered(run, out, **changes):
-    """Copy a run's folder to one whose `run.json` says something else."""
-    folder = training.RunFolder(shutil.copytree(run, out))
-    io.write_json(folder.path / "run.json", {**folder.read_json(), **changes})
-    return folder.path
-
-
 @pytest.fixture
 def zoo(runs, tmp_path, monkeypatch):
     """An empty folder of weights, and images of noise under the name of MNIST."""
@@ -64,21 +56,16 @@ def packed(zoo, runs):
     return pack([runs / "0", runs / "1"])
 
 
-def assert_equal(first, second):
-    for one, other in zip(first, second, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-
-
 # Packing and loading
 
 
 def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     network = models.create(NAME, weights="mnist")
     trained = keras.models.load_model(runs / "0" / "best.keras").layers[-1].get_weights()
-    assert_equal(network.get_weights(), [w.astype("float16").astype("float32") for w in trained])
+    halved = [w.astype("float16").astype("float32") for w in trained]
+    np.testing.assert_equal(network.get_weights(), halved)
     whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
-    assert_equal(whole.layers[-1].get_weights(), network.get_weights())
+    np.testing.assert_equal(whole.layers[-1].get_weights(), network.get_weights())
     assert packed["dtype"] == "float16" and packed["bytes"] < 2 * network.count_params()
     measured = training.evaluate(whole, noise())
     assert (packed["loss"], packed["accuracy"]) == (measured.loss, measured.accuracy)
@@ -184,9 +171,9 @@ def test_weights_on_the_hub(tmp_path, monkeypatch):
     saved = keras.models.load_model(models.get(NAME).weights_file("mnist"))
     saved.save(tmp_path / "owner" / NAME, zipped=False)
     ours = models.create(NAME, weights="mnist").get_weights()
-    assert_equal(models.create(NAME, weights=f"hf://owner/{NAME}").get_weights(), ours)
+    np.testing.assert_equal(models.create(NAME, weights=f"hf://owner/{NAME}").get_weights(), ours)
     features = models.create(NAME, weights=f"hf://owner/{NAME}", include_top=False)
-    assert_equal(features.get_weights(), ours[:-2])
+    np.testing.assert_equal(features.get_weights(), ours[:-2])
     monkeypatch.setattr(saving_lib, "huggingface_hub", None)
     with pytest.raises(ImportError, match="huggingface_hub"):
         models.create(NAME, weights=f"hf://owner/{NAME}")
@@ -220,7 +207,7 @@ def test_with_another_top_the_layers_below_have_the_weights(name):
         model = models.create(name, weights="mnist", classes=5)
     assert model.output_shape == (None, 5)
     for old, new in zip(whole.layers[:-1], model.layers[:-1], strict=True):
-        assert_equal(old.get_weights(), new.get_weights())
+        np.testing.assert_equal(old.get_weights(), new.get_weights())
 
 
 def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max"):

@@ -5,6 +5,7 @@ one are shipped, so nothing is chosen by the test images; the figures cover all 
 """
 
 import argparse
+import json
 import zipfile
 
 import keras
@@ -13,12 +14,21 @@ import numpy as np
 from highway_keras import data, models
 from highway_keras.io import replacing, write_json, write_text
 from highway_keras.models import shipped
+from highway_keras.runs import PROSE
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.provenance import joined, sessions
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.recipe import compared_fields
+from highway_keras.training.recipe import DEFAULTS
 
-DTYPES = ("float16", "float32")
+DTYPE = "float16"  # that weights are rounded to
+
+
+def compared_fields(stored):
+    """Return the attributes of a recipe in `run.json` that decide the training; {} is no recipe."""
+    if not stored:
+        return {}
+    whole = json.loads(json.dumps({**DEFAULTS, **stored}))
+    return {name: value for name, value in whole.items() if name not in PROSE}
 
 
 def common_settings(runs):
@@ -48,14 +58,13 @@ def common_settings(runs):
     return first
 
 
-def pack(folders, dtype="float16", data_dir=None):
+def pack(folders, data_dir=None):
     """Pack runs of `fit` into the folder of weights that comes with the package.
 
     Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`.
 
     Args:
         folders: Folders of finished runs that differ only in their seeds.
-        dtype: `"float16"` or `"float32"`: the precision that the weights are rounded to.
         data_dir: Where TFDS keeps its data.
 
     Returns:
@@ -70,7 +79,7 @@ def pack(folders, dtype="float16", data_dir=None):
     network = models.create(name, weights=runs[0].best)
     packed = keras.Sequential([trained.layers[0], network], name=name)
     with np.errstate(over="raise"):  # a weight that is too large for float16
-        packed.set_weights([weight.astype(dtype) for weight in packed.get_weights()])
+        packed.set_weights([weight.astype(DTYPE) for weight in packed.get_weights()])
     shipped.FOLDER.mkdir(exist_ok=True)
     file = shipped.FOLDER / f"{name}-{dataset}.keras"
     with replacing(file) as temporary:
@@ -83,7 +92,7 @@ def pack(folders, dtype="float16", data_dir=None):
         "file": file.name,
         "sha256": shipped.sha256(file),
         "bytes": file.stat().st_size,
-        "dtype": dtype,
+        "dtype": DTYPE,
         "loss": loss,
         "accuracy": accuracy,
         "accuracy_before": evaluate(trained, images)[1],
@@ -124,10 +133,9 @@ def compress(path):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.pack", description=__doc__)
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
-    parser.add_argument("--dtype", default="float16", choices=DTYPES)
     parser.add_argument("--data-dir")
     options = parser.parse_args()
-    entry = pack(options.folders, options.dtype, options.data_dir)
+    entry = pack(options.folders, options.data_dir)
     accuracies = f"{100 * entry['accuracy']:.2f} %, before {100 * entry['accuracy_before']:.2f} %"
     print(f"packed {entry['file']} ({entry['bytes']:,} bytes), test accuracy {accuracies}")
 

@@ -31,9 +31,8 @@ from highway_keras.paper.finals import best_final
 from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.provenance import minutes, sessions
-from highway_keras.training.recipe import compared_fields
 from highway_keras.tuning.hypermodel import RANGES
-from tools.pack import common_settings
+from tools.pack import common_settings, compared_fields
 from tools.render import ROOT
 from tools.tables import RESULTS
 
@@ -238,15 +237,15 @@ def exports(options):
     On 1000 test images, or on all of them if it is quantized. Speeds are measured by
     `benchmarks.serving`.
     """
-    chosen = "" if options.weights == "mnist" else f" --weights {options.weights}"
     for name in options.what:
-        file = models.get(name).weights_file(options.weights)
+        dataset = models.get(name).dataset
+        file = models.get(name).weights_file(dataset)
         saved = training.SavedNetwork(file)
         images = data.load(saved.dataset, data_dir=options.data_dir)
-        made = provenance.of_command(f"python -m tools.rows exports {name}{chosen}")
+        made = provenance.of_command(f"python -m tools.rows exports {name}")
         with tempfile.TemporaryDirectory() as folder:
             for (format, quantize), _, done in exported(file, folder, images):
-                row = {"model": name, "weights": options.weights, "format": format}
+                row = {"model": name, "weights": dataset, "format": format}
                 row |= {"quantize": quantize or "", "bytes": done.size}
                 keys = ("keras_accuracy", "accuracy", "difference", "images")
                 row |= {**{key: getattr(done, key) for key in keys}, "n": 1}
@@ -268,42 +267,36 @@ STATES = {
 
 
 def conversions(options):
-    """Yield the largest difference of converted layers from what other libraries computed."""
+    """Yield how far layers converted from `tests/old_weights` are from their libraries' outputs."""
     made = {"n": 1, "seed": "", **provenance.of_command("python -m tools.rows conversions")}
-    for file, count, difference in differences():
-        yield {"file": file, "layers": count, "largest_difference": difference, **made}
-
-
-def differences():
-    """Yield (file, number of layers, largest difference) of the files in `tests/old_weights`."""
 
     def difference(layers, x, expected):
         for layer in layers:
             x = layer(x)
         return float(np.abs(np.asarray(x) - expected).max())
 
+    def row(file, layers, difference):
+        return {"file": file, "layers": layers, "largest_difference": difference, **made}
+
     for version, layout in KERAS.items():
         outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
         inputs = ("dense_1", *LAYERS)  # each layer is applied to what the one before computed
-        yield (
-            file.name,
-            len(LAYERS),
-            max(
-                difference(
-                    [convert.from_keras1(file, activation, layout, layer=name)],
-                    outputs[before],
-                    outputs[name],
-                )
-                for before, (name, activation) in zip(inputs, LAYERS.items(), strict=False)
-            ),
-        )
+        differences = [
+            difference(
+                [convert.from_keras1(file, activation, layout, layer=name)],
+                outputs[before],
+                outputs[name],
+            )
+            for before, (name, activation) in zip(inputs, LAYERS.items(), strict=False)
+        ]
+        yield row(file.name, len(LAYERS), max(differences))
     for name, (function, activation, options) in STATES.items():
         state = {key.replace("|", "/"): a for key, a in np.load(OLD / f"{name}.npz").items()}
         x, y = state.pop("x"), state.pop("y")
         found = function(state, activation, **options)
-        yield f"{name}.npz", len(found), difference(found, x, y)
+        yield row(f"{name}.npz", len(found), difference(found, x, y))
     outputs, found = np.load(OLD / "bilm-tf.npz"), convert.from_elmo(OLD / "bilm-tf.hdf5", "relu")
-    yield "bilm-tf.hdf5", len(found), difference(found, outputs["x"], outputs["y"])
+    yield row("bilm-tf.hdf5", len(found), difference(found, outputs["x"], outputs["y"]))
 
 
 # Searches
@@ -358,7 +351,6 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tools.rows")
     parser.add_argument("name", choices=RECORDS, help="what to record")
     parser.add_argument("what", nargs="*", help="folders or networks")
-    parser.add_argument("--weights", default="mnist", help="of exports (default: %(default)s)")
     parser.add_argument("--limit", type=int, default=10_000, help="images of layers (%(default)s)")
     parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args()

@@ -78,12 +78,12 @@ def block_starts(graph):
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
         layer = call.layer
-        if layer.transform_bias is None:
-            continue
         if isinstance(layer, HighwayStack):
             initializer = stacked.initializer(layer.transform_bias_initializer)
         else:
-            initializer = layer.transform.bias_initializer
+            initializer = getattr(layer.transform, "bias_initializer", None)
+        if layer.transform_bias is None or initializer is None:  # a gate of the user's own
+            continue
         start = ops.convert_to_numpy(initializer(layer.transform_bias.shape, dtype="float32"))
         start = start.reshape(len(call.blocks), -1)
         starts[call.blocks] = np.where(np.ptp(start, axis=1) == 0, start[:, 0], np.nan)
@@ -205,7 +205,8 @@ def observer(graph, what, per_position=False):
         return (outputs, gates) if kwargs.get("return_gate") else outputs
 
     graph.repeat(visit)
-    return graph.model(observed)
+    inputs = graph.inputs if len(graph.inputs) > 1 else graph.inputs[0]  # as the analyzed model
+    return keras.Model(inputs, observed)
 
 
 class Observed(keras.Layer):

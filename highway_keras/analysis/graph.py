@@ -87,10 +87,6 @@ class Graph:
             note(call.outputs, visit(call, *args, **kwargs), tensors)
         return replaced(self.outputs, tensors)
 
-    def model(self, outputs):
-        """Return a model over the inputs of the graph; it takes what the analyzed one takes."""
-        return keras.Model(self.inputs if len(self.inputs) > 1 else self.inputs[0], outputs)
-
     def _inline(self, model, inputs):
         """Append the calls of a model, repeated on `inputs`; return its outputs."""
         recorded = []

@@ -1,7 +1,7 @@
 """A picture next to a result: where it cannot be drawn, the result stays."""
 
 from highway_keras.io import write_figure
-from highway_keras.messages import notice, printable
+from highway_keras.messages import notice, printable, reason
 
 
 def write_picture(path, picture, dpi=150):
@@ -18,5 +18,4 @@ def write_picture(path, picture, dpi=150):
 
         write_figure(path, picture(plots), dpi)
     except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
-        reason = printable(" ".join(str(error).split()) or type(error).__name__)
-        notice(f"{path} could not be drawn: {reason}")
+        notice(f"{path} could not be drawn: {printable(reason(error))}")

@@ -17,6 +17,7 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows, write_text
 from highway_keras.live.page import render
+from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
 LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
@@ -119,7 +120,7 @@ def analyze(
             live.unlink(missing_ok=True)  # it may show another network
             live_page(model, *(examples or (x, y)), live, class_names, title)
         except Exception as error:  # the rest must not be lost
-            live, no_live = None, (str(error) or type(error).__name__).splitlines()[0]
+            live, no_live = None, reason(error)
         found = dataclasses.replace(found, live=live, no_live=no_live)
         write_text(found.page, _page(found, title, gating.block_starts(graph)))
         return found

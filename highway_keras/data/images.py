@@ -2,11 +2,11 @@
 
 import concurrent.futures
 import contextlib
-import fnmatch
 import glob
 import io
 import math
 import os
+import re
 
 import numpy as np
 
@@ -20,6 +20,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
 JPEG, EXIF = b"\xff\xd8\xff", b"Exif\0\0"  # how files and what a camera says in them begin
 # How the entry of the orientation goes on to its value, in the byte order of either kind
 ORIENTATION = {b"II": b"\x12\1\3\0\1\0\0\0", b"MM": b"\1\x12\0\3\0\0\0\1\0"}
+# What the signs of a pattern stand for, in the order in which they are looked for
+SIGNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def find_pictures(names):
@@ -52,7 +54,6 @@ def find_pictures(names):
         if not is_folder and (os.path.lexists(name) or not {"*", "?"} & {*name}):
             found.append(name)
             continue
-        pattern = name.replace("[", "[[]")  # Brackets are common in names of files.
         if is_folder:
             files = files_below(name)
             below = pictures_among(files)
@@ -60,9 +61,12 @@ def find_pictures(names):
         elif "**" in name:  # which `glob` would follow into links without end
             start = os.path.dirname(name[: name.index("**")]) or os.curdir
             everything = map(os.path.normpath, pictures_below(start))
-            below = fnmatch.filter(everything, os.path.normpath(pattern).replace("**/", "*"))
+            wanted = re.escape(os.path.normpath(name))
+            for sign, meaning in SIGNS.items():
+                wanted = wanted.replace(re.escape(sign), meaning)
+            below = [path for path in everything if re.fullmatch(wanted, path)]
         else:
-            matches = sorted(glob.glob(pattern))
+            matches = sorted(glob.glob(name.replace("[", "[[]")))  # common in names of files
             folders = [pictures_below(path) if os.path.isdir(path) else [path] for path in matches]
             below = [path for paths in folders for path in paths]
         if not below:

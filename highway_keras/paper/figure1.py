@@ -19,6 +19,7 @@ from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results.provenance import COLUMNS, of_run
+from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
 PRESETS = {
@@ -28,9 +29,7 @@ PRESETS = {
 }
 TRIALS = 100  # the paper's, for each depth and kind
 TOP = 10  # the paper's: the mean of the top 10 of 100
-ACTIVATIONS = ("relu", "tanh")
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
-COMMAND = "highway-keras reproduce figure1"
 
 
 def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments):
@@ -57,7 +56,7 @@ def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments
     return searches
 
 
-def draw_figure1(searches, out, command=COMMAND, depths=None, kinds=None):
+def draw_figure1(searches, out, command="highway-keras reproduce figure1", depths=None, kinds=None):
     """Draw both panels of Figure 1, and the loss over transform bias and depth.
 
     Args:
@@ -156,12 +155,15 @@ def bias_rows(searches):
     """
     rows = []
     for search in (search for search in searches if search.kind == "highway"):
-        for activation, low in itertools.product(ACTIVATIONS, range(-10, -1)):
+        least, most = search.settings.get("transform_bias", RANGES["transform_bias"])
+        lows = range(math.floor(least), max(math.ceil(most), math.floor(least) + 1))
+        for activation, low in itertools.product(ACTIVATIONS, lows):
             scores = [
                 trial.score
                 for trial in search.trials
                 if trial.values["activation"] == activation
-                and min(math.floor(trial.values["transform_bias"]), -2) == low  # -1 belongs to -2
+                # The end of the range belongs to the last step.
+                and min(math.floor(trial.values["transform_bias"]), lows[-1]) == low
             ]
             ended = [score for score in scores if math.isfinite(score)]
             quartiles = np.quantile(ended, (0, 0.25, 0.5, 0.75, 1)) if ended else [""] * 5
@@ -177,7 +179,6 @@ def bias_rows(searches):
 def _settings(search):
     """Return what decided a `Search` besides kind and depth."""
     keys = ("dataset", "limit", "epochs", "batch_size", "seed")
+    rungs = search.settings.get("rungs", {}).items()
     row = {key: search.settings[key] for key in keys}
-    if "rungs" in search.settings:
-        row["rungs"] = " ".join(f"{e}:{n}" for e, n in search.settings["rungs"].items())
-    return row
+    return row | {"rungs": " ".join(f"{epoch}:{count}" for epoch, count in rungs)}

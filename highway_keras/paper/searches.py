@@ -18,7 +18,7 @@ class Trial:
         number: Its number in the search, as text: `"007"`.
         values: Hyperparameters, a dictionary.
         losses: Mean loss over the batches of each epoch, in nats.
-        score: The lowest of them; infinite if the trial failed.
+        score: What the search ranks by, as a rule the lowest loss; infinite if the trial failed.
     """
 
     number: str
@@ -69,11 +69,18 @@ def read_searches(folder, depths=None, kinds=None):
         A list of `Search`.
 
     Raises:
-        ValueError: If there is none, or none for a depth or kind.
+        ValueError: If there is none, or none for a depth or kind, or one ranks by anything but the
+            training loss.
     """
     files = checks.path("searches", folder).glob("*/oracle.json")
     found = [read_search(file.parent) for file in files]
     found = [search for search in found if search and search.completed]
+    for search in found:
+        if "objective" in search.settings:
+            raise ValueError(
+                "`searches` must rank by the training loss, as the paper's do. Received: "
+                f"{search.folder.path}, ranked by {search.settings['objective']}."
+            )
     if not found:
         raise ValueError(
             "`searches` must be a folder that `run_searches` left, with trials that have ended. "

@@ -128,7 +128,7 @@ def reproduce_table(
     rows = read_table(table, out)
     if is_chief and rows:
         _write(table, out)
-        write_picture(out / f"{table}.png", lambda plots: draw_table(table, out))
+        write_picture(out / f"{table}.png", lambda plots: draw_table(plots, table, out))
     if failed:
         kind = next(iter(failed.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
@@ -196,7 +196,7 @@ def _row(table, card, recipe, folder):
     return row | provenance.of_run(folder, command)
 
 
-def draw_table(table, out):
+def draw_table(plots, table, out):
     """Draw the accuracy of each run by epoch, and its test accuracy as a point at its best epoch.
 
     The lines show the accuracy on held-out images if the recipe holds some out, otherwise that in
@@ -204,14 +204,13 @@ def draw_table(table, out):
     they published one. Both axes are logarithmic; accuracy is shown by its distance from 100 %.
 
     Args:
+        plots: The module, which needs Matplotlib.
         table: As for `reproduce_table`.
         out: Folder with its runs, a `pathlib.Path`.
 
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    from highway_keras.analysis import plots  # imports Matplotlib
-
     lines, colours = [], {}
     for card, recipe, folder in _finished(table, out):
         history, measured = folder.read_history(), folder.read_json()["results"]

@@ -49,12 +49,15 @@ def versions():
 
 
 def commit():
-    """Return the commit of the clone that this library is in, abbreviated; empty outside of one."""
+    """Return the commit of the clone that this library is in, abbreviated; empty outside of one.
+
+    It ends in -dirty if files differ from it.
+    """
     root = pathlib.Path(__file__).parents[2]
     if not (root / ".git").exists():  # installed, perhaps within a clone of something else
         return ""
     try:
-        ask = ["git", "rev-parse", "--short", "HEAD"]
+        ask = ["git", "describe", "--always", "--dirty", "--exclude=*"]
         return subprocess.run(ask, cwd=root, capture_output=True, text=True).stdout.strip()
     except OSError:  # no git
         return ""
@@ -89,6 +92,7 @@ class Session(keras.callbacks.Callback):
         self.where = here(distribute)
 
     def __enter__(self):
+        self.on_epoch_end(None)  # a search has no other epochs, and may be killed
         return self
 
     def __exit__(self, *error):
@@ -101,7 +105,7 @@ class Session(keras.callbacks.Callback):
 
     def _epochs(self):
         file = self.folder.history  # bytes: it may be damaged, its last row cut short
-        return file.read_bytes().count(b"\n") - 1 if file.is_file() else 0
+        return max(0, file.read_bytes().count(b"\n") - 1) if file.is_file() else 0
 
 
 def sessions(folder):

@@ -58,12 +58,11 @@ def evaluate(model, images):
     Raises:
         NotProbabilities: If the model does not return class probabilities.
     """
-    return measure(model, images.x_test, images.y_test)
+    return compare(probabilities(model, images.x_test), images.y_test)
 
 
-def measure(model, x, y):
-    """Return the same on raw images `x` and labels `y`."""
-    found = probabilities(model, x)
+def compare(found, y):
+    """Return the same of the outputs of a model, `(n, classes)`, and labels `y`."""
     y = np.reshape(y, len(found))  # of labels (n, 1), each would be compared with all
     right = found[np.arange(len(found)), y]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
@@ -78,14 +77,18 @@ def probabilities(model, x):
     Raises:
         NotProbabilities: If it returns something else.
     """
-    if isinstance(x, np.ndarray):
-        found = model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
-    else:  # a `PictureArray`, which reads what it is asked for
-        starts = range(0, len(x), EVALUATION_BATCH)
-        found = [model.predict_on_batch(x[start : start + EVALUATION_BATCH]) for start in starts]
-        found = np.concatenate(found)
+    found = outputs(model, x)
     check_probabilities(model.name, found)
     return found
+
+
+def outputs(model, x):
+    """Return what a model returns for raw images."""
+    if isinstance(x, np.ndarray):
+        return model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
+    # a `PictureArray`, which reads what it is asked for
+    starts = range(0, len(x), EVALUATION_BATCH)
+    return np.concatenate([model.predict_on_batch(x[n : n + EVALUATION_BATCH]) for n in starts])
 
 
 def check_probabilities(name, found):

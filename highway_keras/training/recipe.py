@@ -2,10 +2,8 @@
 
 import dataclasses
 import functools
-import json
 
 from highway_keras import checks
-from highway_keras.runs import PROSE
 
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
@@ -138,15 +136,3 @@ DEFAULTS = {
     for each in dataclasses.fields(Recipe)
     if each.default is not dataclasses.MISSING
 }
-
-
-def compared_fields(stored):
-    """Return the attributes of a recipe that decide the training, as they read in `run.json`.
-
-    Args:
-        stored: A recipe from `run.json`, or a dictionary of one; an empty one is no recipe.
-    """
-    if not stored:
-        return {}
-    whole = json.loads(json.dumps({**DEFAULTS, **stored}))
-    return {name: value for name, value in whole.items() if name not in PROSE}

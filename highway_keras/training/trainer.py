@@ -516,12 +516,13 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     seeds = checks.seeds(seed, runs)
     if runs == 1:
         return [fit(model, out=out, seed=seed, **arguments)]
-    if not isinstance(model, str):
+    if isinstance(model, keras.Model):
         raise ValueError(
             "`model` must be a registered name or a path where `runs` is above 1, so that each run "
             "starts anew: see `models.register`. "
             f"Received: model={checks.short_repr(model)}, runs={runs}."
         )
+    model = os.fspath(model)
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
     out = checks.path("out", out or f"runs/{name}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]

@@ -16,10 +16,6 @@ import keras
 from highway_keras.runs.folder import RunFolder
 
 
-def _unchanged(value):
-    return value
-
-
 @dataclasses.dataclass(frozen=True)
 class Devices:
     """Where a run is built and trained; by default on the backend's one device.
@@ -36,8 +32,8 @@ class Devices:
     scope: Callable = contextlib.nullcontext
     replicas: int = 1
     is_chief: bool = True
-    process_share: Callable = _unchanged
-    install_steps: Callable = _unchanged
+    process_share: Callable = lambda batches: batches
+    install_steps: Callable = lambda model: None
 
     def check_shares(self, batch_size, streamed):
         """Raise a `ValueError` unless the devices get equal shares of batches in memory."""

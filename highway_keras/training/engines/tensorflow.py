@@ -5,7 +5,6 @@ Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 `steps_per_execution` is above 1; these do both.
 """
 
-import dataclasses
 import json
 import os
 
@@ -51,14 +50,12 @@ def data_parallel():
     else:
         found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([device.name for device in found])
-    devices = Devices(strategy.scope, strategy.num_replicas_in_sync)
-    if devices.replicas > 1:
-        devices = dataclasses.replace(devices, install_steps=install_replica_steps)
+    is_chief, replicas = True, strategy.num_replicas_in_sync
     if cluster := strategy.cluster_resolver:
         chief = "chief" if "chief" in cluster.cluster_spec().jobs else "worker"
         is_chief = (cluster.task_type, cluster.task_id) == (chief, 0)
-        devices = dataclasses.replace(devices, is_chief=is_chief)
-    return devices
+    steps = {"install_steps": install_replica_steps} if replicas > 1 else {}
+    return Devices(strategy.scope, replicas, is_chief, **steps)
 
 
 def _check_cluster(text):

@@ -1,0 +1,43 @@
+"""What several test files share: slow parameters, the command in two ways, rows, runs."""
+
+import csv
+import shutil
+import sys
+
+import pytest
+
+from highway_keras.cli import command
+from highway_keras.training import RunFolder
+
+# The command in a process of its own, as the installed script starts it
+SCRIPT = "import sys; from highway_keras_command import main; sys.exit(main())"
+COMMAND = (sys.executable, "-c", SCRIPT)
+
+
+def run(*arguments):
+    """Exit code of the command, run in this process."""
+    try:
+        return command.main([str(argument) for argument in arguments])
+    except SystemExit as end:  # argparse ends so
+        return end.code
+
+
+def read_rows(path):
+    """The rows of a CSV file, dictionaries of text."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def altered(run, out, **changes):
+    """A copy of a run's folder whose `run.json` says something else."""
+    folder = RunFolder(shutil.copytree(run, out))
+    settings = folder.read_json()
+    for part in ("recipe", "results"):
+        settings[part] |= changes.pop(part, {})
+    folder.write_json({**settings, **changes})
+    return folder.path
+
+
+def all_but(quick, values):
+    """Return `values` as parameters of a test, those that are not in `quick` marked as slow."""
+    return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
