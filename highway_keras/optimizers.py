@@ -161,7 +161,9 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     def _should_use_adamw(self, variable):
         path, shape = variable.path, variable.shape
         matrix = SimpleNamespace(path=path, shape=shape[-2:] if len(shape) == 4 else shape)
-        return CLASSIFIER in path.split("/") or super()._should_use_adamw(matrix)
+        # A stack has its biases side by side, which is no matrix either.
+        spared = path.endswith(SPARED) or CLASSIFIER in path.split("/")
+        return spared or super()._should_use_adamw(matrix)
 
     def zeropower_via_newtonschulz5(self, x, steps):
         matrix = super().zeropower_via_newtonschulz5(_as_matrix(x), steps)

@@ -387,6 +387,7 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     assert sorted(row["epochs"] for row in rows) == ["1", "2", "2"]
     assert all(0.99 <= float(row["decay"]) <= 1 for row in rows)
     assert run(*command.split(), "--resume") == 0
+    assert len(json.loads((folder / "machine.json").read_text())) == 1  # nothing was trained
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["best:", "saved"]
     assert f"val_accuracy {best:.4g}, learning_rate" in lines[0]

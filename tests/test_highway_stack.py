@@ -58,6 +58,10 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     assert penalties == [None] * 3 + [penalties[-1]] * 3 and penalties[-1]
     with pytest.raises(ValueError, match="in units"):
         HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack())
+    quantized = built_stack(1).unstack()
+    quantized[0].quantize("int8")
+    with pytest.raises(ValueError, match="quantized"):
+        HighwayStack.from_layers(quantized)
     stack.trainable = False
     frozen = stack.unstack()
     assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)

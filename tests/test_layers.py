@@ -228,6 +228,7 @@ ARGUMENTS = [
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
+    (lambda: HighwayWrapper(keras.layers.Dense(4), "learned", keras.layers.Dense(4)), "carry"),
     (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, np.nan, -2.0]), "value"),
     (lambda: MatchSize(0), "channels"),
     (lambda: Maxout(2.0), "pieces"),
@@ -244,6 +245,8 @@ SHAPES = [
     (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "reshape"),
     (lambda: ConvHighway2D(16, 3)(image(8, 8, 3)), "filters=16"),
     (lambda: ConvHighway2D(4, 3, padding="valid")(image(8, 8, 4)), "padding='valid'"),
+    (lambda: ConvHighway2D(4, 3, padding="valid")(image(None, None, 4)), "padding='valid'"),
+    (lambda: HighwayWrapper(keras.layers.Conv2D(4, 3))(image(None, 8, 4)), "layer="),
     (lambda: ConvHighway2D(4, 3, transform_kernel_size=0)(image(8, 8, 4)), "kernel_size"),
     (
         lambda: HighwayWrapper(keras.layers.Dense(5, name="h"))(image(4)),

@@ -184,6 +184,17 @@ def test_muon_makes_the_updates_of_convolutions_and_dense_layers_orthogonal():
         np.testing.assert_allclose(singular, np.diag(np.diag(singular)), atol=1e-4)
 
 
+def test_muon_leaves_all_of_a_stack_to_adam():
+    stack = HighwayStack(3)
+    stack.build((None, 4))
+    gradients = [np.random.default_rng(0).normal(size=v.shape) for v in stack.weights]
+    before = stack.get_weights()
+    optimizer = ConvMuon(1.0, weight_decay=0.5, adam_weight_decay=None)
+    optimizer.apply([ops.convert_to_tensor(g, "float32") for g in gradients], stack.weights)
+    for after, gradient, old in zip(stack.get_weights(), gradients, before, strict=True):
+        np.testing.assert_allclose(old - after, np.sign(gradient), rtol=1e-3)
+
+
 # The solver
 
 

@@ -141,6 +141,7 @@ MISTAKES = {
     "seed": [{"seed": -1}],
     "steps": [{"preprocessing": ("wash",)}],
     "depth": [{"model_options": {"depth": 0}}],
+    "model_options": [{"model_options": {"activation": keras.ops.tanh}}],
     "limit": [{"limit": 0}],
     "test_curve": [{"distribute": True, "test_curve": True}],
     "class_weight": [{"class_weight": v} for v in ("equal", {"x": 1}, {11: 1}, {0: -1})],

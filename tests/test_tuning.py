@@ -196,10 +196,11 @@ def make(path, hypermodel=None, **arguments):
     return PopulationRandomSearch(hypermodel or small(), **arguments)
 
 
-def search_digits(path, digits, verbose=0, **arguments):
+def search_digits(path, digits, **arguments):
     x, y, *held_out = digits
     search = make(path, **arguments)
-    search.search(x, y, validation_data=held_out, epochs=EPOCHS, batch_size=BATCH, verbose=verbose)
+    size = {"epochs": np.int64(EPOCHS), "batch_size": BATCH, "verbose": 0}
+    search.search(x, y, validation_data=held_out, **size)
     return search
 
 

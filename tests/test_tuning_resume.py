@@ -297,6 +297,13 @@ def test_what_a_worker_needs(listener, port, tmp_path, digits, monkeypatch, caps
     assert path.exists()  # it is the chief's
 
 
+def test_a_worker_takes_all_its_trials_over(port, tmp_path):
+    make(tmp_path, population=4).save()
+    with pytest.raises(ValueError, match="population=2"):
+        make(tmp_path, population=2)
+    assert make(tmp_path).population == 4
+
+
 def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monkeypatch):
     search(tmp_path, digits)
     request.getfixturevalue("port")

@@ -96,7 +96,7 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    checks.positive_integer("epochs", epochs)
+    epochs = checks.positive_integer("epochs", epochs)
     checks.one_of("objective", objective, ("loss", "accuracy", "val_loss", "val_accuracy"))
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
@@ -144,7 +144,9 @@ def run_searches(
             folder.open(settings, resume)
     sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
     for tuner, folder in searches:
-        with contextlib.nullcontext() if tuner.is_worker else Session(folder):
+        tuner.oracle.epochs = epochs
+        idle = tuner.is_worker or tuner.oracle.has_ended  # nothing is trained here
+        with contextlib.nullcontext() if idle else Session(folder):
             tuner.search(*pairs[""], pairs.get("val_"), **sizes)
         if not tuner.is_worker:
             _write_results(tuner, folder, preprocess)

@@ -164,7 +164,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def reload(self):
         path = pathlib.Path(self._get_tuner_fname())
-        if "population" not in read_json(path):
+        before = read_json(path).get("population")
+        if self.is_worker and before and (self.population or before) < before:
+            raise ValueError(  # nobody would take over its other trials
+                "`population` must not be smaller than before a worker was killed. "
+                f"Received: population={self.population}, before {before}."
+            )
+        if not before:
             raise ValueError(
                 "`project_name` must be that of a search by `PopulationRandomSearch`, or a new "
                 f"one. Received: project_name={self.project_name!r}; another tuner made the search "
@@ -195,7 +201,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             BusyError: If another process is searching there.
             RuntimeError: In a worker, if there is no chief.
         """
-        checks.positive_integers(epochs=epochs, batch_size=batch_size)
+        epochs = checks.positive_integer("epochs", epochs)
+        batch_size = checks.positive_integer("batch_size", batch_size)
         pairs = {"": _check_data(self.hypermodel, x, y)}
         if validation_data is not None:
             pairs["val_"] = _check_data(self.hypermodel, *validation_data, "validation_data")

@@ -23,8 +23,8 @@ SECTION_4 = {
         "--preset",
         default="laptop",
         choices=["laptop", "paper", "finals"],
-        help="under 45 minutes on 2 cores; the full size; or the best trials of --search trained "
-        "for 400 epochs (default: laptop)",
+        help="under 45 minutes on 2 cores; 400 epochs on all images, in rungs; or the best trials "
+        "of --search trained for 400 epochs (default: laptop)",
     ),
     cli.option(
         "--search",
@@ -33,7 +33,7 @@ SECTION_4 = {
         help="take the searches that `highway-keras search` or an earlier call left there",
     ),
     cli.several("--depth", **DEPTHS, help="numbers of hidden layers (default: 10 20 50 100)"),
-    cli.several("--kind", **KINDS, help="(default: highway plain)"),
+    cli.several("--kind", **KINDS, help="kinds of networks (default: highway plain)"),
     cli.POPULATION,
     cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
     cli.option("--epochs", type=int, help="of a trial or final (default: the preset's)"),
@@ -98,10 +98,10 @@ for figure, summary in SECTION_4.items():
         f"reproduce {figure}",
         summary,
         cli.option("--dataset", default="mnist", choices=["mnist", "cifar100"]),
-        cli.option("--trials", type=int, default=100, help="of the search"),
-        cli.option("--search-epochs", type=int, default=10, help="of a trial"),
+        cli.option("--trials", type=int, default=100, help="trials of the search"),
+        cli.option("--search-epochs", type=int, default=10, help="epochs of a trial of the search"),
         cli.option("--limit", type=int, default=10_000, help="training images of the search"),
-        cli.option("--epochs", type=int, default=100, help="of its best"),
+        cli.option("--epochs", type=int, default=100, help="epochs of the final training"),
         START,
         cli.POPULATION,
         cli.DATA_DIR,

@@ -11,7 +11,8 @@ from highway_keras.extras import extra
 from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
-KEPT = ("dataset", "recipe", "test_images", "skip_broken")  # by `compact`, of a run's settings
+# By `compact`, of a run's settings
+KEPT = ("dataset", "recipe", "test_images", "skip_broken", "edge_brightness")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 
@@ -24,8 +25,8 @@ ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
         "images",
         metavar="IMAGE",
         nargs="+",
-        help="PNG or JPEG files, folders of them, or patterns such as 'scans/*.png'; what is "
-        "transparent is white",
+        help="PNG or JPEG files, folders of them, or patterns such as 'scans/*.png'; "
+        "transparent parts become white",
         complete=cli.FILES,
     ),
     cli.option("--top", metavar="K", type=int, default=1, help="classes to name for each"),

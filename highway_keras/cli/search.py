@@ -30,8 +30,8 @@ RUNGS = cli.several(
     "--rungs",
     type=_rung,
     metavar="EPOCH:TRIALS",
-    help="how many trials go on from which epoch, such as 40:30 133:10 (default: all, or the "
-    "preset's)",
+    help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10 "
+    "(default: all, or the preset's)",
 )
 
 
@@ -39,9 +39,9 @@ RUNGS = cli.several(
     "search",
     "Search for hyperparameters of thin networks, as the paper did.",
     cli.several("--depth", default=[10, 20, 50, 100], **DEPTHS, help="numbers of hidden layers"),
-    cli.several("--kind", default=["highway", "plain"], **KINDS),
+    cli.several("--kind", default=["highway", "plain"], **KINDS, help="kinds of networks"),
     cli.POPULATION,
-    cli.option("--trials", type=int, default=100, help="for each"),
+    cli.option("--trials", type=int, default=100, help="trials for each kind and depth"),
     cli.option("--epochs", type=int, default=10, help="of a trial"),
     RUNGS,
     cli.option(

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import json
+import shlex
 
 from highway_keras import checks
 from highway_keras.cli import shared as cli
@@ -42,7 +43,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
         metavar=("HEIGHT", "WIDTH", "CHANNELS"),
         type=int,
         nargs=3,
-        help="to which the pictures of a folder are scaled (default: the network's)",
+        help="scale the pictures of a folder to this shape (default: the network's)",
     ),
     cli.flag("--skip-broken", "leave out pictures of a folder that cannot be read, and say which"),
     cli.option(
@@ -53,7 +54,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     ),
     cli.flag(
         "--freeze",
-        "with --weights: train the classifier only, on features that stay as they are",
+        "with --weights: train only the classifier; its features stay as they are",
     ),
     cli.option(
         "--recipe",
@@ -76,15 +77,15 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     cli.option(
         "--class-weight",
         choices=["balanced"],
-        help="balanced: the images of every class weigh the same in the loss, all together",
+        help="balanced: give every class the same total weight in the loss",
     ),
     cli.limit(),
     cli.SEED,
-    cli.option("--runs", type=int, default=1, help="number of runs, with the seeds from --seed on"),
+    cli.option("--runs", type=int, default=1, help="number of runs; seeds count up from --seed"),
     cli.DISTRIBUTE,
     cli.option(
         "--out",
-        help="folder of the run (default: runs/MODEL-DATASET, of N runs runs/MODEL-N-runs)",
+        help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs)",
     ),
     cli.flag("--resume", "continue a run that was stopped"),
 )
@@ -107,4 +108,6 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     if len(done) > 1:
         accuracies = training.summary([result.test_accuracy for result in done])
         print(f"{len(done)} runs, best (mean ± std): {accuracies} %")
-    print(f"next: highway-keras predict {printable(done[0].folder.best)} IMAGE ...")
+    print(
+        f"next: highway-keras predict {printable(shlex.quote(str(done[0].folder.best)))} IMAGE ..."
+    )

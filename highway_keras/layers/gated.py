@@ -12,6 +12,7 @@ from highway_keras import checks, initializers
 from highway_keras.layers import types
 from highway_keras.ops import highway
 
+OPEN_SIDE = 64  # what an open side of an input is tried with
 _ACTIVATIONS = "activations"  # their names, beside the weights in a file
 # The options of H, T and C, each with the module that reads it and writes it for a configuration.
 _OPTIONS = {
@@ -117,17 +118,20 @@ class GatedLayer(keras.Layer):
             )
             layer.supports_masking = True  # this layer passes the mask on
             setattr(self, name, layer)
-        inputs = keras.KerasTensor(input_shape, self.compute_dtype)
-        outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
-        shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
-        if shape != tuple(input_shape):
-            received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
-            raise ValueError(
-                f"A `{type(self).__name__}` adds its input to its block state, so both must have "
-                f"one shape. Received: {received}, input_shape={tuple(input_shape)}, which "
-                f"`{name}` turns into {shape}. Change the size before this layer, by a plain layer "
-                "(the paper's way) or `highway_keras.MatchSize`."
-            )
+        # Where sides are open, numbers for them show whether they stay as they are.
+        probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
+        for before in dict.fromkeys((tuple(input_shape), probe)):
+            inputs = keras.KerasTensor(before, self.compute_dtype)
+            outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
+            shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
+            if shape != before:
+                received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
+                raise ValueError(
+                    f"A `{type(self).__name__}` adds its input to its block state, so both must "
+                    f"have one shape. Received: {received}, input_shape={before}, which `{name}` "
+                    f"turns into {shape}. Change the size before this layer, by a plain layer (the "
+                    "paper's way) or `highway_keras.MatchSize`."
+                )
 
     def block_state(self, inputs):
         """Return H(x)."""

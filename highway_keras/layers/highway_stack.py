@@ -185,12 +185,14 @@ class HighwayStack(GatedLayer):
             A built `HighwayStack` with copies of their weights.
 
         Raises:
-            ValueError: If there are none, one is not built, or their options differ.
+            ValueError: If there are none, one is not built or quantized, or their options differ.
         """
         layers = list(layers)
-        if not layers or not all(type(layer) is Highway and layer.built for layer in layers):
+        fit = all(type(layer) is Highway and layer.built for layer in layers)
+        if not layers or not fit or any(p.quantization_mode for la in layers for p in la.sublayers):
             raise ValueError(
-                f"`layers` must be one or more built `Highway` layers. Received: layers={layers!r}."
+                "`layers` must be one or more built `Highway` layers, not quantized. "
+                f"Received: layers={layers!r}."
             )
         options = _options(layers[0])
         odd = {k for layer in layers for k, v in _options(layer).items() if options[k] != v}

@@ -50,7 +50,8 @@ class HighwayWrapper(GatedLayer):
 
     Raises:
         TypeError: If a layer is not a Keras layer.
-        ValueError: If a layer changes the shape of its input.
+        ValueError: If a layer changes the shape of its input, or `carry` is `"learned"` where
+            `transform` is a layer.
 
     Example:
 
@@ -89,6 +90,11 @@ class HighwayWrapper(GatedLayer):
             transform_bias_initializer=transform_bias_initializer,
             **kwargs,
         )
+        if transform is not None and carry == "learned":
+            raise ValueError(
+                '`carry` must be a layer, or "coupled", where `transform` is a layer. '
+                "Received: carry='learned'."
+            )
         self.block, self.transform = layer, transform
         self.carry = None if isinstance(carry, str) else carry
         self.passed = [name for name in ("transform", "carry") if getattr(self, name) is not None]

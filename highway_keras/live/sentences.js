@@ -51,7 +51,7 @@ function readout({ selected, found, closed, description }) {
   const { gate, output } = found.blocks[layer];
   const name = `Layer ${layer + 1} (${description.layers[layer]})`;
   const open = `mean gate ${mean(gate.values).toFixed(2)}`;
-  const state = closed.has(layer) ? "closed: it passes its input on" : open;
+  const state = closed.has(layer) ? "closed: it only carries its input" : open;
   if (unit === null || unit >= gate.channels) return `${name}, ${state}.`;
   const cell = gate.height * gate.width > 1 ? `Map ${unit + 1}, means` : `Unit ${unit + 1}`;
   const [t, y] = [gate, output].map((x) => signed(mean(channel(x, unit))));

@@ -69,6 +69,13 @@ class RegisteredModel:
                 "`weights`, which `fit` takes itself. "
                 f"{checks.received('model_options', model_options)}"
             )
+        try:
+            json.dumps(options, default=lambda number: number.item())  # NumPy's, as for run.json
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(
+                "`model_options` must hold what run.json can: names and numbers. For functions, "
+                f"register a network. {checks.received('model_options', model_options)}"
+            ) from error
         self.options = options if weights is None else {**options, "weights": weights}
         self.weights = shipped.resolve(self.name, weights)
         if freeze and self.weights is None:

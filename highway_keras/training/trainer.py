@@ -211,7 +211,9 @@ def fit(
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
         written.open(settings, resume, DEFAULTS)
-        session = stack.enter_context(Session(written, distribute))
+        session = Session(written, distribute)
+        if not written.has_ended:  # else nothing is trained
+            stack.enter_context(session)
         seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
         return dataclasses.replace(run.finish(seconds), folder=folder)
 
