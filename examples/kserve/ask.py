@@ -1,4 +1,4 @@
-"""Ask the server of `serve.py` what is on picture files.
+"""Ask the server of `serve.py` to classify picture files.
 
     python examples/kserve/ask.py grpc://localhost:8081/mnist seven.png two.jpg
     python examples/kserve/ask.py http://localhost:8080/mnist seven.png
