@@ -128,7 +128,7 @@ RECIPES = {
         Recipe(
             name="modern-cifar",
             source="The networks of Tables 2 and 3, SGD with momentum, a quarter of the authors' "
-            "epochs. Chosen with Highway A on held-out images: docs/tables.md.",
+            "epochs. Chosen with Highway A on held-out images: docs/recipes.md.",
             epochs=100,
             batch_size=100,
             learning_rate=0.2,
@@ -181,7 +181,7 @@ RECIPES["modern-fitnet"] = RECIPES["modern-cifar"].override(
 )
 RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
     name="muon-cifar",
-    source="`modern-cifar` with Muon, chosen with Highway A on held-out images: docs/tables.md.",
+    source="`modern-cifar` with Muon, chosen with Highway A on held-out images: docs/recipes.md.",
     optimizer="muon",
     learning_rate=0.01,
     weight_decay=0.4,
