@@ -358,3 +358,12 @@ def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
     shown = {text.split()[1] for text in drawn if "/" in text}
     assert {"1/4", "2/4", "3/4", "4/4"} <= shown
     assert "best loss 0.25" in drawn[-1]
+
+
+def test_progress_in_a_log_shows_a_long_round_from_time_to_time(monkeypatch, capsys):
+    with Progress("tiny", [(0, 40, 4)], [0], "loss") as progress:
+        progress.report(0, 0.5, epochs=40)
+        assert capsys.readouterr().out == ""
+        monkeypatch.setattr("highway_keras.tuning.progress.QUIET", 0)
+        progress.report(0, 0.5, epochs=80)
+        assert "2/4" in capsys.readouterr().out

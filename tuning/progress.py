@@ -2,17 +2,21 @@
 
 import math
 import sys
+import time
 
 from highway_keras.extras import extra
 
 with extra("tune"):
     from tqdm import tqdm
 
+QUIET = 600  # seconds after which a log shows where a long round is
 LINE = "{desc} trials, {elapsed} elapsed, {remaining} left{postfix}"
 
 
 class Progress(tqdm):
-    """A line that is redrawn on a terminal, and printed elsewhere whenever trials have ended.
+    """A line that is redrawn on a terminal, and printed elsewhere.
+
+    There it is printed whenever trials have ended, and every ten minutes.
 
     It counts epochs of trials, from which the time left follows.
 
@@ -27,6 +31,7 @@ class Progress(tqdm):
     def __init__(self, name, rounds, ended, objective, verbose="auto"):
         self.name, self.rounds, self.ended = name, rounds, list(ended)
         self.objective, self.is_terminal = objective, sys.stdout.isatty()
+        self.printed = time.monotonic()
         super().__init__(
             total=sum((last - first) * count for first, last, count in rounds),
             initial=self._done(),
@@ -61,5 +66,6 @@ class Progress(tqdm):
             self.set_postfix_str(f"best {self.objective} {best:.4g}", refresh=False)
         if self.is_terminal:
             self.refresh()
-        elif ended and not self.disable:
+        elif not self.disable and (ended or time.monotonic() - self.printed > QUIET):
+            self.printed = time.monotonic()
             print(self, flush=True)
