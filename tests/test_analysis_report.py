@@ -167,6 +167,13 @@ def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
     assert page.count("data:image/png") == 2 and "This picture could not be drawn." in page
 
 
+def test_another_page_is_not_overwritten(tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match="`out`"):
+        analysis.analyze(network(), *samples(), tmp_path, verbose=0)
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
 def test_class_names_are_checked_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):

@@ -80,7 +80,7 @@ def analyze(
         An `Analysis`, which says what is in the folder.
 
     Raises:
-        TypeError, ValueError: As `lesions` does.
+        TypeError, ValueError: As `lesions` does, or if `out` holds another index.html.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
 
@@ -93,6 +93,12 @@ def analyze(
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
+    page = out / "index.html"
+    if page.exists() and not (out / "layers.csv").exists():
+        raise ValueError(
+            "`out` must be a new folder or that of an analysis. "
+            f"Received: out={out}, whose index.html is something else."
+        )
     with folder_lock(out):
         lesions = lesioning.lesions(model, x, y, verbose=verbose)
         first = [array[:1] for array in x]
@@ -103,7 +109,7 @@ def analyze(
             outputs=gating.block_outputs(model, first),
             lesions=lesions,
             needed=lesioning.needed_layers(lesions, threshold),
-            page=out / "index.html",
+            page=page,
         )
         write_rows(out / "layers.csv", layer_rows(found))
         figures = {
