@@ -379,6 +379,7 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     again = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
     np.testing.assert_equal(weights(first.folder.final), saved)
     assert again.history == first.history
+    assert len(json.loads(first.folder.machine.read_text())) == 1  # nothing was trained again
     assert first.folder.read_json()["recipe"]["dropout"] == 1.0  # its author has chosen the rates
 
 
