@@ -11,6 +11,7 @@ import re
 import shlex
 import statistics
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.cases import CASES
@@ -18,7 +19,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, markdown, optimizer, rows, table
+from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -185,6 +186,11 @@ def rates_of_best(kind, depth):
     return fill("{learning_rate.min:.4f} to {learning_rate.max:.4f}", best)
 
 
+def diverged(name, kind):
+    """Return how many trials of a kind have no score."""
+    return str(int(rows(name, kind=kind)["score"].isna().sum()))
+
+
 def _finals():
     found, run = rows("figure1-finals"), ["kind", "depth", "trial"]
     # All of a run that diverged is infinite.
@@ -200,6 +206,27 @@ finals = table(
     "{kind} | {depth} | {epoch.max} | {loss.min:.1e} | {of_40.min:.1e} | {below.min:.0f} | "
     "{learning_rate.max:.3f} | {momentum.max:.3f} | {decay.max:.3f} | {activation.max} | "
     "{transform_bias.max:.1f}",
+)
+
+
+def _long():
+    for kind in ("highway", "plain"):
+        ended = long_trials(kind)
+        losses = ended.filter(regex=r"loss_\d")
+        below = (losses < 1e-4).to_numpy()
+        first = pd.Series(np.where(below.any(1), below.argmax(1) + 1, np.nan), ended.index)
+        best = losses.T.cummin().T
+        of = {f"best_{epoch}": best[f"loss_{epoch}"] for epoch in (10, 40)}
+        yield from ended.assign(below=first, **of).to_dict("records")
+
+
+long_searches = table(
+    _long,
+    "kind | trial | lowest loss by epoch 10 | by 40 | by the end | below 10^-4 after | rate | "
+    "1 - momentum | decay | activation | transform bias",
+    "{kind} | {trial} | {best_10:.1e} | {best_40:.1e} | {score:.1e} | {below:.0f} | "
+    "{learning_rate:.3f} | {one_minus_momentum:.3f} | {decay:.3f} | {activation} | "
+    "{transform_bias:.1f}",
 )
 halving = table(
     "halving",

@@ -10,7 +10,7 @@ from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
-from tools.tables import optimizer, rows
+from tools.tables import long_trials, optimizer, rows
 
 
 def depth_50():
@@ -22,6 +22,15 @@ def depth_50():
         label = f"{kind}, {size:,} parameters: best of {curve['of'].iloc[0]}"
         lines.append(Line(curve["loss"], label, colour=len(lines)))
     return plot_lines(lines, "50 layers on 10,000 images of MNIST")
+
+
+def depth_50_at_length():
+    """Return the trials of 50 layers that came to the end of the long searches, by epoch."""
+    lines = []
+    for colour, kind in enumerate(("highway", "plain")):
+        curves = long_trials(kind).filter(regex=r"loss_\d").to_numpy()
+        lines += [Line(losses, f"{kind}, 50 layers", "-", colour) for losses in curves]
+    return plot_lines(lines, "MNIST: the trials that came to the end")
 
 
 def depth_1000():
@@ -82,6 +91,7 @@ def compacted():
 PICTURES = {
     "compact.png": compacted,
     "depth50-mnist.png": depth_50,
+    "figure1-long.png": depth_50_at_length,
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
     "table2-cifar.png": table_2,

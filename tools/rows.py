@@ -28,7 +28,7 @@ from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped
 from highway_keras.paper.finals import best_final
-from highway_keras.paper.searches import read_searches
+from highway_keras.paper.searches import read_search, read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.provenance import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
@@ -118,30 +118,45 @@ def fit_command(settings):
 def gates(options):
     """Yield what the layers of a network do that `reproduce figure2` left in a folder.
 
+    Or, in a folder of `reproduce figure1`, those of its best highway network of 50 layers.
     `docs/analysis.md` puts them next to what the paper says about its own networks.
     """
     (left,) = map(pathlib.Path, options.what)
-    (network,), (searched,) = (left / "finals").glob("thin-*"), (left / "searches").glob("thin-*")
-    folder, search = best_final(network), training.RunFolder(searched).read_json()
-    settings, model = folder.read_json(), training.SavedNetwork(folder.best).model
-    images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
+    (searched,) = (left / "searches").glob("thin-highway-50")
+    search = training.RunFolder(searched).read_json()
+    images = data.load(search["dataset"], data_dir=options.data_dir, validation=0)
+    if (left / "finals").exists():
+        folder = best_final(left / "finals" / searched.name)
+        model, trial = training.SavedNetwork(folder.best).model, folder.path.name
+        command = provenance.command_line(
+            *("highway-keras", "reproduce", "figure2"),
+            dataset=search["dataset"],
+            search_epochs=search["epochs"],
+            limit=search["limit"],
+            transform_bias=search.get("transform_bias"),
+        )
+        epochs = folder.read_json()["recipe"]["epochs"]
+    else:
+        folder, best = training.RunFolder(searched), read_search(searched).completed[0]
+        model = training.SavedNetwork(folder.best).model
+        trial, epochs = best.number, len(best.losses)
+        command = provenance.command_line(
+            *("highway-keras", "reproduce", "figure1"),
+            preset="paper",
+            depth=search["depth"],
+            kind=search["kind"],
+            rungs=[f"{epoch}:{count}" for epoch, count in search["rungs"].items()],
+        )
     low, high = search.get("transform_bias", RANGES["transform_bias"])
-    command = provenance.command_line(
-        *("highway-keras", "reproduce", "figure2"),
-        dataset=search["dataset"],
-        search_epochs=search["epochs"],
-        limit=search["limit"],
-        transform_bias=search.get("transform_bias"),
-    )
     made = {
-        "dataset": settings["dataset"],
+        "dataset": search["dataset"],
         "searched_bias": f"at {low:g}" if low == high else f"from {low:g} to {high:g}",
-        "seed": settings["seed"],
+        "seed": search["seed"],
         "n": 1,
-        "trial": folder.path.name.removeprefix("final-"),
-        "epochs": settings["recipe"]["epochs"],
+        "trial": trial.removeprefix("final-"),
+        "epochs": epochs,
         "samples": len(images.x_train),
-        "test_accuracy": settings["results"]["test_accuracy"],
+        "test_accuracy": training.evaluate(model, images).accuracy,
         **provenance.of_run(folder, command),
     }
     for row in gate_rows(model, images.x_train, images.y_train):

@@ -72,6 +72,12 @@ def _read(path):
     return pd.read_csv(io.StringIO(text), dtype={"trial": str})
 
 
+def long_trials(kind):
+    """Return the trials of a long search of Figure 1 that came to its end, the best first."""
+    found = rows("figure1-long", kind=kind)
+    return found[found[f"loss_{found['epochs'].iloc[0]}"].notna()].sort_values("score")
+
+
 def groups(found, *columns):
     """Yield the rows that agree in some columns as one: what these say, and the others whole."""
     for _, group in found.groupby(list(columns), sort=False):
