@@ -215,7 +215,7 @@ def _long():
         losses = ended.filter(regex=r"loss_\d")
         below = (losses < 1e-4).to_numpy()
         first = pd.Series(np.where(below.any(1), below.argmax(1) + 1, np.nan), ended.index)
-        best = losses.T.cummin().T
+        best = losses.cummin(axis=1)
         of = {f"best_{epoch}": best[f"loss_{epoch}"] for epoch in (10, 40)}
         yield from ended.assign(below=first, **of).to_dict("records")
 

@@ -123,7 +123,8 @@ def gates(options):
     """
     (left,) = map(pathlib.Path, options.what)
     (searched,) = (left / "searches").glob("thin-highway-50")
-    search = training.RunFolder(searched).read_json()
+    found = read_search(searched)
+    search = found.settings
     images = data.load(search["dataset"], data_dir=options.data_dir, validation=0)
     if (left / "finals").exists():
         folder = best_final(left / "finals" / searched.name)
@@ -137,7 +138,7 @@ def gates(options):
         )
         epochs = folder.read_json()["recipe"]["epochs"]
     else:
-        folder, best = training.RunFolder(searched), read_search(searched).completed[0]
+        folder, best = found.folder, found.completed[0]
         model = training.SavedNetwork(folder.best).model
         trial, epochs = best.number, len(best.losses)
         command = provenance.command_line(
@@ -145,7 +146,7 @@ def gates(options):
             preset="paper",
             depth=search["depth"],
             kind=search["kind"],
-            rungs=[f"{epoch}:{count}" for epoch, count in search["rungs"].items()],
+            rungs=found.rungs.split(),
         )
     low, high = search.get("transform_bias", RANGES["transform_bias"])
     made = {

@@ -179,6 +179,4 @@ def bias_rows(searches):
 def _settings(search):
     """Return what decided a `Search` besides kind and depth."""
     keys = ("dataset", "limit", "epochs", "batch_size", "seed")
-    rungs = search.settings.get("rungs", {}).items()
-    row = {key: search.settings[key] for key in keys}
-    return row | {"rungs": " ".join(f"{epoch}:{count}" for epoch, count in rungs)}
+    return {key: search.settings[key] for key in keys} | {"rungs": search.rungs}

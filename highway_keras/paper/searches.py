@@ -51,6 +51,12 @@ class Search:
         return thin.NAME.format(kind=self.kind, depth=self.depth)
 
     @property
+    def rungs(self):
+        """Its rungs as the command takes them: `"40:30 133:10"`; empty without."""
+        rungs = self.settings.get("rungs", {}).items()
+        return " ".join(f"{epoch}:{count}" for epoch, count in rungs)
+
+    @property
     def completed(self):
         """The trials that did not fail."""
         return [trial for trial in self.trials if math.isfinite(trial.score)]
