@@ -11,7 +11,6 @@ import re
 import shlex
 import statistics
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.cases import CASES
@@ -19,7 +18,8 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
+from tools import tables
+from tools.tables import across, fill, groups, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -186,11 +186,6 @@ def rates_of_best(kind, depth):
     return fill("{learning_rate.min:.4f} to {learning_rate.max:.4f}", best)
 
 
-def diverged(name, kind):
-    """Return how many trials of a kind have no score."""
-    return str(int(rows(name, kind=kind)["score"].isna().sum()))
-
-
 def _finals():
     found, run = rows("figure1-finals"), ["kind", "depth", "trial"]
     # All of a run that diverged is infinite.
@@ -209,24 +204,28 @@ finals = table(
 )
 
 
-def _long():
-    for kind in ("highway", "plain"):
-        ended = long_trials(kind)
-        losses = ended.filter(regex=r"loss_\d")
-        below = (losses < 1e-4).to_numpy()
-        first = pd.Series(np.where(below.any(1), below.argmax(1) + 1, np.nan), ended.index)
-        best = losses.cummin(axis=1)
-        of = {f"best_{epoch}": best[f"loss_{epoch}"] for epoch in (10, 40)}
-        yield from ended.assign(below=first, **of).to_dict("records")
+def _long_searches():
+    for _, _, trials in tables.long_searches():
+        losses = trials.filter(regex=r"loss_\d")
+        lowest = losses.cummin(axis=1)
+        below = (lowest.iloc[0] < 1e-4).to_numpy()
+        yield {
+            **trials.iloc[0],
+            "rank_10": int(lowest["loss_10"].rank().iloc[0]),
+            "below": below.argmax() + 1 if below.any() else math.nan,
+            "ends": trials["score"][losses.iloc[:, -1].notna()],
+            "failed": trials["score"].isna().sum(),
+        }
 
 
 long_searches = table(
-    _long,
-    "kind | trial | lowest loss by epoch 10 | by 40 | by the end | below 10^-4 after | rate | "
-    "1 - momentum | decay | activation | transform bias",
-    "{kind} | {trial} | {best_10:.1e} | {best_40:.1e} | {score:.1e} | {below:.0f} | "
-    "{learning_rate:.3f} | {one_minus_momentum:.3f} | {decay:.3f} | {activation} | "
-    "{transform_bias:.1f}",
+    _long_searches,
+    "hidden layers | kind | lowest loss of those at the end | best trial | its rank after 10 "
+    "epochs | below 10^-4 after | rate | 1 - momentum | decay | activation | transform bias | "
+    "diverged",
+    "{depth} | {kind} | {ends:.1e} | {trial} | {rank_10} | {below:.0f} | {learning_rate:.3f} | "
+    "{one_minus_momentum:.3f} | {decay:.3f} | {activation} | {transform_bias:.1f} | {failed}",
+    "rlll",
 )
 halving = table(
     "halving",

@@ -10,17 +10,7 @@ from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
-from tools.tables import long_trials, optimizer, rows
-
-
-def depth_50():
-    """Return the trials of 50 layers that came to the end of the long searches, by epoch."""
-    lines = []
-    for colour, kind in enumerate(("highway", "plain")):
-        label = f"{kind}, {models.get(f'thin-{kind}-50').parameters:,} parameters"
-        curves = long_trials(kind).filter(regex=r"loss_\d").to_numpy()
-        lines += [Line(losses, label, "-", colour) for losses in curves]
-    return plot_lines(lines, "50 layers on MNIST: the last 5 of 100 trials")
+from tools.tables import long_searches, optimizer, rows
 
 
 def depth_1000():
@@ -80,7 +70,12 @@ def compacted():
 
 PICTURES = {
     "compact.png": compacted,
-    "figure1-long.png": depth_50,
+    "figure1-long.png": lambda: plots.plot_figure1(
+        {
+            (kind, depth): trials.filter(regex=r"loss_\d").iloc[0]
+            for depth, kind, trials in long_searches()
+        }
+    ),
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
     "table2-cifar.png": table_2,

@@ -72,10 +72,10 @@ def _read(path):
     return pd.read_csv(io.StringIO(text), dtype={"trial": str})
 
 
-def long_trials(kind):
-    """Return the trials of a long search of Figure 1 that came to its end, the best first."""
-    found = rows("figure1-long", kind=kind)
-    return found[found[f"loss_{found['epochs'].iloc[0]}"].notna()].sort_values("score")
+def long_searches():
+    """Yield each long search of Figure 1: depth, kind, all its trials, the best first."""
+    for (depth, kind), found in rows("figure1-long").groupby(["depth", "kind"]):
+        yield depth, kind, found.sort_values("score")
 
 
 def groups(found, *columns):
