@@ -26,13 +26,13 @@ class Clipped:
         super().__init__(*args, **kwargs)
         self.clip_norm = checks.number("clip_norm", clip_norm, above=0, or_none="no limit")
 
-    def apply(self, grads, trainable_variables=None):
-        if self.clip_norm is not None:
-            found = [gradient for gradient in grads if gradient is not None]  # others have no path
-            norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(found)))
-            factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
-            grads = [g if g is None else g * ops.cast(factor, g.dtype) for g in grads]
-        return super().apply(grads, trainable_variables)
+    def _clip_gradients(self, grads):  # which Keras has unscaled and accumulated
+        grads = super()._clip_gradients(grads)
+        if self.clip_norm is None:
+            return grads
+        norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(grads)))
+        factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
+        return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
 
     def get_config(self):
         return {**super().get_config(), "clip_norm": self.clip_norm}

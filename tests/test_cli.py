@@ -373,6 +373,8 @@ def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
 def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     command = "search --depth 2 --kind plain --trials 3 --epochs 2 --limit 64 --rungs 1:2"
     command += f" --objective val_accuracy --decay 0.99 1 --dataset digits --out {tmp_path}"
+    assert run(*command.replace("epochs 2", "epochs 1").split()) == 2  # and does not take --out
+    assert "--rungs" in capsys.readouterr().err
     assert run(*command.split(), "--json") == 0
     printed = capsys.readouterr()
     (search,) = json.loads(printed.out)  # nothing else is on stdout

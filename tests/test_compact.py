@@ -76,6 +76,13 @@ def test_the_budget_is_kept():
 OPEN = layers.Dense(8, "tanh")
 
 
+def with_adapters():
+    layer = Highway()
+    layer.build((None, 8))
+    layer.enable_lora(2)
+    return layer
+
+
 @pytest.mark.parametrize(
     ("name", "layer", "options"),
     [
@@ -83,6 +90,7 @@ OPEN = layers.Dense(8, "tanh")
         ("model", lambda: Highway(transform_activation="tanh"), {}),
         ("model", lambda: HighwayWrapper(layers.Dense(8), transform=OPEN), {}),
         ("model", lambda: layers.Dense(3), {}),
+        ("model", with_adapters, {}),
         ("budget", Highway, {"budget": 1.0}),
         ("layers", Highway, {"layers": 5}),
         ("y", Highway, {"y": np.array([3] * 9)}),

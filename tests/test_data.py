@@ -163,6 +163,7 @@ BAD_ARRAYS = {
     "float labels": ("y_train.*float64", {"y_train": Y * 1.0}),
     "negative labels": ("y_train.*from 0", {"y_train": Y - 1}),
     "one-hot labels": ("y_train.*argmax", {"y_train": one_hot(Y)}),
+    "one class": ("y_train.*two classes", {"y_train": 0 * Y, "y_test": 0 * Y[:9]}),
     "foreign test class": ("y_train.*label 4", {"y_test": Y[:9] + 2}),
     "a name twice": ("class_names", {"class_names": ("ant", "bee", "ant")}),
 }

@@ -189,6 +189,7 @@ BAD_ARGUMENTS = [
     ({"quantize": "int8"}, "quantize"),
     ({"format": "onnx"}, "path"),
     ({"path": "out.onx"}, "path"),
+    ({"path": "out.h5"}, "path"),
     ({"path": "out.onnx", "format": "saved_model"}, "path"),
 ]
 

@@ -1,9 +1,12 @@
 """Training on JAX, whose batches are NumPy arrays."""
 
 import keras
+import numpy as np
 import pytest
 
-from highway_keras import training
+from highway_keras import HighwayStack, training
+
+tensorflow = pytest.importorskip("tensorflow")  # which `export` needs
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="the others have their own"
@@ -24,6 +27,15 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path):
     again = fit("cut", resume=True)
     assert again.history == whole.history and again.test_loss == whole.test_loss
     assert fit("weighed", class_weight={"0": 5.0}).history != whole.history
+
+
+def test_a_stack_exports_for_batches_of_any_size(tmp_path):
+    model = keras.Sequential([keras.Input((8,)), HighwayStack(3)])
+    model.export(tmp_path / "saved", verbose=False)
+    served = tensorflow.saved_model.load(tmp_path / "saved")
+    for rows in (1, 5):
+        x = np.ones((rows, 8), "float32")
+        np.testing.assert_allclose(served.serve(x), model(x), atol=1e-6)
 
 
 def test_divergence_is_an_error(tmp_path):

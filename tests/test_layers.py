@@ -52,6 +52,14 @@ def test_the_activity_regularizer_acts_on_the_output_alone(make):
     np.testing.assert_allclose(model.evaluate(x, y, verbose=0), expected, rtol=1e-5)
 
 
+def test_wrapper_takes_a_layer_that_the_model_uses_elsewhere(tmp_path):
+    dense, x = keras.layers.Dense(3), keras.Input((3,))
+    model = keras.Model(x, HighwayWrapper(dense)(dense(x)))
+    model.save(tmp_path / "model.keras")
+    loaded, x = keras.models.load_model(tmp_path / "model.keras"), standard_normal((2, 3))
+    np.testing.assert_array_equal(array(loaded(x)), array(model(x)))
+
+
 def test_wrapper_passes_the_mask_to_its_layer():
     wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
     x = standard_normal((2, 6, 3))
@@ -257,6 +265,8 @@ SHAPES = [
         "`transform` turns into",
     ),
     (lambda: Maxout(2)(image(3)), "pieces"),
+    (lambda: ready()(image(4)), "expected axis -1"),
+    (lambda: HighwayStack.from_layers([ready()])(image(4)), "expected axis -1"),
     # What a layer can do only once it is built, or cannot do.
     (lambda: Highway().enable_lora(2), "not built"),
     (lambda: Highway().quantize("int8"), "not built|isn't yet built"),

@@ -258,6 +258,26 @@ def test_sgd_limits_the_norm_of_all_gradients_together():
             np.testing.assert_allclose(ops.convert_to_numpy(variable), moved, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "options", [{"gradient_accumulation_steps": 2}, {"loss_scale_factor": 8.0}]
+)
+def test_sgd_limits_the_gradients_that_keras_applies(options):
+    """Those of several batches together, without the scale of the loss: as `global_clipnorm`."""
+    x, y = np.random.default_rng(0).standard_normal((12, 4)), np.arange(12) % 3
+
+    def trained(optimizer):
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "softmax")])
+        model.compile(optimizer, "sparse_categorical_crossentropy")
+        model.fit(x, y, batch_size=3, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    ours = trained(CaffeSGD(1.0, bias_rate=1.0, clip_norm=0.05, **options))
+    keras_own = trained(keras.optimizers.SGD(1.0, global_clipnorm=0.05, **options))
+    for one, other in zip(ours, keras_own, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_sgd_goes_through_its_config():
     options = {"momentum": 0.8, "nesterov": True, "l2": 0.02, "classifier_l2": 5, "bias_rate": 3}
     optimizer = CaffeSGD(0.3, clip_norm=2.0, **options)

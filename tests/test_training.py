@@ -99,6 +99,17 @@ def test_what_a_run_leaves(run):
     assert "\n" not in f"{run}" and f"test_accuracy={run.test_accuracy}" in f"{run}"
 
 
+def test_a_network_beside_the_settings_of_another_run_has_none(run, tmp_path):
+    shutil.copy(run.folder.best, tmp_path / "copy.keras")
+    shutil.copy(run.folder.settings, tmp_path)
+    assert training.SavedNetwork(tmp_path / "copy.keras").dataset == "digits"
+    other = {**run.folder.read_json(), "class_names": list("abcdefghij"), "seed": 5}
+    (tmp_path / "run.json").write_text(json.dumps(other))
+    with pytest.warns(Notice, match=r"copy\.keras"):
+        found = training.SavedNetwork(tmp_path / "copy.keras")
+    assert found.settings == {} and found.class_names == list("0123456789")
+
+
 def test_best_and_final_are_of_their_epochs(run):
     found, best = data.load("digits"), keras.models.load_model(run.folder.best)
     assert evaluate(best, found) == (run.test_loss, run.test_accuracy)
@@ -586,6 +597,16 @@ def test_what_a_model_was_compiled_with_does_not_matter(tmp_path):
     model.layers[-1].bias.assign([200.0] + 9 * [0.0])  # wrong for certain costs a finite loss
     loss, accuracy = evaluate(model, found)
     assert 20 < loss < 100 and accuracy == np.mean(found.y_test == 0)
+
+
+def test_images_that_training_refuses_are_not_measured():
+    found, model = data.load("digits"), models.thin_mlp(depth=3, input_shape=(8, 8, 1))
+    wrong = [("y_test", found.y_test - 1), ("x_test", found.x_test / 255.0)]
+    for name, values in wrong:
+        with pytest.raises(ValueError, match=name):
+            evaluate(model, dataclasses.replace(found, **{name: values}))
+    with pytest.raises(ValueError, match=r"`model` .* 10 classes"):
+        evaluate(models.thin_mlp(depth=3, input_shape=(8, 8, 1), classes=12), found)
 
 
 def test_an_image_that_makes_nan_is_one_mistake_of_an_epoch():

@@ -284,7 +284,7 @@ def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     trials = [search.oracle.create_trial(f"slot-{slot}") for slot in range(12)]
     for trial, score in zip(trials, [0.5] * 10 + [0.25, np.inf], strict=True):
         search.oracle.update_trial(trial.trial_id, {"val_loss": score}, step=0)
-        search._save_weights(trial, draw(network, VALUES[0], [0]))
+        search._save_weights(trial, "relu", draw(network, VALUES[0], [0]))
     for trial in reversed(trials):
         trial.status = "FAILED" if trial.trial_id == "11" else "COMPLETED"
         search.oracle.end_trial(trial)
@@ -309,6 +309,35 @@ def test_a_declared_space_of_its_own_is_searched(tmp_path):
     assert oracle.create_trial("slot").hyperparameters["learning_rate"] <= 1e-3
 
 
+@needs_loops
+def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
+    """Whether or not `hp` knows of it; and what a population cannot train is refused."""
+
+    class Fixed(HighwayHyperModel):
+        activation = "tanh"
+
+        def declare_hyperparameters(self, hp):
+            found = {**super().declare_hyperparameters(hp), "learning_rate": 1e-9}
+            return {**found, "activation": self.activation}
+
+    network = Fixed(3, input_shape=(6,), classes=3, units=5)
+    x = np.random.default_rng(0).standard_normal((40, 6))
+    y = np.arange(40) % 3
+    search = make(tmp_path, network, objective="loss")
+    search.search(x, y, epochs=3, verbose=0)
+    (model,) = search.get_best_models()
+    assert model.layers[-2].activation is keras.activations.tanh
+    score = search.oracle.get_best_trials()[0].score
+    assert model.evaluate(x, y, verbose=0)[0] == pytest.approx(score, rel=1e-5)  # it stood still
+    monkeypatch.setattr(Fixed, "declare_hyperparameters", lambda self, hp: {"decay": 1.0})
+    with pytest.raises(ValueError, match="return a dictionary of activation, decay"):
+        make(tmp_path / "one", network)
+    monkeypatch.undo()
+    network.activation = "gelu"
+    with pytest.raises(ValueError, match="`activation`"):
+        make(tmp_path / "gelu", network, objective="loss").search(x, y, verbose=0)
+
+
 class OwnBuild(HighwayHyperModel):
     def build(self, hp):
         return super().build(hp)
@@ -331,6 +360,7 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
     (ValueError, "`y`", {}, {"y": [0, 1.5, 2]}),
     (ValueError, "`validation_data", {}, {"validation_data": (np.zeros((3, 7)), [0, 1, 2])}),
+    (ValueError, "`validation_data", {}, {"validation_data": (ROWS, [0, 1, 2], [1, 1, 1])}),
     (ValueError, "`epochs`", {}, {"epochs": 0}),
     (ValueError, "`objective`", {}, {}),  # of validation data, which are not given
 ]

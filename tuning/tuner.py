@@ -17,7 +17,7 @@ from highway_keras.backends import shim
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
-from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
     WEIGHTS,
     PopulationOracle,
@@ -205,17 +205,17 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         batch_size = checks.positive_integer("batch_size", batch_size)
         pairs = {"": _check_data(self.hypermodel, x, y)}
         if validation_data is not None:
+            if len(validation_data) != 2:
+                raise ValueError(
+                    "`validation_data` must be a pair `(x, y)`; a search takes no sample weights. "
+                    f"Received: {len(validation_data)} values."
+                )
             pairs["val_"] = _check_data(self.hypermodel, *validation_data, "validation_data")
         measured = [f"{prefix}{metric}" for prefix in pairs for metric in METRICS]
         if getattr(self.objective, "name", None) not in measured:
             raise ValueError(
                 f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
                 f"`validation_data`. Received: {self.objective}."
-            )
-        if epochs <= max(self.rungs, default=0):
-            raise ValueError(
-                "`epochs` must be above the last of the `rungs`. "
-                f"Received: epochs={epochs}, rungs={self.rungs}."
             )
         settings = self.settings(pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
@@ -258,6 +258,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             pairs: Pairs of inputs and class numbers by the prefix of their metrics.
             epochs, batch_size: As for `search`.
         """
+        if epochs <= max(self.rungs, default=0):
+            raise ValueError(
+                "`epochs` must be above the last of the `rungs`. "
+                f"Received: epochs={epochs}, rungs={self.rungs}."
+            )
         network = self.hypermodel
         data = {}
         for prefix, (x, y) in pairs.items():
@@ -309,10 +314,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         """Train trials of one round together, from its start to its end."""
         number = trials[0].hyperparameters.values.get("tuner/round", 0)
         first, last, _ = rounds[number]
-        values = [trial.hyperparameters.values for trial in trials]
-        if self.is_worker:  # with all digits
-            files = [self._file(trial.trial_id, "trial.json") for trial in trials]
-            values = [read_json(file)["hyperparameters"]["values"] for file in files]
+        values = [self._values(trial) for trial in trials]
         seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
         size = self.population if shim.accelerators() else None
@@ -352,14 +354,23 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 with replacing(self._file(trial.trial_id, f"state-{last}.npz")) as temporary:
                     np.savez(temporary, **state)
             if scores[index] <= worst:
-                self._save_weights(trial, part_of(state, "best"))
+                self._save_weights(trial, values[index]["activation"], part_of(state, "best"))
         for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             self.oracle.end_trial(trial)
         progress.report(number, self._best_score(), ended=len(trials))
 
-    def _save_weights(self, trial, weights):
-        activation = trial.hyperparameters["activation"]
+    def _values(self, trial):
+        """Return what the hypermodel makes of a trial's hyperparameters."""
+        hp = trial.hyperparameters.copy()
+        if self.is_worker:  # the chief's file has all digits
+            file = self._file(trial.trial_id, "trial.json")
+            hp.values = read_json(file)["hyperparameters"]["values"]
+        values = self.hypermodel.declare_hyperparameters(hp)
+        checks.one_of("activation", values["activation"], ACTIVATIONS)
+        return values
+
+    def _save_weights(self, trial, activation, weights):
         if activation not in self._templates:
             self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
         assign(self._templates[activation], weights)
@@ -419,6 +430,15 @@ def _check_hypermodel(hypermodel):
                 "`keras_tuner.RandomSearch` calls all methods. "
                 f"Received: hypermodel={type(hypermodel).__name__}."
             )
+    wanted = {*RANGES, "activation"} - (
+        {"transform_bias"} if hypermodel.kind != "highway" else set()
+    )
+    declared = hypermodel.declare_hyperparameters(keras_tuner.HyperParameters()) or {}
+    if wanted - set(declared):
+        raise ValueError(
+            "`hypermodel.declare_hyperparameters` must return a dictionary of "
+            f"{', '.join(sorted(wanted))}. Received: {declared}."
+        )
 
 
 def _check_rungs(rungs, trials):

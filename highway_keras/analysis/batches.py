@@ -39,9 +39,9 @@ def as_labels(y, count, classes=None):
             f"`y` must be {count} class numbers, integers from 0. Received: an array of "
             f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
         )
-    if classes is not None and (labels.min() < 0 or labels.max() >= classes):
+    if labels.min() < 0 or (classes is not None and labels.max() >= classes):
         raise ValueError(
-            f"`y` must be class numbers from 0 to {classes - 1}. "
+            f"`y` must be class numbers from 0{'' if classes is None else f' to {classes - 1}'}. "
             f"Received: {labels.min()} to {labels.max()}."
         )
     return labels.astype("int32")

@@ -79,6 +79,11 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     checks.number("budget", budget, least=0, below=1)
     Graph(model)  # says what is wrong with it before it is copied
     copy = keras.models.clone_model(model)
+    if len(copy.weights) != len(model.weights):
+        raise ValueError(
+            "`model` must have no adapters, and be quantized as a whole or not at all. Save it and "
+            "load it first, which merges adapters."
+        )
     copy.set_weights(model.get_weights())
     graph, count, measure = measurement(copy, x, y, batch_size=batch_size)
     names, blocks = graph.blocks, range(len(graph.blocks))

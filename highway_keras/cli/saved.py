@@ -82,7 +82,9 @@ def evaluate(network, weights, dataset, data_dir, json):
     images = saved.load(dataset, data_dir, validation=0)
     found = saved.evaluate(images)
     (loss, accuracy), count = found, len(images.x_test)
-    by_class = dict(zip(images.class_names, found.class_accuracy, strict=True))
+    # The data may have no names, and so may the network.
+    names = saved.class_names if "class_names" in saved.settings else images.class_names
+    by_class = dict(zip(names, found.class_accuracy, strict=True))
     if json:
         measured = {"accuracy": accuracy, "loss": loss, "images": count}
         measured |= {"class_accuracy": by_class, "confusion": found.confusion.tolist()}

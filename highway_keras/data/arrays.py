@@ -139,6 +139,11 @@ def check_parts(parts, class_names, source):
         DataError: If training would fail with them, or learn something else than is meant.
     """
     checked = [_check_part(part, *pair, source) for part, pair in parts.items()]
+    if len(set(checked[0][1])) < 2:
+        raise DataError(
+            f"`y_train` in {source} must have two classes or more. Received: "
+            f"{checked[0][1][0]} for all {len(checked[0][1])} images."
+        )
     most = max(int(labels.max()) for _, labels in checked)
     shapes = sorted({images.shape[1:] for images, _ in checked})
     if len(shapes) > 1:

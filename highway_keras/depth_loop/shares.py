@@ -27,11 +27,12 @@ def in_shares(run, x, kernel):
     `run` returns a tuple of tensors with the same rows on their axis -2. The size of `kernel`, that
     of all blocks, says how much work a row is.
     """
-    if len(x.shape) > 2:
+    loops = shim.parallel_loops()
+    if len(x.shape) > 2 or loops < 2:  # first: JAX exports a batch of symbolic size
         return run(x)
     size = USUAL_BATCH if x.shape[0] is None else x.shape[0]
     enough = min(size // ROWS, size * math.prod(kernel.shape) // MULTIPLICATIONS)
-    count = min(shim.parallel_loops(), enough)
+    count = min(loops, enough)
     if count < 2:
         return run(x)
     rows, width = ops.shape(x)

@@ -133,7 +133,8 @@ def export(
     checks.flag("verify", verify)
     checks.flag("overwrite", overwrite)
     by_suffix = {known.suffix: name for name, known in FORMATS.items()}
-    if format is None and path.suffix[1:].isalpha() and path.suffix not in by_suffix:
+    lettered = any(map(str.isalpha, path.suffix))  # not that of a folder such as v1.2
+    if format is None and lettered and path.suffix not in by_suffix:
         raise ValueError(
             f"`path` must end in {', '.join(filter(None, by_suffix))}, or be a folder without a "
             f"suffix, for a SavedModel; `format` says which otherwise. Received: path={path}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
 
 from highway_keras import checks
 from highway_keras.layers import types
@@ -42,12 +43,12 @@ class BaseConvHighway(GatedLayer):
     ):
         super().__init__(**common(locals()))
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
-        self.kernel_size = kernel_size
+        self.kernel_size = _plain(kernel_size)
         self.padding = padding
         self.data_format = keras.config.image_data_format() if data_format is None else data_format
-        self.dilation_rate = dilation_rate
+        self.dilation_rate = _plain(dilation_rate)
         self.groups = groups
-        self.transform_kernel_size = transform_kernel_size
+        self.transform_kernel_size = _plain(transform_kernel_size)
 
     def make_sublayer(self, input_shape, name, **options):
         own_size = name != "block" and self.transform_kernel_size is not None
@@ -61,6 +62,11 @@ class BaseConvHighway(GatedLayer):
             name=name,
             **options,
         )
+
+
+def _plain(size):
+    """Return a number or a sequence of them, which may be NumPy's, as a file can hold it."""
+    return np.asarray(size).tolist()
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

@@ -102,6 +102,7 @@ class GatedLayer(keras.Layer):
                 kernel_initializer=negated(self.transform_kernel),
                 bias_initializer=negated(self.transform_bias),
             )
+        self.input_spec = self.transform.input_spec
 
     def _add_sublayer(self, name, input_shape, **options):
         if getattr(self, name) is None:
@@ -120,9 +121,10 @@ class GatedLayer(keras.Layer):
             setattr(self, name, layer)
         # Where sides are open, numbers for them show whether they stay as they are.
         probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
+        layer, seen = getattr(self, name), len(getattr(self, name)._inbound_nodes)
         for before in dict.fromkeys((tuple(input_shape), probe)):
             inputs = keras.KerasTensor(before, self.compute_dtype)
-            outputs = self.block_state(inputs) if name == "block" else getattr(self, name)(inputs)
+            outputs = self.block_state(inputs) if name == "block" else layer(inputs)
             shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
             if shape != before:
                 received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
@@ -132,6 +134,9 @@ class GatedLayer(keras.Layer):
                     f"turns into {shape}. Change the size before this layer, by a plain layer (the "
                     "paper's way) or `highway_keras.MatchSize`."
                 )
+        # A probe is no use of the layer: Keras would look for it in the file of a model in which
+        # the user's layer has another.
+        del layer._inbound_nodes[seen:]
 
     def block_state(self, inputs):
         """Return H(x)."""

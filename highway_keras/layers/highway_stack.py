@@ -138,6 +138,7 @@ class HighwayStack(GatedLayer):
         if self.learned_carry:
             self._add("carry_kernel", width, negated(self.transform_kernel))
             self._add("carry_bias", width, negated(self.transform_bias))
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
     def _add(self, name, width, start):
         kind = "kernel" if name.endswith("kernel") else "bias"

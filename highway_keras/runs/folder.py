@@ -253,10 +253,11 @@ def check_same_settings(before, now, what, defaults=None):
     before, now = ({**(defaults or {}), **_compared(one)} for one in (before, now))
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
+        further = "epochs" in differing and "trials" not in before  # a search cannot
         listed = "; ".join(f"{k}: {before.get(k)!r} → {now.get(k)!r}" for k in differing)
         raise ValueError(
             f"Cannot resume {what}: settings differ ({listed}). Pass the former, or name another "
-            f"folder{', to train its best.keras further' if 'epochs' in differing else ''}."
+            f"folder{', to train its best.keras further' if further else ''}."
         )
 
 

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from highway_keras import results
+from highway_keras import data, results
 
 EVALUATION_BATCH = 500
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
@@ -57,8 +57,17 @@ def evaluate(model, images):
 
     Raises:
         NotProbabilities: If the model does not return class probabilities.
+        ValueError: If images or labels are not as training takes them, or the model has another
+            number of classes.
     """
-    return compare(probabilities(model, images.x_test), images.y_test)
+    images = data.check_dataset(images)
+    found = probabilities(model, images.x_test)
+    if found.shape[-1] != images.classes:
+        raise ValueError(
+            f"`model` must return a probability for each of the {images.classes} classes of "
+            f"{images.name!r}. Received: {found.shape[-1]} of them."
+        )
+    return compare(found, images.y_test)
 
 
 def compare(found, y):

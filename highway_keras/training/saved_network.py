@@ -11,7 +11,7 @@ from highway_keras import checks, data
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder
-from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
+from highway_keras.training.evaluation import EVALUATION_BATCH, compare, probabilities
 from highway_keras.training.recipes import get_recipe
 
 HALF = 255 / 2  # of the range of gray levels
@@ -149,7 +149,8 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        return evaluate(self.model, self.check(images))
+        images = self.check(images)
+        return compare(probabilities(self.model, images.x_test), images.y_test)
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.
@@ -203,7 +204,13 @@ def settings_beside(path):
     """
     folder = RunFolder(path.parent)
     if folder.settings.exists():
-        return folder.read_json()
+        with zipfile.ZipFile(path) as archive:
+            saved_by = archive.comment.decode(errors="replace")
+        if saved_by in ("", folder.identity()):
+            return folder.read_json()
+        notice(
+            f"{path} is not of the run in its folder, so what run.json says there is left aside."
+        )
     entry = entry_of(path)
     if entry:
         changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
