@@ -10,7 +10,7 @@ from helpers import read_rows
 
 from highway_keras import data, models
 from highway_keras.cli import command as cli
-from highway_keras.paper import gradient_norms, zero_mean_starts
+from highway_keras.paper import starts
 from highway_keras.results import provenance
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
@@ -45,9 +45,9 @@ def kernels(layers):
 @pytest.mark.parametrize("kind", ["highway", "plain"])
 def test_gradient_norms_are_those_of_the_keras_network(kind):
     x, y = small_images()
-    found = gradient_norms.gradient_norms(kind, 4, x, y, scale=1.5, seeds=2)
+    found = starts.gradient_norms(kind, 4, x, y, scale=1.5, seeds=2)
     hypermodel = HighwayHyperModel(4, kind, (8, 8, 1))
-    for activation, seed in itertools.product(gradient_norms.ACTIVATIONS, range(2)):
+    for activation, seed in itertools.product(starts.ACTIVATIONS, range(2)):
         values = {"activation": activation, "transform_bias": -math.log(4)}
         weights = draw(hypermodel, values, [seed])
         for key in ("first_kernel", "kernel"):
@@ -69,15 +69,15 @@ def test_a_highway_networks_gradient_depends_little_on_the_start_of_h():
     x, y = small_images()
     spread = {}
     for kind in ("highway", "plain"):
-        found = [gradient_norms.gradient_norms(kind, 30, x, y, s, 2)["tanh"] for s in (0.5, 1, 2)]
+        found = [starts.gradient_norms(kind, 30, x, y, s, 2)["tanh"] for s in (0.5, 1, 2)]
         assert np.shape(found) == (3, 2, 29)
         spread[kind] = np.max(found) / np.min(found)
     assert spread["highway"] < 10 and spread["plain"] > 1e6
 
 
-@pytest.mark.parametrize("start", zero_mean_starts.STARTS)
+@pytest.mark.parametrize("start", starts.STARTS)
 def test_starts_have_mean_zero_and_the_deviation_asked_for(start):
-    kernels = zero_mean_starts.draw_start(start, 2.0, (3, 80, 50), np.random.default_rng(0))
+    kernels = starts.draw_start(start, 2.0, (3, 80, 50), np.random.default_rng(0))
     assert kernels.shape == (3, 80, 50) and kernels.dtype == "float32"
     assert abs(kernels.mean()) < 0.03 * kernels.std()
     assert kernels.std() == pytest.approx(2 / np.sqrt(80), rel=0.02)
@@ -92,7 +92,7 @@ def test_the_best_rate_of_each_start_is_reported():
     x, y = small_images()
     x += 0.1 * y[:, None, None, None]
     one, three = (
-        zero_mean_starts.train_from_starts("highway", 5, x, y, 2, 20, rates=rates)
+        starts.train_from_starts("highway", 5, x, y, 2, 20, rates=rates)
         for rates in ((0.01,), (1e-6, 0.01, 1e9))
     )
     assert len(one) == len({case[:4] for case in one}) == 2 * 3 * 3 * 2
@@ -104,7 +104,7 @@ def test_the_best_rate_of_each_start_is_reported():
 def test_starts_reach_the_kernels_of_h_alone():
     hypermodel = HighwayHyperModel(5, "highway", (8, 8, 1))
     values = {"activation": "relu", "transform_bias": -2.0}
-    weights = zero_mean_starts.start_weights(hypermodel, values, "normal", 2.0, 3)
+    weights = starts.start_weights(hypermodel, values, "normal", 2.0, 3)
     normalized = draw(hypermodel, values, [3])
     changed = {key for key in weights if not np.array_equal(weights[key], normalized[key])}
     assert changed == {"first_kernel", "kernel"}

@@ -12,11 +12,7 @@ PAUSE = 0.5  # between two attempts
 
 
 def address():
-    """Return the chief's host and port from the environment.
-
-    Raises:
-        ValueError: If the port is invalid.
-    """
+    """Return the chief's host and port from the environment."""
     port = os.environ["KERASTUNER_ORACLE_PORT"]
     if not port.isdecimal() or not 0 < int(port) < 2**16:
         raise ValueError(

@@ -29,16 +29,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     values of its hyperparameters then say where it is, in the words of keras-tuner's Hyperband:
     `tuner/round`, `tuner/initial_epoch` and `tuner/epochs`.
 
-    Args:
-        objective: A `keras_tuner.Objective`, or a name.
-        max_trials: Number of trials.
-        seed: Positive integer.
-        rungs: How many trials go on from each rung, by its epoch.
-        keep_models: Number of the best trials whose weights are kept.
-
-    Attributes:
-        epochs: Epochs of a trial that comes to the end; infinite until known.
-        settings: What decides the search, a dictionary; `None` until known.
+    `rungs` says how many trials go on from each rung, by its epoch. `epochs`, of a trial that comes
+    to the end, and `settings`, which decide the search, are set once they are known.
     """
 
     epochs, settings = math.inf, None
@@ -197,25 +189,14 @@ def _round(trial):
 
 
 def rounds_of(rungs, epochs, trials):
-    """Return the first and the last epoch of each round, and how many trials it has at most.
-
-    Args:
-        rungs: How many trials go on from each rung, by its epoch.
-        epochs: Epochs of a trial that comes to the end.
-        trials: Number of trials.
-    """
+    """Return the first and the last epoch of each round, and how many trials it has at most."""
     return list(zip([0, *rungs], [*rungs, epochs], [trials, *rungs.values()], strict=True))
 
 
 def check_recorded(folder, settings):
     """Raise a `ValueError` if a search in `folder` was started with other settings.
 
-    Args:
-        folder: Folder of the search.
-        settings: Those of this search, a dictionary.
-
-    Returns:
-        Whether there is a search.
+    Return whether there is a search.
     """
     folder = pathlib.Path(folder)
     before = read_json(folder / "oracle.json")

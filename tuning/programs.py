@@ -18,10 +18,6 @@ def programs(kind, shapes):
 
     They are made once, because new functions would compile again. Each shape has its own:
     TensorFlow warns about a function that it has to trace for one shape after another.
-
-    Args:
-        kind: `"highway"`, `"plain"` or `"residual"`.
-        shapes: The shapes of all weights, a tuple.
     """
     return {
         "train": shim.compiled(functools.partial(_train, kind)),

@@ -16,16 +16,9 @@ LINE = "{desc} trials, {elapsed} elapsed, {remaining} left{postfix}"
 class Progress(tqdm):
     """A line that is redrawn on a terminal, and printed elsewhere.
 
-    There it is printed whenever trials have ended, and every ten minutes.
-
-    It counts epochs of trials, from which the time left follows.
-
-    Args:
-        name: Name of the search.
-        rounds: First epoch, last epoch and number of trials of each round.
-        ended: Trials of each round that have ended in an earlier session.
-        objective: Name of the metric that the best trial is best in.
-        verbose: `"auto"`, or 0 for silence.
+    There it is printed whenever trials have ended, and every ten minutes. It counts epochs of
+    trials, from which the time left follows. `rounds` are those of `oracle.rounds_of`; `ended` are
+    the trials of each that ended in an earlier session.
     """
 
     def __init__(self, name, rounds, ended, objective, verbose="auto"):
@@ -47,14 +40,7 @@ class Progress(tqdm):
         return sum(n * length for n, length in zip(self.ended, lengths, strict=True))
 
     def report(self, number, best, epochs=0, ended=0):
-        """Show the best value so far (or `None`), after `ended` more trials of a round.
-
-        Args:
-            number: Number of the round.
-            best: A number or `None`.
-            epochs: Epochs that the running trials have been trained for, all together.
-            ended: Number of trials of the round that have ended since the last call.
-        """
+        """Show `best` after `ended` more trials of a round and `epochs` of all running ones."""
         self.ended[number] += ended
         self.n = self._done() + epochs
         first, last, count = self.rounds[number]

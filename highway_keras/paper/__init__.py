@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING
 from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.paper.authors_log import compare_with_authors
+    from highway_keras.paper.authors_logs import (
+        compare_with_authors,
+        first_losses,
+        reproduce_first_losses,
+    )
     from highway_keras.paper.figure1 import PRESETS, draw_figure1, run_preset
     from highway_keras.paper.finals import run_finals
-    from highway_keras.paper.gradient_norms import reproduce_gradients
-    from highway_keras.paper.initial_losses import first_losses, reproduce_first_losses
     from highway_keras.paper.section4 import reproduce_section4
+    from highway_keras.paper.starts import reproduce_gradients, reproduce_starts
     from highway_keras.paper.tables import read_table, reproduce_table
-    from highway_keras.paper.zero_mean_starts import reproduce_starts
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -98,15 +98,7 @@ def _write(out, searches):
 def train_finals(search, folder, candidates, candidate_epochs, epochs, **options):
     """Train the best trials of a `Search`, and the best of them and the lasting one to the end.
 
-    Args:
-        search: One of `read_searches`.
-        folder: Where `trial-NUMBER` and `final-NUMBER` are written.
-        candidates, candidate_epochs, epochs: As for `run_finals`.
-        **options: Of `fit`.
-
-    Raises:
-        ValueError: If `folder` holds runs with other settings.
-        TrainingDiverged: If all candidates or all finals diverge.
+    `folder` gets `trial-NUMBER` and `final-NUMBER`. `options` are those of `fit`.
     """
     losses = [
         _train(search, trial, folder / f"trial-{trial.number}", candidate_epochs, **options)
@@ -172,10 +164,6 @@ def final_rows(out, searches):
     """Return the training loss of each final by epoch, as far as it has come.
 
     The last loss of a final that diverged is "diverged".
-
-    Args:
-        out: Folder of the finals.
-        searches: Folder of the searches, for the command that makes a row.
     """
     rows = []
     for path in out.glob("thin-*/final-*/run.json"):  # a folder that was just made has none yet

@@ -12,13 +12,9 @@ from highway_keras.runs.folder import RunFolder
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """One trial: its hyperparameters, its training losses by epoch and the lowest of them.
+    """One trial: its hyperparameters, its training losses by epoch, and what the search ranks by.
 
-    Attributes:
-        number: Its number in the search, as text: `"007"`.
-        values: Hyperparameters, a dictionary.
-        losses: Mean loss over the batches of each epoch, in nats.
-        score: What the search ranks by, as a rule the lowest loss; infinite if the trial failed.
+    `number` is text: `"007"`. `score` is infinite if the trial failed.
     """
 
     number: str
@@ -29,15 +25,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The trials of one kind and depth that have ended, and the settings of their search.
-
-    Attributes:
-        kind: `"highway"`, `"plain"` or `"residual"`.
-        depth: Number of hidden layers.
-        settings: What `run.json` holds.
-        trials: A list of `Trial`, the best first.
-        folder: Its `RunFolder`.
-    """
+    """The trials of one kind and depth that have ended, the best first, and their settings."""
 
     kind: str
     depth: int
@@ -63,20 +51,9 @@ class Search:
 
 
 def read_searches(folder, depths=None, kinds=None):
-    """Return the searches in a folder, sorted by kind and depth.
+    """Return the searches in a folder of `run_searches`, sorted by kind and depth.
 
-    Args:
-        folder: Folder of searches, as `run_searches` leaves it. Those without a result are left
-            out.
-        depths: Numbers of hidden layers; `None` for all that are there.
-        kinds: Any of `"highway"`, `"plain"`, `"residual"`; `None` for all that are there.
-
-    Returns:
-        A list of `Search`.
-
-    Raises:
-        ValueError: If there is none, or none for a depth or kind, or one ranks by anything but the
-            training loss.
+    `None` stands for all depths or kinds that are there. Those without a result are left out.
     """
     files = checks.path("searches", folder).glob("*/oracle.json")
     found = [read_search(file.parent) for file in files]

@@ -202,14 +202,6 @@ def draw_table(plots, table, out):
     The lines show the accuracy on held-out images if the recipe holds some out, otherwise that in
     training, with dropout and augmentation active. Dotted: the authors' log of that network, if
     they published one. Both axes are logarithmic; accuracy is shown by its distance from 100 %.
-
-    Args:
-        plots: The module, which needs Matplotlib.
-        table: As for `reproduce_table`.
-        out: Folder with its runs, a `pathlib.Path`.
-
-    Returns:
-        A `matplotlib.figure.Figure`.
     """
     lines, colours = [], {}
     for card, recipe, folder in _finished(table, out):

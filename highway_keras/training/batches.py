@@ -52,12 +52,7 @@ def array_batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
 class PreprocessedImages:
     """Images as a network takes them, read and preprocessed on indexing: for more than fits.
 
-    Args:
-        images: A `data.PictureArray`, uint8 `(n, height, width, channels)`.
-        preprocess: A preprocessor of `data.preprocessor`.
-
-    Attributes:
-        images, preprocess: The arguments, for TensorFlow, which reads ahead.
+    TensorFlow reads ahead by `images` and `preprocess`.
     """
 
     def __init__(self, images, preprocess):

@@ -13,9 +13,6 @@ class EpochSeeds(keras.callbacks.Callback):
 
     Keras's checkpoints leave it out. With this, an epoch draws the same numbers whether or not the
     run was interrupted before it.
-
-    Args:
-        seed: Seed of the run.
     """
 
     def __init__(self, seed):
@@ -41,13 +38,7 @@ class EpochSeeds(keras.callbacks.Callback):
 
 
 class Measured(keras.callbacks.Callback):
-    """Add loss and accuracy on other images to every epoch's logs.
-
-    Args:
-        prefix: Of their names in the logs: `"test"` makes `test_loss` and `test_accuracy`.
-        network: Function that returns the network with its preprocessing, as trained so far.
-        x, y: Raw images and their labels.
-    """
+    """Add `PREFIX_loss` and `PREFIX_accuracy` of a network on raw images to every epoch's logs."""
 
     def __init__(self, prefix, network, x, y):
         super().__init__()
@@ -66,12 +57,7 @@ class Checkpoint(keras.callbacks.Callback):
     former writes weights and epoch one after the other, the latter over the previous file. Training
     ends when the loss or a weight is no longer finite; nothing is saved of that epoch.
 
-    Args:
-        folder: A `RunFolder`.
-        save: Function that saves the network with its preprocessing to a path.
-        monitor: Name of the metric whose highest value marks the best network; `None` for the last
-            network.
-        best: The best value of earlier epochs.
+    `monitor` names the metric whose highest value marks the best network; `None`: the last one.
     """
 
     def __init__(self, folder, save, monitor, best=-np.inf):

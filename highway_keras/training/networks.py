@@ -44,17 +44,9 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
 
 
 class RegisteredModel:
-    """A network of the zoo.
+    """A network of the zoo, from the arguments of `fit`.
 
-    Args:
-        model: Its name.
-        model_options: Arguments of its factory.
-        weights: As for `models.create`.
-        freeze: Whether only its classifier is trained.
-
-    Attributes:
-        name, dataset, input_shape: As on its card.
-        settings: What `run.json` says about it.
+    `settings` is what `run.json` says about it.
     """
 
     def __init__(self, model, model_options, weights, freeze):
@@ -89,14 +81,9 @@ class RegisteredModel:
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
-        """Yield the network, and the one to save its weights in: in float32.
+        """Yield the network, built in `scope()`, and the one to save its weights in: in float32.
 
         They are the same unless the recipe computes in something else.
-
-        Args:
-            images: A `data.Dataset`.
-            recipe: A `Recipe`.
-            scope: Function that returns the context to build it in.
         """
         options = {"input_shape": images.input_shape, "classes": images.classes}
         if recipe.kernel_initializer and not self.card.takes("kernel_initializer"):

@@ -226,11 +226,7 @@ def _real_path(name):
 
 
 def load_network(path, remedy="Restore it from a copy, or train the network again."):
-    """Return the model, not compiled, that a `.keras` file holds.
-
-    Raises:
-        ValueError: If it is damaged or holds something else; the message ends with `remedy`.
-    """
+    """Return the model, not compiled, that a `.keras` file holds; an error ends with `remedy`."""
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:

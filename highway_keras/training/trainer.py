@@ -219,12 +219,7 @@ def fit(
 
 
 def loss_weights(images, class_weight=None, sample_weight=None):
-    """Return the weight of each training image in the loss, or `None` for equal ones.
-
-    Args:
-        images: A `data.Dataset`.
-        class_weight, sample_weight: As for `fit`.
-    """
+    """Return the weight of each training image in the loss, or `None` for equal ones."""
     if class_weight is None and sample_weight is None:
         return None
     labels, names = images.y_train, images.class_names
@@ -254,12 +249,7 @@ def loss_weights(images, class_weight=None, sample_weight=None):
 
 
 def data_settings(dataset, images):
-    """Return what `run.json` says about the images: a user's own may change under the same name.
-
-    Args:
-        dataset: What `data.load` took.
-        images: The `data.Dataset` that it returned.
-    """
+    """Return what `run.json` says about the images: a user's own may change under the same name."""
     # Without a slash at the end, which a shell may add
     source = str(pathlib.Path(dataset)) if isinstance(dataset, str | os.PathLike) else None
     if source in data.NAMES and data.is_folder(dataset):  # a `pathlib.Path` named like a data set
@@ -274,15 +264,7 @@ def data_settings(dataset, images):
 class _Run:
     """One run: what is trained, what is saved, and the folder that it is saved in.
 
-    Args:
-        network: The uncompiled network.
-        saved: The one to save its weights in; see `networks.RegisteredModel`.
-        images: A `data.Dataset`.
-        weight: What `loss_weights` returned.
-        recipe: A `Recipe`.
-        folder: A `RunFolder`.
-        seed: Decides the order of images, dropout and augmentation.
-        devices: The `Devices` in whose scope the network was built.
+    `saved` is the network to save the weights in: see `RegisteredModel.in_training`.
     """
 
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
@@ -312,14 +294,7 @@ class _Run:
             self.trainee = compile_classifier(trainee, optimizer, per_call)
 
     def train(self, test_curve, callbacks, session, verbose):
-        """Train from the first or the last saved epoch to the last; return the seconds it took.
-
-        Args:
-            test_curve: Whether to record loss and accuracy on the test images after every epoch.
-            callbacks: A user's own.
-            session: The callback that records what it is trained on.
-            verbose: As in Keras.
-        """
+        """Train from the first or the last saved epoch to the last; return the seconds it took."""
         images, folder = self.images, self.folder
         devices, replicas = self.devices, self.devices.replicas
         with devices.scope():
@@ -376,11 +351,7 @@ class _Run:
         return time.perf_counter() - started
 
     def finish(self, seconds):
-        """Measure the best network, save the last one, write the results; return the `Result`.
-
-        Args:
-            seconds: How long the training took.
-        """
+        """Measure the best network, save the last one, write the results; return the `Result`."""
         rows, images = self.folder.read_history(), self.images
         if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
             raise self._diverged(

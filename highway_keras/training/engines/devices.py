@@ -68,11 +68,7 @@ class Devices:
 
 @functools.cache  # once per process
 def data_parallel():
-    """Return the `Devices` that this process and its peers see.
-
-    Raises:
-        ValueError: If the backend trains on one device only.
-    """
+    """Return the `Devices` that this process and its peers see."""
     backend = keras.backend.backend()
     if backend not in ("tensorflow", "jax"):
         raise ValueError(
