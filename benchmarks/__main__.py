@@ -48,11 +48,7 @@ def main(arguments=None):
 def measure(case, turns, peers=None, before=None):
     """Return how the peers of a case compare, a dictionary for each; none if ours does not run.
 
-    Args:
-        case: A `Case`.
-        turns: Turns of each peer after the first, which compiles; a positive integer.
-        peers: Names to restrict the peers to; ours always runs.
-        before: Folder of another build of this library, which becomes the peer `before`.
+    `before` is the folder of another build of this library, which becomes a peer of that name.
     """
     asked = {name: {} for name in case.peers if name == "ours" or not peers or name in peers}
     if before:

@@ -98,28 +98,8 @@ class Case:
         return path
 
     def closed(self, layers, _):
-        images, small = self.images(), training.SavedNetwork(self.small(layers))
-        yield self._row(layers, [small.evaluate(images)[1]], "", self.choosing) | {
-            "chosen_error": self.curve[self.of - layers]["error"],
-            "difference": self._difference(small.model, layers, images.x_test[:500]),
-        }
-
-    def _difference(self, small, layers, x):
-        """Return the largest difference from the whole network with closed gates."""
-        import keras
-        import numpy as np
-
-        from highway_keras.analysis.graph import Graph
-
-        shut = training.SavedNetwork(self.whole.path).model
-        graph = Graph(shut)
-        for call in graph.gated:
-            bias = keras.ops.convert_to_numpy(call.layer.transform_bias).copy()
-            for row, block in zip(bias.reshape(len(call.blocks), -1), call.blocks, strict=True):
-                row[:] = -1e9 if graph.blocks[block] in self.gone(layers) else row
-            call.layer.transform_bias.assign(bias)
-        found, expected = (m.predict(x, batch_size=100, verbose=0) for m in (small, shut))
-        return float(np.abs(found - expected).max())
+        small = training.SavedNetwork(self.small(layers))
+        yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing)
 
     def tuned(self, layers, _):
         settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
@@ -171,8 +151,6 @@ class Case:
             "std": round(found["std"], 2) if found["n"] > 1 else "",
             "epochs": epochs,
             "images": images,
-            "chosen_error": "",
-            "difference": "",
         }
 
     def speed(self, layers, format):

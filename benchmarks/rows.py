@@ -13,13 +13,8 @@ SPREAD = ("_low", "_high")
 def parser(module, description, turns=None, data=False, file=None, **numbers):
     """Return the parser of a benchmark with the options that all have.
 
-    Args:
-        module: What `python -m` runs.
-        description: What `--help` says.
-        turns: Default of `--turns`, if it takes turns.
-        data: Whether it reads a data set.
-        file: Default of `--out`.
-        **numbers: By option its default, a positive integer or `None`, and what it counts.
+    `numbers` are further options: by name a default, a positive integer or `None`, and what it
+    counts.
     """
     made = argparse.ArgumentParser(
         prog=f"python -m {module}",
@@ -64,13 +59,8 @@ def ratios(values, others):
 def record(rows, keys, out, module, *files, **options):
     """Print rows as a table; also write them, if there is a file for them.
 
-    Args:
-        rows: Dictionaries with the same keys.
-        keys: Names of the columns that identify a row: it replaces the row of the same values.
-        out: A CSV file, which need not exist, or `None`.
-        module: What `python -m` runs to measure the rows again.
-        *files: Its arguments without a name.
-        **options: Its options that the rows depend on; those that are `None` are left out.
+    A row replaces that of the same values of `keys`. `python -m module *files **options` is the
+    command that measures the rows again.
     """
     names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
     lines = [names, *([_cell(row, name) for name in names] for row in rows)]

@@ -84,11 +84,7 @@ def _prepare(file, folder, data_dir):
 
 @contextlib.contextmanager
 def serving(folder):
-    """Serve a SavedModel as `MODEL`; yield the addresses by protocol, then stop it cleanly.
-
-    Raises:
-        RuntimeError: If the server does not start, or does not end cleanly on SIGTERM.
-    """
+    """Serve a SavedModel as `MODEL`; yield the addresses by protocol, then stop it cleanly."""
     with contextlib.ExitStack() as opened:
         sockets = [opened.enter_context(socket.create_server(("localhost", 0))) for _ in PROTOCOLS]
         grpc, http = (str(each.getsockname()[1]) for each in sockets)

@@ -26,17 +26,13 @@ ENVIRONMENT = {
 class Worker:
     """A process that takes turns, seen from the measuring one. It starts with its first turn.
 
-    Args:
-        name: What reports call it.
-        peer: `"module:function"`. The generator function gets `*arguments`, in the new process.
-        *arguments: What can be pickled without the library that is measured.
-        library: Folder to import `highway_keras` from. Default: this clone.
-        backend: Keras's backend. Default: as in this process.
+    `peer` is `"module:function"`. The generator function gets `arguments`, in the new process: what
+    can be pickled without the library that is measured. `library` is the folder to import
+    `highway_keras` from, by default this clone.
 
-    Attributes:
-        turns: The figures of each turn, a dictionary: its seconds, processor seconds and memory,
-            and what the peer yields. Those of the first include compiling.
-        absent: Why it takes no more turns; `None` while it does.
+    `turns` has the figures of each turn, a dictionary: its seconds, processor seconds and memory,
+    and what the peer yields. Those of the first include compiling. `absent` says why the worker
+    takes no more turns.
     """
 
     def __init__(self, name, peer, *arguments, library=None, backend=None):
@@ -80,14 +76,8 @@ class Worker:
 def take_turns(workers, count, say=say, all_needed=False):
     """Let each worker take a first turn, which compiles, and then `count` turns in alternation.
 
-    Args:
-        workers: A list of `Worker`.
-        count: Number of turns of each after the first.
-        say: Function called with lines of progress.
-        all_needed: Whether to end the program unless all of them take all turns.
-
-    Returns:
-        The workers that took all turns. The others are named through `say`.
+    Return those that took all turns. The others are named through `say`; `all_needed` then ends the
+    program.
     """
     try:
         for index in range(count + 1):

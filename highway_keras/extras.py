@@ -8,14 +8,7 @@ BACKENDS = {"tensorflow": "cpu", "jax": "jax", "torch": "torch"}
 
 @contextlib.contextmanager
 def extra(name):
-    """Have a missing package say which extra installs it: `with extra("plot"): import matplotlib`.
-
-    Args:
-        name: Name of the extra in setup.cfg.
-
-    Raises:
-        ModuleNotFoundError: If an import in the block does not find its module; one line.
-    """
+    """Have a missing package name its extra: `with extra("plot"): import matplotlib`."""
     try:
         yield
     except ModuleNotFoundError as error:

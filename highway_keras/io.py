@@ -21,16 +21,8 @@ LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writ
 def replacing(path):
     """Yield a path to write to, whose file then replaces the one at `path`.
 
-    A process killed while it writes leaves `path` as it was, and so does a full disk.
-
-    Args:
-        path: Where the file is to be.
-
-    Yields:
-        A path next to `path`, with the same suffix, because Keras chooses the format by it.
-
-    Raises:
-        OSError: If the file cannot be written.
+    A process killed while it writes leaves `path` as it was, and so does a full disk. The path to
+    write to is next to it and has the same suffix, by which Keras chooses the format.
     """
     path = pathlib.Path(path)
     # A name that no other process draws: two may write the same file.
@@ -99,13 +91,7 @@ class BusyError(RuntimeError):
 def folder_lock(path, seconds=SECONDS):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
-    Args:
-        path: The folder.
-        seconds: How long to wait for another process.
-
-    Raises:
-        BusyError: If another process, or another thread, holds the lock. It says which.
-        OSError: If the folder cannot be made, or cannot be written.
+    Raise a `BusyError` that names who holds the lock, if that is not released within `seconds`.
     """
     path = make_folder(path)
     with _lock(path, path / ".lock", seconds):

@@ -12,11 +12,7 @@ import sys
 
 
 def lazy(package):
-    """Return the `__getattr__` and `__dir__` of a package from the imports in its source.
-
-    Args:
-        package: Its `__name__`.
-    """
+    """Return the `__getattr__` and `__dir__` of a package from the imports in its source."""
     module = sys.modules[package]
     tree = ast.parse(pathlib.Path(module.__file__).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

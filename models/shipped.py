@@ -54,11 +54,7 @@ def is_on_hub(weights):
 
 
 def resolve(name, weights):
-    """Return the file that a user means by `weights`; `None` and addresses on the hub as they are.
-
-    Raises:
-        FileNotFoundError: If it names neither a data set nor a file.
-    """
+    """Return the file that a user means by `weights`; `None` and addresses on the hub stay."""
     if weights is None or is_on_hub(weights):
         return weights
     trained = entries(name)

@@ -23,12 +23,8 @@ def load_weights(model, weights, new_classifier=False):
 
     A `.keras` file says what it computes: its layers must have the kinds, shapes and settings of
     the model's. A preprocessor in it, as `fit` saves one, is left out. A `.weights.h5` file has
-    shapes and the activations of highway layers; those of plain layers do not show.
-
-    Args:
-        model: A built `keras.Model`.
-        weights: Path of the file, or `"hf://owner/name"` for a network on the Hugging Face Hub.
-        new_classifier: Whether a classifier of another size keeps its start; a notice says so.
+    shapes and the activations of highway layers; those of plain layers do not show. With
+    `new_classifier`, a classifier of another size keeps its start; a notice says so.
     """
     if weights is None:
         return

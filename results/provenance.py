@@ -30,24 +30,15 @@ def command_line(*words, **options):
 
 
 def of_command(command):
-    """Return `COLUMNS` of a row that this process measures, a dictionary.
-
-    Args:
-        command: The command that measures it again.
-    """
-    from highway_keras.runs.provenance import here  # imports Keras
+    """Return `COLUMNS` of a row that this process measures, a dictionary."""
+    from highway_keras.runs.machine import here  # imports Keras
 
     return {**here(), "command": command}
 
 
 def of_run(folder, command):
-    """Return the same columns for a run, from what was recorded while it trained.
-
-    Args:
-        folder: A `RunFolder`.
-        command: The command that makes the row.
-    """
-    from highway_keras.runs.provenance import joined, sessions  # imports Keras
+    """Return the same columns for a `RunFolder`, from what was recorded while it trained."""
+    from highway_keras.runs.machine import joined, sessions  # imports Keras
 
     recorded = sessions(folder)
     found = {key: joined(recorded, key) or "not recorded" for key in COLUMNS[:-1]}

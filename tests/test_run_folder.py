@@ -13,7 +13,7 @@ import pytest
 from picture_folders import images
 
 from highway_keras import data, io, paper, training
-from highway_keras.runs.provenance import Session, sessions
+from highway_keras.runs.machine import Session, sessions
 from highway_keras.training import get_recipe
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, run_searches
 

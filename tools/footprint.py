@@ -35,13 +35,11 @@ def main(arguments=None):
             size = sum(f.lstat().st_size for f in installed.rglob("*") if not f.is_dir())
             row = {"environment": name, "packages": len(list(installed.glob("*.dist-info")))}
             row |= {"megabytes": round(size / 1e6, 1), "n": options.turns if extra else 1}
-            turns = (
-                [  # the core has no backend to import
-                    [float(_run(python, "-I", "-c", IMPORT.format(module))) for module in MODULES]
-                    for _ in range(options.turns + 1 if extra else 0)
-                ][1:]
-                or [[""] * len(MODULES)]
-            )
+            count = options.turns + 1 if extra else 0  # the core has no backend to import
+            turns = [
+                [float(_run(python, "-I", "-c", IMPORT.format(module))) for module in MODULES]
+                for _ in range(count)
+            ][1:] or [[""] * len(MODULES)]
             for module, seconds in zip(MODULES, zip(*turns, strict=True), strict=True):
                 row |= rows.middle(f"{module}_s", seconds)
             found.append(row)

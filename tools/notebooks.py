@@ -21,9 +21,6 @@ def execute(path):
 
     What differs between runs and machines without meaning anything is left out: execution times,
     the version of Python, and what libraries log.
-
-    Raises:
-        nbclient.exceptions.CellExecutionError: If a cell fails.
     """
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:

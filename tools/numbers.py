@@ -316,9 +316,7 @@ def look():
 def _layers_together(rows, two):
     """Return what `LOOK` says of a network: its row 0, and its layers as parts of a `DataFrame`.
 
-    Args:
-        rows: Those of `analysis.csv`; layer 0 is the whole network.
-        two: The second class of Figure 3; the first is 0.
+    `two` is the second class of Figure 3; the first is 0.
     """
     rows = rows.set_index("layer")
     whole, layers = rows.loc[0].to_dict(), rows.loc[1:]

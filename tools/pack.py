@@ -16,7 +16,7 @@ from highway_keras.io import replacing, write_json, write_text
 from highway_keras.models import shipped
 from highway_keras.runs import PROSE
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import joined, sessions
+from highway_keras.runs.machine import joined, sessions
 from highway_keras.training.evaluation import evaluate
 from highway_keras.training.recipe import DEFAULTS
 
@@ -34,9 +34,8 @@ def compared_fields(stored):
 def common_settings(runs):
     """Return the settings of the first of some `RunFolder`s.
 
-    Raises:
-        ValueError: Unless all of them trained the network as it is registered, from scratch and to
-            the end, and differ only in their seeds.
+    Raise a `ValueError` unless all of them trained the network as it is registered, from scratch
+    and to the end, and differ only in their seeds.
     """
     first, *others = [run.read_json() for run in runs]
 
@@ -61,14 +60,8 @@ def common_settings(runs):
 def pack(folders, data_dir=None):
     """Pack runs of `fit` into the folder of weights that comes with the package.
 
-    Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`.
-
-    Args:
-        folders: Folders of finished runs that differ only in their seeds.
-        data_dir: Where TFDS keeps its data.
-
-    Returns:
-        The new entry of the index, a dictionary.
+    Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`;
+    return the entry.
     """
     runs = [RunFolder(folder) for folder in folders]
     settings, ended = common_settings(runs), [run.read_json() for run in runs]

@@ -16,11 +16,7 @@ HEAD = "project_urls =\n"
 
 
 def readme(text, url, ref):
-    """Return a page with its relative links and pictures made absolute, as an index needs it.
-
-    Raises:
-        FileNotFoundError: If one of them is not in the repository.
-    """
+    """Return a page with its relative links and pictures made absolute, as an index needs it."""
 
     def absolute(link):
         target = link["target"].partition("#")[0]
@@ -33,11 +29,7 @@ def readme(text, url, ref):
 
 
 def setup(text, url, ref):
-    """Return the text of setup.cfg with the project's addresses added to those it has.
-
-    Raises:
-        ValueError: If there is no `project_urls` to add them to.
-    """
+    """Return the text of setup.cfg with the project's addresses added to those it has."""
     if text.count(HEAD) != 1:
         raise ValueError("setup.cfg must have one `project_urls`, and an address in it.")
     addresses = {

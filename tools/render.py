@@ -29,11 +29,7 @@ def pages():
 
 
 def number(call):
-    """Return the text that a mark stands for.
-
-    Raises:
-        KeyError: If its first word is no function of `numbers.py`.
-    """
+    """Return the text that a mark stands for."""
     from tools import numbers, tables  # need pandas; the site is built without
 
     name, *words = shlex.split(call)

@@ -30,7 +30,7 @@ from highway_keras.models import shipped
 from highway_keras.paper.finals import best_final
 from highway_keras.paper.searches import read_search, read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
-from highway_keras.runs.provenance import minutes, sessions
+from highway_keras.runs.machine import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
 from tools.pack import common_settings, compared_fields
 from tools.render import ROOT
@@ -167,11 +167,8 @@ def gates(options):
 def gate_rows(model, x, y, samples=2000, classes=(0, 1, 7)):
     """Return a row per layer; layer 0 is the intact network, with what holds for the whole.
 
-    Args:
-        model: The network.
-        x, y: Images and classes.
-        samples: Of how many single gates and block outputs are kept.
-        classes: Those of the paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
+    Single gates and block outputs are those of the first `samples` images. `classes` are those of
+    the paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
     """
     biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
     mean = analysis.mean_gates(model, x, y)

@@ -50,9 +50,6 @@ def rows(name, **wanted):
     """Return the rows of `results/NAME.csv` whose columns are as `wanted`, a `DataFrame`.
 
     A `command` is as wanted if the regular expression is found in it. What diverged is infinite.
-
-    Raises:
-        NotMeasured: If there are none.
     """
     path = RESULTS / f"{name}.csv"
     found = _read(path) if path.exists() else pd.DataFrame(columns=list(wanted))
@@ -120,10 +117,7 @@ def fill(template, row):
 def markdown(names, lines, align="l"):
     """Return a Markdown table on lines of its own.
 
-    Args:
-        names: Those of the columns.
-        lines: A list of texts for each line.
-        align: l or r for each column; the last columns, if it is shorter, are aligned to the right.
+    `align` is l or r for each column; if it is shorter, the last columns are aligned to the right.
     """
     rule = [{"l": "---", "r": "---:"}[letter] for letter in align.ljust(len(names), "r")]
     return "\n".join(["", *(f"| {' | '.join(line)} |" for line in (names, rule, *lines)), ""])
@@ -150,12 +144,9 @@ def table(source, names, cells, align="l"):
 
 
 def across(found, lines, name, cell):
-    """Return a Markdown table of a `DataFrame` with a line for each value of some columns.
+    """Return a Markdown table of a `DataFrame` with a line for each value of the columns `lines`.
 
-    Args:
-        found: The rows.
-        lines: Names of these columns.
-        name, cell: Templates of the name of a further column and of what a row says there.
+    `name` and `cell` are templates of the name of a further column and of what a row says there.
     """
     made = {}
     for row in found.to_dict("records"):

@@ -10,7 +10,7 @@ from highway_keras import checks, data
 from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import Session
+from highway_keras.runs.machine import Session
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel

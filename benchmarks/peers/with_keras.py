@@ -134,12 +134,8 @@ def machine_bfloat16(case):
 def take(build, case, feed=None, **compile_options):
     """Build a model and let it take turns: an epoch of `fit` each, or a `predict`.
 
-    Args:
-        build: Function that returns the model.
-        case: The `Case`.
-        feed: Function from images and labels to the arguments of `fit` that feed it. Default:
-            plain arrays.
-        **compile_options: Arguments of `compile`.
+    `feed` is a function from images and labels to the arguments of `fit` that feed it, by default
+    plain arrays.
     """
     x, y = case.images()
     yield

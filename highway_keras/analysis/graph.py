@@ -39,23 +39,9 @@ class Call:
 class Graph:
     """The layer calls of a functional or Sequential model in order, those of nested models inlined.
 
-    Args:
-        model: A Keras model.
-        shapes: Shape of a sample for each input; default the model's, which may leave sides open.
-
-    Attributes:
-        inputs: New symbolic inputs, one for each of the model's.
-        calls: A list of `Call`.
-        gated: Those of gated layers.
-        outputs: The symbolic outputs.
-        blocks: The names of the gated blocks in order: the layer's, with the number of the block
-            in place of the depth of a `HighwayStack`, and a count in brackets if a name is
-            repeated.
-
-    Raises:
-        TypeError: If the model is not a Keras model, is not built, or its layer calls cannot be
-            known.
-        ValueError: If it has no gated layers.
+    `shapes` are those of a sample where the model leaves sides open. `blocks` names the gated
+    blocks in order: the layer's name, with the number of the block in place of the depth of a
+    `HighwayStack`, and a count in brackets if a name is repeated.
     """
 
     def __init__(self, model, shapes=None):

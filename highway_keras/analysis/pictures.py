@@ -5,13 +5,7 @@ from highway_keras.messages import notice, printable, reason
 
 
 def write_picture(path, picture, dpi=150):
-    """Write a picture, or say that it could not be drawn.
-
-    Args:
-        path: The PNG file.
-        picture: Function from the module `plots`, which needs Matplotlib, to the figure.
-        dpi: Dots per inch.
-    """
+    """Write the figure that `picture(plots)` returns, or say that it could not be drawn."""
     try:
         path.unlink(missing_ok=True)  # it may show something else
         from highway_keras.analysis import plots

@@ -12,11 +12,7 @@ from highway_keras.messages import Notice, printable
 
 
 def library(module):
-    """Return a module of the library, and import Keras for it without the backend's chatter.
-
-    Args:
-        module: Its name within `highway_keras`.
-    """
+    """Return a module of the library, and import Keras for it without the backend's chatter."""
     warnings.simplefilter("ignore")  # meant for those who write Python
     warnings.filterwarnings("always", category=Notice)
     warnings.showwarning = _show_warning

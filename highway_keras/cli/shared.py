@@ -25,11 +25,8 @@ NAMED_DATA = ("mnist", "fashion_mnist", "cifar10", "cifar100", "digits")
 def command(name, summary, *arguments, continues=False):
     """Register a function as a command: `@command("fit", "Train a network.", SEED, ...)`.
 
-    Args:
-        name: Of the command; two words for one of a family.
-        summary: What it does, a sentence for the help.
-        *arguments: What `option` returns, or lists of them that exclude one another.
-        continues: Whether an interrupted one continues when it is called again.
+    `arguments` are what `option` returns, or lists of them that exclude one another. A command that
+    `continues` does so when it is called again after an interruption.
     """
 
     def register(function):

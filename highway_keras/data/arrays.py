@@ -125,18 +125,10 @@ def check_dataset(images):
 
 
 def check_parts(parts, class_names, source):
-    """Check images and class numbers that belong together.
+    """Return `{part: (images, labels)}`, "train" first, as a list, and the class names.
 
-    Args:
-        parts: Dictionary of `(images, labels)`, `"train"` first.
-        class_names: One name per class, or `None` for their numbers.
-        source: Where they are from, for messages.
-
-    Returns:
-        A list of `(images, labels)` and the class names, as a `Dataset` holds them.
-
-    Raises:
-        DataError: If training would fail with them, or learn something else than is meant.
+    Both are as a `Dataset` holds them; without `class_names`, their numbers are the names. Raise a
+    `DataError` if training would fail with them, or learn something else than is meant.
     """
     checked = [_check_part(part, *pair, source) for part, pair in parts.items()]
     if len(set(checked[0][1])) < 2:

@@ -30,11 +30,8 @@ LISTED = 50  # paths in a message
 def read_folder(folder, skip_broken=False):
     """Return a list of `(paths, labels)`, to train on and perhaps to test on, and class names.
 
-    File paths take the place of images: `read_pictures` reads the ones wanted.
-
-    Args:
-        folder: A `pathlib.Path`.
-        skip_broken: Whether to leave out pictures that cannot be read, and say so.
+    File paths take the place of images: `read_pictures` reads the ones wanted. `skip_broken` leaves
+    out pictures that cannot be read, and says so.
     """
     names = _folders(folder)
     of_parts = [re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names]
@@ -104,17 +101,9 @@ def _listed(paths):
 
 
 def read_pictures(parts, input_shape, source):
-    """Return images for the paths in each part, read into memory if all parts fit.
+    """Return uint8 images for the paths in each part: arrays if all fit, else `PictureArray`s.
 
-    Args:
-        parts: Arrays of paths.
-        input_shape: (height, width, channels) to scale each to; `None` for that of the pictures,
-            if they all share one.
-        source: Where they are from, for messages.
-
-    Returns:
-        A list of arrays, each uint8 `(n, height, width, channels)`; of `PictureArray` if they do
-        not fit.
+    They are scaled to `input_shape`; `None` stands for that of the pictures, if they share one.
     """
     shapes = on_every_core(picture_shape, np.concatenate(parts))
     sizes = sorted({shape[:2] for shape in shapes})

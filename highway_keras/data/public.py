@@ -80,10 +80,6 @@ def read_records(builder, split):
 
     A TFRecord file is a sequence of records: length (8 bytes, the lowest first), checksum of the
     length (4), a `tf.train.Example`, its checksum (4).
-
-    Args:
-        builder: A builder of TFDS.
-        split: `"train"` or `"test"`.
     """
     examples = []
     for path in builder.info.splits[split].filepaths:

@@ -27,17 +27,10 @@ CALIBRATION_IMAGES = 500
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """What a format requires.
+    """What a format requires; `runs_int8`: whether it holds a network that Keras has quantized."""
 
-    Attributes:
-        suffix: Of its file; empty for a folder.
-        quantizations: What `quantize` may be, besides `None`.
-        packages: What must be installed.
-        runs_int8: Whether it can hold a network that Keras has quantized.
-    """
-
-    suffix: str
-    quantizations: tuple = ()
+    suffix: str  # empty for a folder
+    quantizations: tuple = ()  # besides `None`
     packages: tuple = ()
     runs_int8: bool = False
 

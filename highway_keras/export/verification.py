@@ -22,17 +22,9 @@ class ExportMismatch(RuntimeError):
 def verify(path, format, quantize, images, labels, expected, class_names):
     """Run an export in a new process, and compare it with the Keras model.
 
-    Args:
-        quantize: As in `export`; `"int8"` also for a network that Keras has quantized.
-        images, labels: Raw images, uint8, and their classes.
-        expected: The Keras model's probabilities for them.
-
-    Returns:
-        A dictionary with `difference`, `accuracy`, `keras_accuracy`, `images` and `runtime`, as in
-        `Exported`.
-
-    Raises:
-        ExportMismatch: If it does not run, or its results differ; the message says how.
+    `quantize` is "int8" also for a network that Keras has quantized; `expected` are the Keras
+    model's probabilities. Return what `Exported` holds of it, a dictionary. Raise an
+    `ExportMismatch` if the export does not run, or its results differ.
     """
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

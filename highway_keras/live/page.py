@@ -20,10 +20,8 @@ SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
 def render(graph, images, labels, class_names, title, observe):
     """Return the page as HTML; the arguments are those of `highway_keras.analysis.live_page`.
 
-    Args:
-        graph: The `highway_keras.analysis.graph.Graph` of the network.
-        observe: A function from `"gates"` or `"outputs"` and images to a list of arrays, what each
-            block does with them.
+    `observe` is a function from `"gates"` or `"outputs"` and images to a list of arrays, what each
+    block does with them.
     """
     shapes = [tuple(x.shape) for x in graph.inputs]
     shape = shapes[0][1:]

@@ -17,7 +17,7 @@ from highway_keras.io import folder_lock, write_rows
 from highway_keras.models import get, list_models
 from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
-from highway_keras.runs.provenance import minutes, sessions
+from highway_keras.runs.machine import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
 from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import get_recipe, variants

@@ -244,11 +244,7 @@ class RunFolder:
 def check_same_settings(before, now, what, defaults=None):
     """Raise a `ValueError` that lists the settings that differ, if any do.
 
-    Args:
-        before: Settings as recorded, a dictionary.
-        now: Those to continue with.
-        what: Whose they are, for the message.
-        defaults: What settings mean that an earlier version did not record.
+    `defaults` are what settings mean that an earlier version did not record.
     """
     before, now = ({**(defaults or {}), **_compared(one)} for one in (before, now))
     differing = [key for key in before | now if before.get(key) != now.get(key)]

@@ -18,7 +18,7 @@ from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
 from highway_keras.models.parts import check_image_shape
 from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.provenance import Session
+from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
 from highway_keras.training.engines.devices import Devices, data_parallel

@@ -16,11 +16,7 @@ from highway_keras.io import read_text, write_json
 
 
 def hardware(distribute=False):
-    """Return what networks are trained on here: `"NVIDIA H200"`, `"2 CPU cores (AMD EPYC)"`.
-
-    Args:
-        distribute: Whether they are trained on all devices, not only on the first.
-    """
+    """Return what networks are trained on here: `"NVIDIA H200"`, `"2 CPU cores (AMD EPYC)"`."""
     names = shim.accelerators() if distribute else shim.accelerators()[:1]
     if not names:
         return f"{os.cpu_count()} CPU cores ({processor()})"
@@ -79,10 +75,6 @@ class Session(keras.callbacks.Callback):
 
     A session is the time from starting or resuming a run to its end or interruption. As a callback
     of the training, it is also written after every epoch: a killed one keeps what it got done.
-
-    Args:
-        folder: A `RunFolder`.
-        distribute: Whether the run is trained on all devices.
     """
 
     def __init__(self, folder, distribute=False):
