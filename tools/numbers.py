@@ -220,12 +220,13 @@ def _long_searches():
 
 long_searches = table(
     _long_searches,
-    "hidden layers | kind | lowest loss of those at the end | best trial | its rank after 10 "
-    "epochs | below 10^-4 after | rate | 1 - momentum | decay | activation | transform bias | "
+    "hidden layers | kind | rungs | best | mean of those that ended | best trial | its rank after "
+    "10 epochs | below 10^-4 after | rate | 1 - momentum | decay | activation | transform bias | "
     "diverged",
-    "{depth} | {kind} | {ends:.1e} | {trial} | {rank_10} | {below:.0f} | {learning_rate:.3f} | "
-    "{one_minus_momentum:.3f} | {decay:.3f} | {activation} | {transform_bias:.1f} | {failed}",
-    "rlll",
+    "{depth} | {kind} | {rungs} | {score:.1e} | {ends.mean:.1e}, n={ends.count} | {trial} | "
+    "{rank_10} | {below:.0f} | {learning_rate:.3f} | {one_minus_momentum:.3f} | {decay:.3f} | "
+    "{activation} | {transform_bias:.1f} | {failed}",
+    "rll",
 )
 halving = table(
     "halving",
