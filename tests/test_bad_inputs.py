@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import zipfile
 
 import keras
 import numpy as np
@@ -59,6 +60,8 @@ def write_runs(w):
     }.items():
         shutil.copytree(w / "run", w / name)
         (w / name / "run.json").write_text(settings)
+        with zipfile.ZipFile(w / name / "best.keras", "a") as archive:
+            archive.comment = b""  # else it is of another run
     (w / "lonely.keras").write_bytes((w / "run" / "best.keras").read_bytes())
     models.thin_mlp(4).save_weights(w / "deep.weights.h5")
 

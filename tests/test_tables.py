@@ -9,7 +9,7 @@ import pytest
 from highway_keras import data, models, paper, results, training
 from highway_keras.cli import command as cli
 from highway_keras.paper.tables import COLUMNS, read_table
-from highway_keras.runs import provenance
+from highway_keras.runs import machine
 from highway_keras.training import trainer
 from highway_keras.training.callbacks import Checkpoint
 
@@ -68,7 +68,7 @@ def test_a_row_a_run(whole, tmp_path):
     assert tuple(first) == COLUMNS
     expected = {"table": "table1", "model": NAME, "dataset": "mnist", "recipe": "modern"}
     expected |= {"seed": "0", "epochs": "2", "images": "20", "best_epoch": "2"}
-    expected |= {"hardware": provenance.hardware(), "versions": provenance.versions()}
+    expected |= {"hardware": machine.hardware(), "versions": machine.versions()}
     again = f"highway-keras reproduce table1 --recipe modern --model {NAME} --runs 1 --seed 0"
     expected["command"] = f"{again} --epochs 2 --limit 20"
     assert {key: first[key] for key in expected} == expected and first["commit"] and first["date"]
@@ -140,10 +140,10 @@ def test_a_missing_part_leaves_the_minutes_open():
     def part(first, last):
         return {"first_epoch": first, "last_epoch": last, "seconds": 30.0}
 
-    assert provenance.minutes([part(0, 4)]) == 0.5
-    assert provenance.minutes([part(0, 4), part(3, 9)]) == 1  # an epoch half done is repeated
-    assert provenance.minutes([part(0, 4), part(6, 9)]) is None
-    assert provenance.minutes([part(6, 9)]) is None and provenance.minutes([]) is None
+    assert machine.minutes([part(0, 4)]) == 0.5
+    assert machine.minutes([part(0, 4), part(3, 9)]) == 1  # an epoch half done is repeated
+    assert machine.minutes([part(0, 4), part(6, 9)]) is None
+    assert machine.minutes([part(6, 9)]) is None and machine.minutes([]) is None
 
 
 def test_the_tables_and_their_recipes():
