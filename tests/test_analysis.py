@@ -266,6 +266,7 @@ WRONG = [
     ("`y`", lambda: lesions(shared(), Y.astype(float))),
     ("`y`", lambda: lesions(shared(), Y + 3)),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.zeros((2, 2), int))),
+    ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.array([-1, 0]))),
     ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5)),
     ("h9", lambda: analysis.transform_biases(stack()).at(layer="h9")),
 ]

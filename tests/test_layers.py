@@ -60,6 +60,12 @@ def test_wrapper_takes_a_layer_that_the_model_uses_elsewhere(tmp_path):
     np.testing.assert_array_equal(array(loaded(x)), array(model(x)))
 
 
+def test_sizes_may_be_numpys(tmp_path):
+    model = sequential(lambda: ConvHighway2D(None, np.array([2, 3])), (4, 5, 6, 3))
+    model.save(tmp_path / "model.keras")
+    assert keras.models.load_model(tmp_path / "model.keras").layers[0].kernel_size == [2, 3]
+
+
 def test_wrapper_passes_the_mask_to_its_layer():
     wrapper = HighwayWrapper(keras.layers.LSTM(3, return_sequences=True))
     x = standard_normal((2, 6, 3))
