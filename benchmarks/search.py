@@ -58,21 +58,23 @@ def _compare(options, depth):
     an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
     ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
     halved = sum((end - start) * trials for start, end, trials in ladder) / PROJECTED["trials"]
-    costs = {}
+    projected = {}  # processor seconds of a trial: whole, and on average with rungs
     for name, short, most in (("stock", stock, 4), ("population", ours, 20)):
         trials = min(most, short["trials"])
         long = _run(name, depth, trials, options.epochs + LONGER, options)
         a_trial, longer = (run["cpu"] / run["trials"] for run in (short, long))
         a_step = (longer - a_trial) / (steps * LONGER)
-        for epochs in (PROJECTED["epochs"], halved):
-            costs[name, epochs] = a_trial + a_step * (an_epoch * epochs - steps * options.epochs)
-        whole = costs[name, PROJECTED["epochs"]]
+        projected[name] = [
+            a_trial + a_step * (an_epoch * epochs - steps * options.epochs)
+            for epochs in (PROJECTED["epochs"], halved)
+        ]
+        whole = projected[name][0]
         rows.say(f"{name}: {1000 * a_step:.2f} CPU ms a step, {whole:.0f} CPU s projected")
         steps_seen &= a_step > 0
-    for column, epochs in (("projected", PROJECTED["epochs"]), ("projected_rungs", halved)):
-        ratio = costs["stock", PROJECTED["epochs"]] / costs["population", epochs]
-        row[f"{column}_ratio"] = ratio if steps_seen else ""
-    return row
+    ratios = [
+        projected["stock"][0] / ours if steps_seen else "" for ours in projected["population"]
+    ]
+    return row | dict(zip(("projected_ratio", "projected_rungs_ratio"), ratios, strict=True))
 
 
 def _run(name, depth, trials, epochs, options):

@@ -6,8 +6,6 @@ import pytest
 
 from highway_keras import HighwayStack, training
 
-tensorflow = pytest.importorskip("tensorflow")  # which `export` needs
-
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="the others have their own"
 )
@@ -30,6 +28,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path):
 
 
 def test_a_stack_exports_for_batches_of_any_size(tmp_path):
+    tensorflow = pytest.importorskip("tensorflow")  # which `export` needs
     model = keras.Sequential([keras.Input((8,)), HighwayStack(3)])
     model.export(tmp_path / "saved", verbose=False)
     served = tensorflow.saved_model.load(tmp_path / "saved")

@@ -28,6 +28,7 @@ from highway_keras.training.evaluation import (
     evaluate,
 )
 from highway_keras.training.networks import architecture, find_network
+from highway_keras.training.saved_network import settings_beside
 
 pytestmark = pytest.mark.usefixtures("untraced")
 SMALL = {"limit": 128, "model_options": {"depth": 2}, "verbose": 0, "epochs": 3}
@@ -108,6 +109,9 @@ def test_a_network_beside_the_settings_of_another_run_has_none(run, tmp_path):
     with pytest.warns(Notice, match=r"copy\.keras"):
         found = training.SavedNetwork(tmp_path / "copy.keras")
     assert found.settings == {} and found.class_names == list("0123456789")
+    weights = tmp_path / "own.weights.h5"  # which says nothing of its run
+    found.model.save_weights(weights)
+    assert settings_beside(weights) == other
 
 
 def test_best_and_final_are_of_their_epochs(run):

@@ -18,8 +18,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools import tables
-from tools.tables import across, fill, groups, markdown, optimizer, rows, table
+from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -205,7 +204,7 @@ finals = table(
 
 
 def _long_searches():
-    for _, _, trials in tables.long_searches():
+    for _, _, trials in long_trials():
         losses = trials.filter(regex=r"loss_\d")
         lowest = losses.cummin(axis=1)
         below = (lowest.iloc[0] < 1e-4).to_numpy()

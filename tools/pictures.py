@@ -10,7 +10,7 @@ from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
-from tools.tables import long_searches, optimizer, rows
+from tools.tables import long_trials, optimizer, rows
 
 
 def depth_1000():
@@ -73,7 +73,7 @@ PICTURES = {
     "figure1-long.png": lambda: plots.plot_figure1(
         {
             (kind, depth): trials.filter(regex=r"loss_\d").iloc[0]
-            for depth, kind, trials in long_searches()
+            for depth, kind, trials in long_trials()
         }
     ),
     "depth1000-mnist.png": depth_1000,

@@ -69,7 +69,7 @@ def _read(path):
     return pd.read_csv(io.StringIO(text), dtype={"trial": str})
 
 
-def long_searches():
+def long_trials():
     """Yield each long search of Figure 1: depth, kind, all its trials, the best first."""
     for (depth, kind), found in rows("figure1-long").groupby(["depth", "kind"]):
         yield depth, kind, found.sort_values("score")

@@ -17,7 +17,7 @@ from highway_keras.backends import shim
 from highway_keras.extras import extra
 from highway_keras.io import folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
-from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
+from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel
 from highway_keras.tuning.oracle import (
     WEIGHTS,
     PopulationOracle,
@@ -416,7 +416,7 @@ def check_backend():
 
 
 def _check_hypermodel(hypermodel):
-    """Raise a `TypeError` for networks that a population would not train as they say."""
+    """Raise for networks that a population would not train as they say."""
     if not isinstance(hypermodel, HighwayHyperModel):
         raise TypeError(
             "`hypermodel` must be a `HighwayHyperModel`; for others there is "
@@ -430,11 +430,10 @@ def _check_hypermodel(hypermodel):
                 "`keras_tuner.RandomSearch` calls all methods. "
                 f"Received: hypermodel={type(hypermodel).__name__}."
             )
-    wanted = {*RANGES, "activation"} - (
-        {"transform_bias"} if hypermodel.kind != "highway" else set()
-    )
-    declared = hypermodel.declare_hyperparameters(keras_tuner.HyperParameters()) or {}
-    if wanted - set(declared):
+    hp = keras_tuner.HyperParameters
+    wanted = HighwayHyperModel.declare_hyperparameters(hypermodel, hp())
+    declared = hypermodel.declare_hyperparameters(hp()) or {}
+    if not wanted.keys() <= declared.keys():
         raise ValueError(
             "`hypermodel.declare_hyperparameters` must return a dictionary of "
             f"{', '.join(sorted(wanted))}. Received: {declared}."

@@ -131,10 +131,11 @@ def check_parts(parts, class_names, source):
     `DataError` if training would fail with them, or learn something else than is meant.
     """
     checked = [_check_part(part, *pair, source) for part, pair in parts.items()]
-    if len(set(checked[0][1])) < 2:
+    labels = checked[0][1]
+    if labels.min() == labels.max():
         raise DataError(
-            f"`y_train` in {source} must have two classes or more. Received: "
-            f"{checked[0][1][0]} for all {len(checked[0][1])} images."
+            f"`y_train` in {source} must have two classes or more. Received: {labels[0]} for all "
+            f"{len(labels)} images."
         )
     most = max(int(labels.max()) for _, labels in checked)
     shapes = sorted({images.shape[1:] for images, _ in checked})
@@ -152,7 +153,6 @@ def check_parts(parts, class_names, source):
             )
         checks.class_names("class_names", class_names := tuple(map(str, names)), len(names))
         return checked, class_names
-    labels = checked[0][1]
     if not labels.max() == most < len(labels):
         raise DataError(
             f"`y_train` in {source} must number its classes from 0 without large gaps, and have "

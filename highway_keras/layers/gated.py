@@ -105,7 +105,8 @@ class GatedLayer(keras.Layer):
         self.input_spec = self.transform.input_spec
 
     def _add_sublayer(self, name, input_shape, **options):
-        if getattr(self, name) is None:
+        layer = getattr(self, name)
+        if layer is None:
             layer = self.make_sublayer(
                 input_shape,
                 name=name,
@@ -121,7 +122,7 @@ class GatedLayer(keras.Layer):
             setattr(self, name, layer)
         # Where sides are open, numbers for them show whether they stay as they are.
         probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
-        layer, seen = getattr(self, name), len(getattr(self, name)._inbound_nodes)
+        seen = len(layer._inbound_nodes)
         for before in dict.fromkeys((tuple(input_shape), probe)):
             inputs = keras.KerasTensor(before, self.compute_dtype)
             outputs = self.block_state(inputs) if name == "block" else layer(inputs)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import pathlib
 import re
+import zipfile
 
 import keras
 import numpy as np
@@ -239,6 +240,14 @@ class RunFolder:
 
     def _unreadable_state(self):
         return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
+
+
+def identity_in(path):
+    """Return the `identity` of the run that saved a network; empty if its file carries none."""
+    if not zipfile.is_zipfile(path):  # such as `.weights.h5`
+        return ""
+    with zipfile.ZipFile(path) as archive:
+        return archive.comment.decode(errors="replace")
 
 
 def check_same_settings(before, now, what, defaults=None):

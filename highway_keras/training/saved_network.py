@@ -10,7 +10,7 @@ import numpy as np
 from highway_keras import checks, data
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
-from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.folder import RunFolder, identity_in
 from highway_keras.training.evaluation import EVALUATION_BATCH, compare, probabilities
 from highway_keras.training.recipes import get_recipe
 
@@ -204,9 +204,7 @@ def settings_beside(path):
     """
     folder = RunFolder(path.parent)
     if folder.settings.exists():
-        with zipfile.ZipFile(path) as archive:
-            saved_by = archive.comment.decode(errors="replace")
-        if saved_by in ("", folder.identity()):
+        if identity_in(path) in ("", folder.identity()):
             return folder.read_json()
         notice(
             f"{path} is not of the run in its folder, so what run.json says there is left aside."

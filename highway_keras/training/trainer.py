@@ -17,7 +17,7 @@ from highway_keras.analysis.pictures import write_picture
 from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
 from highway_keras.models.parts import check_image_shape
-from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.folder import RunFolder, identity_in
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
@@ -420,9 +420,8 @@ class _Run:
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
         network = load_network(best, remedy)
-        with zipfile.ZipFile(best) as archive:
-            if archive.comment.decode(errors="replace") != self.folder.identity():
-                raise ValueError(f"{best} is not the network that this run saved. {remedy}")
+        if identity_in(best) != self.folder.identity():
+            raise ValueError(f"{best} is not the network that this run saved. {remedy}")
         return network
 
     def _diverged(self, epoch, message):
