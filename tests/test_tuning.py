@@ -381,7 +381,7 @@ def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdout", terminal)
     with Progress("tiny", [(0, 2, 4)], [0], "loss") as progress:
-        for best, done in [(None, (2, 0)), (0.5, (0, 2)), (0.25, (2, 0)), (0.25, (0, 2))]:
+        for best, done in [(None, (2,)), (0.5, (0, [2])), (0.25, (2,)), (0.25, (0, [4]))]:
             progress.report(0, best, *done)
     *drawn, end = terminal.getvalue().split("\r")[1:]
     assert end.endswith("\n") and "\n" not in "".join(drawn)

@@ -221,10 +221,11 @@ SEARCH = "search --depth 3 --kind highway --dataset digits --limit 200 --out"
 SIZES = "--trials 40 --population 5 --rungs 5:20 10:8 --epochs 30"
 
 
-def start(folder, **environment):
+def start(folder, log=os.devnull, **environment):
     command = [*COMMAND, *SEARCH.split(), str(folder), *SIZES.split()]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, env={**os.environ, **environment}, **quiet)
+    with open(log, "a") as output:
+        streams = {"stdout": output, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, env={**os.environ, **environment}, **streams)
 
 
 def wait_until(condition, process, seconds=120):
@@ -251,13 +252,17 @@ def test_a_chief_and_two_workers_one_of_them_killed(listener, tmp_path):
     listener.close()
     leading = start(tmp_path, KERASTUNER_TUNER_ID="chief", **shared)
     wait_until(lambda: list(tmp_path.glob("*/chief.json")), leading)
-    workers = [start(tmp_path, KERASTUNER_TUNER_ID=f"worker{i}", **shared) for i in range(2)]
+    log = tmp_path / "log"
+    ids = [{"KERASTUNER_TUNER_ID": f"worker{i}", **shared} for i in range(2)]
+    workers = [start(tmp_path, log, **worker) for worker in ids]
     wait_until(lambda: ended(tmp_path) >= 5, workers[0])
     workers[0].send_signal(signal.SIGKILL)
     workers[0].wait()
-    workers[0] = start(tmp_path, KERASTUNER_TUNER_ID="worker0", **shared)
+    workers[0] = start(tmp_path, log, **ids[0])
     try:
         assert [worker.wait(300) for worker in workers] == [0, 0]
+        # Each counts the trials of the other, too: whoever ends a round last has seen all of them.
+        assert all(f" {done} trials" in log.read_text() for done in ("40/40", "20/20", "8/8"))
         assert leading.wait(60) == 0
     finally:
         for process in (leading, *workers):

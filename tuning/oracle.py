@@ -54,14 +54,6 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         """Whether no trial is left to train; to be asked while none is trained."""
         return len(self.trials) >= self.max_trials and self._next()[1] == []
 
-    def ended(self):
-        """Return how many trials have ended each round."""
-        trials = self.trials.values()
-        return [
-            sum(_trained(t) >= last or (t.status == "FAILED" and _round(t) == n) for t in trials)
-            for n, (_, last, _) in enumerate(self.rounds)
-        ]
-
     @keras_tuner.synchronized
     def create_trial(self, tuner_id):
         if tuner_id in self.ongoing_trials:  # of a worker that was killed
@@ -191,6 +183,14 @@ def _round(trial):
 def rounds_of(rungs, epochs, trials):
     """Return the first and the last epoch of each round, and how many trials it has at most."""
     return list(zip([0, *rungs], [*rungs, epochs], [trials, *rungs.values()], strict=True))
+
+
+def ended(trials, rounds):
+    """Return how many trials have ended each round."""
+    return [
+        sum(_trained(t) >= last or (t.status == "FAILED" and _round(t) == n) for t in trials)
+        for n, (_, last, _) in enumerate(rounds)
+    ]
 
 
 def check_recorded(folder, settings):

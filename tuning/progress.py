@@ -18,11 +18,11 @@ class Progress(tqdm):
 
     There it is printed whenever trials have ended, and every ten minutes. It counts epochs of
     trials, from which the time left follows. `rounds` are those of `oracle.rounds_of`; `ended` are
-    the trials of each that ended in an earlier session.
+    how many trials of each have ended, in other processes, too.
     """
 
     def __init__(self, name, rounds, ended, objective, verbose="auto"):
-        self.name, self.rounds, self.ended = name, rounds, list(ended)
+        self.name, self.rounds, self.ended = name, rounds, ended
         self.objective, self.is_terminal = objective, sys.stdout.isatty()
         self.printed = time.monotonic()
         super().__init__(
@@ -39,9 +39,9 @@ class Progress(tqdm):
         lengths = [last - first for first, last, _ in self.rounds]
         return sum(n * length for n, length in zip(self.ended, lengths, strict=True))
 
-    def report(self, number, best, epochs=0, ended=0):
-        """Show `best` after `ended` more trials of a round and `epochs` of all running ones."""
-        self.ended[number] += ended
+    def report(self, number, best, epochs=0, ended=None):
+        """Show `best` after `epochs` of all trials that run here in a round, or once they end."""
+        self.ended = ended or self.ended
         self.n = self._done() + epochs
         first, last, count = self.rounds[number]
         done = self.ended[number] + epochs / (last - first)

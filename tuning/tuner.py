@@ -22,6 +22,7 @@ from highway_keras.tuning.oracle import (
     WEIGHTS,
     PopulationOracle,
     check_recorded,
+    ended,
     read_json,
     readable,
     rounds_of,
@@ -33,6 +34,7 @@ from highway_keras.tuning.weights import assign, draw, part_of
 with extra("tune"):
     import grpc
     import keras_tuner
+    from keras_tuner.engine.trial import Trial
 
 METRICS = ("loss", "accuracy")
 # A CPU gains nothing from more. Small populations end sooner, and an interruption costs less.
@@ -291,9 +293,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self.population = self.max_trials if shim.accelerators() else cores
         self.save()  # else a search killed before its first trial ends would not be reloaded
         rounds = rounds_of(self.rungs, epochs, self.max_trials)
-        ended = [0] * len(rounds) if self.is_worker else self.oracle.ended()
         slots = [f"{self.tuner_id}-{n}" for n in range(min(self.population, self.max_trials))]
-        with Progress(self.project_name, rounds, ended, self.objective.name, verbose) as progress:
+        shown = self.project_name, rounds, self._ended(rounds), self.objective.name, verbose
+        with Progress(*shown) as progress:
             while slots:
                 self._wait_for_chief()
                 asked = [self.oracle.create_trial(slot) for slot in slots]
@@ -358,7 +360,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             self.oracle.end_trial(trial)
-        progress.report(number, self._best_score(), ended=len(trials))
+        progress.report(number, self._best_score(), ended=self._ended(rounds))
+
+    def _ended(self, rounds):
+        """Return how many trials have ended each round, those of other workers included."""
+        if not self.is_worker:
+            return ended(self.oracle.trials.values(), rounds)
+        files = pathlib.Path(self.project_dir).glob("trial_*/trial.json")
+        return ended([Trial.load(file) for file in files], rounds)
 
     def _values(self, trial):
         """Return what the hypermodel makes of a trial's hyperparameters."""
