@@ -121,7 +121,7 @@ COMMANDS = {
     # What an empty variable of the shell leaves.
     "fit thin-plain-10 --dataset ''": "--dataset",
     f"{FIT} --out ''": "--out",
-    f"predict {RUN} ''": "images",
+    f"predict {RUN} ''": "IMAGE",
     # Data and folders.
     "fit thin-plain-10 --dataset cut.npz": "cut.npz",
     "fit mnist-highway-16 --dataset digits --out new": "(8, 8",
@@ -131,6 +131,7 @@ COMMANDS = {
     f"{RESUME} --out bad-settings": "run.json",
     f"{FIT} --out file": "--out",
     # Saved networks.
+    "fit none.keras": "MODEL none.keras",
     "evaluate file": "file",
     "evaluate cut.keras": "cut.keras",
     "evaluate lost.keras": "lost.keras",

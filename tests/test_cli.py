@@ -177,7 +177,7 @@ def test_fit_names_the_next_command_and_evaluate_measures_the_same(trained, caps
 
 def test_a_saved_network_is_trained_further_on_what_it_was_trained_on(trained, capsys, tmp_path):
     out = tmp_path / "further"
-    assert run("fit", trained[0], "--epochs", 1, "--learning-rate", 1e-4, "--out", out) == 0
+    assert run("fit", trained[0].parent, "--epochs", 1, "--learning-rate", 1e-4, "--out", out) == 0
     settings = json.loads((out / "run.json").read_text())
     assert (settings["dataset"], settings["recipe"]["name"]) == ("digits", "digits")
     assert accuracy(capsys.readouterr().out) > 90

@@ -109,6 +109,7 @@ def test_the_command(tmp_path, capsys):
     small = tmp_path / "small"
     data = ["--dataset", "digits", "--limit", "100"]
     command = ["compact", str(tmp_path / "thin.keras"), *data, "--out", str(small), "--layers", "1"]
+    assert cli.main([*command[:-1], "9"]) == 2 and not small.exists()
     assert cli.main(command) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("1 of 4 gated layers") and f"saved {small / 'best.keras'}" in printed

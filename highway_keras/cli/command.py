@@ -137,7 +137,9 @@ def parser():
             else:
                 _add(one, argument)
         one.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        flags = {a.dest: a.option_strings[-1] for a in one._actions if a.option_strings}
+        flags = {
+            a.dest: a.option_strings[-1] if a.option_strings else a.metavar for a in one._actions
+        }
         one.set_defaults(function=function, flags=flags, continues=continues)
     return whole
 

@@ -156,9 +156,9 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
+    done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
     folder = training.RunFolder(out)
     with folder.locked():
-        done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
         before = saved.evaluate(images)
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)

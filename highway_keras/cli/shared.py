@@ -92,7 +92,8 @@ NETWORK = (
     option(
         "network",
         metavar="MODEL_OR_FILE",
-        help="a .keras file that `fit` saved, or with --weights a name that `list` shows",
+        help="a .keras file that `fit` saved, the folder of a run, or with --weights a name that "
+        "`list` shows",
         complete=FILES,
     ),
     option(
@@ -104,12 +105,17 @@ NETWORK = (
 # What commands check before they import a backend, which takes seconds
 
 
+def trained_file(name, path):
+    """Return the path of a network, which is in it if it is a run's folder."""
+    path = checks.path(name, path)
+    return path / "best.keras" if (path / "best.keras").is_file() else path
+
+
 def network_file(network, weights):
     """Return the path of the network that `NETWORK` names."""
     from highway_keras import models
 
-    path = checks.path("network", network)
-    path = path / "best.keras" if (path / "best.keras").is_file() else path  # a run's folder
+    path = trained_file("network", network)
     if weights and path.is_file():
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
     if weights:

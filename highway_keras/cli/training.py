@@ -32,7 +32,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     "Train a network and save it.",
     cli.option(
         "model",
-        help="a name that `highway-keras list` shows, or a .keras file to train further",
+        help="a name that `highway-keras list` shows, or a .keras file or a run's folder to train "
+        "further",
         metavar="MODEL",
         complete=cli.FILES,
     ),
@@ -91,6 +92,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
+    model = str(cli.trained_file("model", model))
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
