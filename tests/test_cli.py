@@ -393,6 +393,9 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["best:", "saved"]
     assert f"val_accuracy {best:.4g}, learning_rate" in lines[0]
+    assert run(*command.replace("trials 3", "trials 5").split(), "--resume") == 0
+    assert len((folder / "trials.csv").read_text().splitlines()) == 6
+    assert "5/5 trials" in capsys.readouterr().out
     figure = tmp_path / "figure"
     assert run("reproduce", "figure1", "--search", tmp_path, "--out", figure) == 2
     assert "--search" in capsys.readouterr().err  # not by the loss
@@ -402,8 +405,8 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     assert run("reproduce", "figure1", "--search", tmp_path, "--out", figure) == 0
     header, *table = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["kind", "depth", "trials", "failed"]
-    assert table[0].split()[:4] == ["plain", "2", "3", "0"]
-    assert table[0].split()[-1] == "-"  # of 3 trials, not of 10
+    assert table[0].split()[:4] == ["plain", "2", "5", "0"]
+    assert table[0].split()[-1] == "-"  # of 5 trials, not of 10
     assert (figure / "figure1.png").exists()
 
 

@@ -66,7 +66,7 @@ def run_searches(
         out: Folder of the searches.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
-        resume: Whether to continue searches that are in `out`.
+        resume: Whether to continue searches that are in `out`, also with more trials.
         limit: Number of training images. Default: all.
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
@@ -126,7 +126,7 @@ def run_searches(
         prefix: (preprocess.predict(np.asarray(x), batch_size=500, verbose=0), y)
         for prefix, (x, y) in pairs.items()
     }
-    size = {"trials": trials, "epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}
+    size = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # more trials may come
     source = {**data_settings(dataset, images), "seed": seed}
     source |= {} if objective == "loss" else {"objective": objective}
     searches = [(tuner, RunFolder(tuner.project_dir)) for tuner in tuners]
@@ -155,7 +155,7 @@ def run_searches(
 
 def _write_results(tuner, folder, preprocess):
     """Write the trials as a table, and the best network."""
-    ended = tuner.oracle.get_best_trials(tuner.max_trials)  # the best first
+    ended = tuner.oracle.get_best_trials(len(tuner.oracle.trials))  # the best first
     rows = [
         {
             "trial": trial.trial_id,

@@ -66,7 +66,7 @@ RUNGS = cli.several(
     cli.limit(),
     cli.SEED,
     cli.out("runs/search"),
-    cli.flag("--resume", "continue searches in that folder"),
+    cli.flag("--resume", "continue searches in that folder, also with more trials"),
     cli.JSON,
 )
 def search(dataset, json, **arguments):

@@ -16,7 +16,7 @@ from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write
 from highway_keras.runs import PROSE
 
 # What says something about a run without deciding its training
-DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images")
+DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 ANEW = "Delete the folder to start anew."
 
@@ -258,7 +258,7 @@ def check_same_settings(before, now, what, defaults=None):
     before, now = ({**(defaults or {}), **_compared(one)} for one in (before, now))
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
-        further = "epochs" in differing and "trials" not in before  # a search cannot
+        further = "epochs" in differing and "model" in before  # a search cannot
         listed = "; ".join(f"{k}: {before.get(k)!r} → {now.get(k)!r}" for k in differing)
         raise ValueError(
             f"Cannot resume {what}: settings differ ({listed}). Pass the former, or name another "
