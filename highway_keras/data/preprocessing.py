@@ -20,11 +20,6 @@ PREPROCESSING = {
     "mean": lambda: MeanImage(name="mean", dtype="float32"),
     "half": lambda: keras.layers.Rescaling(1 / 2, name="half", dtype="float32"),
 }
-AUGMENTATION = {
-    "crop4": lambda seed: PadAndCrop(4, seed=seed, name="crop4", dtype="float32"),
-    "crop8": lambda seed: PadAndCrop(8, seed=seed, name="crop8", dtype="float32"),
-    "mirror": lambda seed: Mirror(seed=seed, name="mirror", dtype="float32"),
-}
 
 
 def preprocessor(steps, x_train):
@@ -66,8 +61,8 @@ def augmenter(steps, input_shape, seed=None):
     """Build the model that alters images at random in training and leaves them alone otherwise.
 
     Args:
-        steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`), `"crop8"`,
-            `"mirror"` (`Mirror`).
+        steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`) or with another number of
+            pixels, `"mirror"` (`Mirror`).
         input_shape: `(height, width, channels)`.
         seed: Integer seed of the first step, incremented for the others; or None for random ones.
 
@@ -84,10 +79,13 @@ def augmenter(steps, input_shape, seed=None):
     """
     if steps in ((), []):
         return None
-    _check_steps(steps, AUGMENTATION)
-    layers = [
-        AUGMENTATION[step](None if seed is None else seed + i) for i, step in enumerate(steps)
-    ]
+    _check_steps(steps, ("crop4", "mirror"), r"crop[1-9]\d?")
+    layers = []
+    for number, step in enumerate(steps):
+        options = {"name": step, "dtype": "float32"}
+        options["seed"] = None if seed is None else seed + number
+        crop = step.startswith("crop")
+        layers.append(PadAndCrop(int(step[4:]), **options) if crop else Mirror(**options))
     return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")
 
 
