@@ -370,7 +370,8 @@ def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")
-def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
+def test_search_prints_its_best_trials_or_json(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("highway_keras.tuning.progress.QUIET", 0)  # a line for each epoch
     command = "search --depth 2 --kind plain --trials 3 --epochs 2 --limit 64 --rungs 1:2"
     command += f" --objective val_accuracy --decay 0.99 1 --dataset digits --out {tmp_path}"
     assert run(*command.replace("epochs 2", "epochs 1").split()) == 2  # and does not take --out
@@ -379,6 +380,8 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     printed = capsys.readouterr()
     (search,) = json.loads(printed.out)  # nothing else is on stdout
     assert "3/3 trials" in printed.err and search["kind"] == "plain"
+    shown = [float(best) for best in re.findall(r"best val_accuracy ([\d.]+)", printed.err)]
+    assert shown == sorted(shown) and shown  # also while the best one goes on
     folder = pathlib.Path(search["folder"])
     trials = [json.loads(path.read_text()) for path in folder.glob("trial_*/trial.json")]
     assert search["trials"] == len(trials) == 3 and search["failed"] == 0

@@ -118,16 +118,17 @@ def fit_command(settings):
 def gates(options):
     """Yield what the layers of a network do that `reproduce figure2` left in a folder.
 
-    Or, in a folder of `reproduce figure1`, those of its best highway network of 50 layers.
+    Or, in a folder of `search`, those of its best highway network of 50 layers.
     `docs/analysis.md` puts them next to what the paper says about its own networks.
     """
     (left,) = map(pathlib.Path, options.what)
-    (searched,) = (left / "searches").glob("thin-highway-50")
+    finals = left / "finals"
+    searched = (left / "searches" if finals.exists() else left) / "thin-highway-50"
     found = read_search(searched)
     search = found.settings
     images = data.load(search["dataset"], data_dir=options.data_dir, validation=0)
-    if (left / "finals").exists():
-        folder = best_final(left / "finals" / searched.name)
+    if finals.exists():
+        folder = best_final(finals / searched.name)
         model, trial = training.SavedNetwork(folder.best).model, folder.path.name
         command = provenance.command_line(
             *("highway-keras", "reproduce", "figure2"),
@@ -142,10 +143,12 @@ def gates(options):
         model = training.SavedNetwork(folder.best).model
         trial, epochs = best.number, len(best.losses)
         command = provenance.command_line(
-            *("highway-keras", "reproduce", "figure1"),
-            preset="paper",
+            *("highway-keras", "search"),
+            dataset=search["dataset"],
             depth=search["depth"],
             kind=search["kind"],
+            activation=search.get("activations"),
+            epochs=search["epochs"],
             rungs=found.rungs.split(),
         )
     low, high = search.get("transform_bias", RANGES["transform_bias"])

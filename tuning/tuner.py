@@ -344,7 +344,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             scores = np.where(improved, sign * logs[name], scores)
             scores[~np.isfinite(logs["loss"])] = np.inf
             epochs = len(trials) * (epoch + 1 - first)
-            progress.report(number, self._best_score(), epochs=epochs)
+            progress.report(number, self._best_score(sign, scores), epochs=epochs)
             if not np.isfinite(logs["loss"]).any():
                 break
         # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
@@ -360,7 +360,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             self.oracle.end_trial(trial)
-        progress.report(number, self._best_score(), ended=self._ended(rounds))
+        progress.report(number, self._best_score(sign, scores), ended=self._ended(rounds))
 
     def _ended(self, rounds):
         """Return how many trials have ended each round, those of other workers included."""
@@ -409,9 +409,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             )
         return super().load_model(trial)
 
-    def _best_score(self):
-        best = self.oracle.get_best_trials()
-        return best[0].score if best else None
+    def _best_score(self, sign, scores):
+        """Return the best score of the trials that have ended and of those that run here."""
+        ended = [t.score for t in self.oracle.get_best_trials() if t.status == "COMPLETED"]
+        best = min([*(sign * score for score in ended), *scores])
+        return sign * best if np.isfinite(best) else None
 
 
 def check_backend():
