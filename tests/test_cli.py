@@ -60,6 +60,7 @@ LITTLE = {
     "fit thin-higway-10": 2,
     "fit thin-highway-10 --set speed=1": 2,
     "fit thin-highway-10 --dataset none.npz": 2,
+    "fit thin-plain-10 --epochs 0": 2,  # the network, not a run's folder of that name
     "fit thin-highway-10 --dataset digits --out here": 2,
     "evaluate thin-highway-10": 2,
     "predict none.keras x.png": 2,
@@ -70,9 +71,11 @@ LITTLE = {
 
 
 def test_no_backend_is_imported_to_say_little(tmp_path):
-    for name, file in (("here", "run.json"), ("thin-plain-2", "run.json"), ("kept", "best.keras")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / file).write_text("{}")
+    for (
+        file
+    ) in "here/run.json thin-plain-2/run.json kept/best.keras thin-plain-10/best.keras".split():
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).write_text("{}")
     script = (
         "import sys; from highway_keras_command import main\n"
         f"for command, expected in {LITTLE}.items():\n"

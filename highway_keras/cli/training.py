@@ -5,7 +5,7 @@ import ast
 import json
 import shlex
 
-from highway_keras import checks
+from highway_keras import checks, models
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.messages import printable
@@ -92,7 +92,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
-    model = str(cli.trained_file("model", model))
+    if model not in models.list_models():  # else a folder of that name is not meant
+        model = str(cli.trained_file("model", model))
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
