@@ -123,12 +123,13 @@ ends = table(
 )
 
 
-def _held_out(model, recipe="modern-cifar", limit=None):
-    """Yield what runs of 8 epochs reach, the best first, and what differs from a recipe."""
+def _held_out(model, recipe="modern-cifar", limit=None, epochs=8):
+    """Yield what runs of so many epochs reach, the best first, and what differs from a recipe."""
     now = vars(get_recipe(recipe))
     # What all runs of the table share, and what has a column of its own
     apart = ("epochs", "dtype_policy", "validation", "preprocessing")
-    found = rows("training-curves", model=model, command="--epochs 8 ").groupby("command").tail(1)
+    found = rows("training-curves", model=model, command=f"--epochs {epochs} ")
+    found = found.groupby("command").tail(1)
     found = found.sort_values("val_accuracy", ascending=False, key=lambda a: a.where(a < 1, -1))
     for row in found.to_dict("records"):
         settings = vars(parser().parse_args(shlex.split(row["command"])[1:]))
