@@ -192,13 +192,13 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
         "optimizer": "better than SGD on held-out images after 8 epochs of 20,000 images",
         "learning_rate": "half as much was worse, twice as much, too, at a quarter of the decay; "
         "one seed",
-        "weight_decay": "half as much was worse, twice as much about as good; one seed, 8 "
-        "epochs; other lengths were not tried",
+        "weight_decay": "half as much was worse, twice as much about as good after 8 epochs; a "
+        "quarter of it was as good after 30; one seed",
         "warmup": "as in `modern-cifar`; not tried without",
         "clip_norm": "as `warmup`",
         "nesterov": "SGD's; Muon has Keras's momentum, 0.95 with Nesterov",
         "l2": "`weight_decay` in its place",
-        "dropout": "none, as in `modern-cifar`; others were not tried",
+        "dropout": "none: 0.25 was three points worse after 30 epochs, one seed",
     },
 )
 
