@@ -120,6 +120,20 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
 
 
+def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):
+    models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
+    small = tmp_path / "small"
+    small.mkdir()
+
+    def compact(*arguments):
+        (small / "best.keras").write_text("of another process")
+
+    monkeypatch.setattr(analysis, "compact", compact)
+    data = ["--dataset", "digits", "--limit", "100"]
+    assert cli.main(["compact", str(tmp_path / "thin.keras"), *data, "--out", str(small)]) == 2
+    assert (small / "best.keras").read_text() == "of another process"
+
+
 @pytest.mark.slow
 def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     images, labels = np.random.default_rng(0).integers(0, 255, (40, 28, 28)), np.arange(40) % 10

@@ -411,8 +411,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _best_score(self, sign, scores):
         """Return the best score of the trials that have ended and of those that run here."""
-        ended = [t.score for t in self.oracle.get_best_trials() if t.status == "COMPLETED"]
-        best = min([*(sign * score for score in ended), *scores])
+        best = [t.score for t in self.oracle.get_best_trials() if t.status == "COMPLETED"]
+        best = min([*(sign * score for score in best), *scores])
         return sign * best if np.isfinite(best) else None
 
 

@@ -159,6 +159,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
     folder = training.RunFolder(out)
     with folder.locked():
+        cli.check_paths(out=out, resume=False)  # another process may have written there meanwhile
         before = saved.evaluate(images)
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)

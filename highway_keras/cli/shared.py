@@ -106,7 +106,7 @@ NETWORK = (
 
 
 def trained_file(name, path):
-    """Return the path of a network, which is in it if it is a run's folder."""
+    """Return `path`, or that of the network in it if it is a run's folder."""
     path = checks.path(name, path)
     return path / "best.keras" if (path / "best.keras").is_file() else path
 

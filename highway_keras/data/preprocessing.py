@@ -84,8 +84,8 @@ def augmenter(steps, input_shape, seed=None):
     for number, step in enumerate(steps):
         options = {"name": step, "dtype": "float32"}
         options["seed"] = None if seed is None else seed + number
-        crop = step.startswith("crop")
-        layers.append(PadAndCrop(int(step[4:]), **options) if crop else Mirror(**options))
+        is_mirror = step == "mirror"
+        layers.append(Mirror(**options) if is_mirror else PadAndCrop(int(step[4:]), **options))
     return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")
 
 
@@ -97,7 +97,7 @@ def _apply(layers, images):
         yield batch
 
 
-def _check_steps(steps, known, pattern="$^"):
+def _check_steps(steps, known, pattern):
     valid = isinstance(steps, tuple | list) and all(
         step in list(known) or re.fullmatch(pattern, str(step)) for step in steps
     )
