@@ -106,6 +106,15 @@ def test_wrapped_attention_attends_to_its_input():
     np.testing.assert_allclose(y, x + t * (array(layer([x, x])) - x), atol=1e-6)
 
 
+def test_wrapped_attention_takes_its_call_arguments():
+    inputs = keras.Input((4, 6))
+    wrapper = HighwayWrapper(keras.layers.MultiHeadAttention(2, 3))
+    model = keras.Model(inputs, wrapper(inputs, use_causal_mask=True))
+    x = standard_normal((2, 4, 6))
+    changed = array(model(x)) - array(model(np.concatenate([x[:, :3], 2 * x[:, 3:]], axis=1)))
+    assert not changed[:, :3].any() and changed[:, 3].all()  # no position sees a later one
+
+
 def test_a_frozen_wrapper_and_its_copies_train_nothing():
     wrappers = [HighwayWrapper(keras.layers.Dense(4), trainable=flag) for flag in (False, True)]
     wrappers[1].trainable = False

@@ -139,13 +139,13 @@ class GatedLayer(keras.Layer):
         # the user's layer has another.
         del layer._inbound_nodes[seen:]
 
-    def block_state(self, inputs):
+    def block_state(self, inputs, **arguments):
         """Return H(x)."""
-        return self.block(inputs)
+        return self.block(inputs, **arguments)
 
-    def call(self, inputs, return_gate=False):
+    def call(self, inputs, return_gate=False, **of_block):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
-        h, t = self.block_state(inputs), self.transform(inputs)
+        h, t = self.block_state(inputs, **of_block), self.transform(inputs)
         c = None if self.carry is None else self.carry(inputs)
         # The sublayers of a `HighwayWrapper` may have dtypes of their own.
         h, t, c = (z if z is None else ops.cast(z, self.compute_dtype) for z in (h, t, c))

@@ -44,6 +44,7 @@ class HighwayWrapper(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
+        **of_block: What the layer H takes besides, such as `use_causal_mask=True` of attention.
 
     Output shape:
         That of the input.
@@ -129,10 +130,11 @@ class HighwayWrapper(GatedLayer):
             **options,
         )
 
-    def block_state(self, inputs):
+    def block_state(self, inputs, **arguments):
         if isinstance(self.block, _ATTENTION_TO_A_LIST):
-            return self.block([inputs, inputs])
-        return self.block(*[inputs] * (2 if isinstance(self.block, _ATTENTION) else 1))
+            return self.block([inputs, inputs], **arguments)
+        times = 2 if isinstance(self.block, _ATTENTION) else 1
+        return self.block(*[inputs] * times, **arguments)
 
     def get_config(self):
         config = {k: v for k, v in super().get_config().items() if k not in _OPTIONS_OF_H}
