@@ -27,7 +27,6 @@ from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped
-from highway_keras.paper.finals import best_final
 from highway_keras.paper.searches import read_search, read_searches
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.machine import minutes, sessions
@@ -116,49 +115,40 @@ def fit_command(settings):
 
 
 def gates(options):
-    """Yield what the layers of a network do that `reproduce figure2` left in a folder.
+    """Yield what the layers of a network do that `fit` or a search left in a folder.
 
-    Or, in a folder of `search`, those of its best highway network of 50 layers.
-    `docs/analysis.md` puts them next to what the paper says about its own networks.
+    `docs/figures2-4.md` puts them next to what the paper says about its own networks.
     """
-    (left,) = map(pathlib.Path, options.what)
-    finals = left / "finals"
-    searched = (left / "searches" if finals.exists() else left) / "thin-highway-50"
-    found = read_search(searched)
-    search = found.settings
-    images = data.load(search["dataset"], data_dir=options.data_dir, validation=0)
-    if finals.exists():
-        folder = best_final(finals / searched.name)
-        model, trial = training.SavedNetwork(folder.best).model, folder.path.name
-        command = provenance.command_line(
-            *("highway-keras", "reproduce", "figure2"),
-            dataset=search["dataset"],
-            search_epochs=search["epochs"],
-            limit=search["limit"],
-            transform_bias=search.get("transform_bias"),
-        )
-        epochs = folder.read_json()["recipe"]["epochs"]
+    (path,) = map(pathlib.Path, options.what)
+    folder = training.RunFolder(path)
+    settings = folder.read_json()
+    if "model_options" in settings:  # a run of `fit`
+        start = f"at {settings['model_options']['transform_bias']:g}"
+        command = fit_command(settings)
+        trained = {"trial": "", "epochs": settings["recipe"]["epochs"]}
     else:
-        folder, best = found.folder, found.completed[0]
-        model = training.SavedNetwork(folder.best).model
-        trial, epochs = best.number, len(best.losses)
+        found = read_search(path)
+        low, high = settings.get("transform_bias", RANGES["transform_bias"])
+        start = f"from {low:g} to {high:g}"
+        best = found.completed[0]
+        trained = {"trial": best.number, "epochs": len(best.losses)}
         command = provenance.command_line(
             *("highway-keras", "search"),
-            dataset=search["dataset"],
-            depth=search["depth"],
-            kind=search["kind"],
-            activation=search.get("activations"),
-            epochs=search["epochs"],
+            dataset=settings["dataset"],
+            depth=settings["depth"],
+            kind=settings["kind"],
+            activation=settings.get("activations"),
+            epochs=settings["epochs"],
             rungs=found.rungs.split(),
         )
-    low, high = search.get("transform_bias", RANGES["transform_bias"])
+    images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
+    model = training.SavedNetwork(folder.best).model
     made = {
-        "dataset": search["dataset"],
-        "searched_bias": f"at {low:g}" if low == high else f"from {low:g} to {high:g}",
-        "seed": search["seed"],
+        "dataset": settings["dataset"],
+        "searched_bias": start,
+        "seed": settings["seed"],
         "n": 1,
-        "trial": trial.removeprefix("final-"),
-        "epochs": epochs,
+        **trained,
         "samples": len(images.x_train),
         "test_accuracy": training.evaluate(model, images).accuracy,
         **provenance.of_run(folder, command),

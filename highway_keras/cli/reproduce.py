@@ -5,7 +5,7 @@ import functools
 from highway_keras import checks, models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.cli.search import DEPTHS, KINDS, RUNGS, START
+from highway_keras.cli.search import DEPTHS, KINDS, START, rungs
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 
@@ -37,7 +37,7 @@ SECTION_4 = {
     cli.POPULATION,
     cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
     cli.option("--epochs", type=int, help="of a trial or final (default: the preset's)"),
-    RUNGS,
+    rungs("the preset's"),
     cli.option("--limit", type=int, help="training images (default: the preset's)"),
     cli.option("--seed", type=int, help="of the searches (default: 0)"),
     cli.DATA_DIR,
@@ -86,9 +86,9 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
 
 
 def section4(figure, dataset, **arguments):
-    """Search, train the best, and look into it."""
+    """Search, and look into the best network."""
     paper = library("paper")
-    found = paper.reproduce_section4(dataset, **arguments)
+    found = paper.reproduce_section4(dataset, **checks.given(**arguments))
     cli.print_saved(found.page.with_name(f"{figure}.png"))
     cli.print_saved(found.page)
 
@@ -98,10 +98,10 @@ for figure, summary in SECTION_4.items():
         f"reproduce {figure}",
         summary,
         cli.option("--dataset", default="mnist", choices=["mnist", "cifar100"]),
-        cli.option("--trials", type=int, default=100, help="trials of the search"),
-        cli.option("--search-epochs", type=int, default=10, help="epochs of a trial of the search"),
-        cli.option("--limit", type=int, default=10_000, help="training images of the search"),
-        cli.option("--epochs", type=int, default=100, help="epochs of the final training"),
+        cli.option("--trials", type=int, default=100, help="of the search"),
+        cli.option("--epochs", type=int, default=400, help="of the trials that come to the end"),
+        rungs("10:20 40:5"),
+        cli.option("--limit", type=int, help="training images of the search (default: all)"),
         START,
         cli.POPULATION,
         cli.DATA_DIR,

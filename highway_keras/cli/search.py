@@ -26,13 +26,15 @@ def _rung(text):
     return int(epoch), int(count)
 
 
-RUNGS = cli.several(
-    "--rungs",
-    type=_rung,
-    metavar="EPOCH:TRIALS",
-    help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10 "
-    "(default: all, or the preset's)",
-)
+def rungs(default):
+    """Declare `--rungs`, which are `default` by default."""
+    return cli.several(
+        "--rungs",
+        type=_rung,
+        metavar="EPOCH:TRIALS",
+        help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10 "
+        f"(default: {default})",
+    )
 
 
 @cli.command(
@@ -43,7 +45,7 @@ RUNGS = cli.several(
     cli.POPULATION,
     cli.option("--trials", type=int, default=100, help="trials for each kind and depth"),
     cli.option("--epochs", type=int, default=10, help="of a trial"),
-    RUNGS,
+    rungs("all"),
     cli.option(
         "--objective",
         default="loss",

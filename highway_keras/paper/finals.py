@@ -9,7 +9,6 @@ plain. Each final is one run with settings of its own.
 
 import dataclasses
 import math
-import pathlib
 
 from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
@@ -152,12 +151,6 @@ def _train(search, trial, folder, epochs, limit=None, **options):
 
 def _lowest_loss(run):
     return min(row["loss"] for row in run.read_history())
-
-
-def best_final(folder):
-    """Return the `RunFolder` of the final with the lowest loss, in the folder of a search."""
-    finals = [RunFolder(path) for path in sorted(pathlib.Path(folder).glob("final-*"))]
-    return min((run for run in finals if run.has_ended), key=_lowest_loss)
 
 
 def final_rows(out, searches):
