@@ -1,24 +1,20 @@
 """What `compact` is worth: networks before and after, fine-tuned, and from scratch at that depth.
 
-    python -m benchmarks.compact thin-highway-50             accuracies
-    python -m benchmarks.compact thin-highway-50 --speed     milliseconds, on a quiet machine
+    python -m benchmarks.compact thin-highway-50
 
 Gates are chosen on training images; test images measure each network once. What is trained stays
 in a folder: called again, the benchmark continues with the first row that the results lack. With
 `--out` it measures all rows asked for, into that file.
 """
 
-import functools
 import json
 import pathlib
-import tempfile
-import timeit
 
 from benchmarks import rows
-from highway_keras import analysis, export, models, results, training
+from highway_keras import analysis, models, results, training
 
+RESULT = rows.RESULTS / "compact.csv"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
-FORMATS, BATCHES = ("saved_model", "onnx", "litert"), {1: 60, 128: 20}  # images: calls
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
 # choose them and how many fine-tune it; the epochs and images from scratch, and their arithmetic.
 CASES = {
@@ -33,36 +29,24 @@ def main(arguments=None):
     parser = rows.parser("benchmarks.compact", __doc__, data=True)
     parser.add_argument("network", choices=CASES)
     parser.add_argument("--layers", type=int, nargs="+", help="gated layers to leave (all)")
-    parser.add_argument("--speed", action="store_true", help="measure milliseconds of exports")
     parser.add_argument("--runs", default="compact-runs", help="folder of what is trained")
     options = parser.parse_args(arguments)
     case = Case(options.network, pathlib.Path(options.runs), options.data_dir)
     for layers in options.layers or (case.of, *case.depths):
-        if options.speed:
-            ways = dict.fromkeys(FORMATS, case.speed)
-            record("compact-speed", case, layers, "format", ways, options.out)
-        else:
-            ways = {way.__name__: way for way in (case.closed, case.tuned, case.scratch)}
-            record("compact", case, layers, "way", ways, options.out)
-
-
-def record(file, case, layers, column, ways, out):
-    """Record the rows of a network with so many gated layers left, unless the results have them."""
-    for name, measure in ways.items():
-        key = {"model": case.name, "layers": str(layers), column: name}
-        if not out and any(key.items() <= row.items() for row in results.read(file)):
-            continue
-        for row in measure(layers, name):
-            row, command = {**key, "of": case.of, **row}, ("benchmarks.compact", case.name)
-            options = {"layers": layers, "speed": column == "format"}
-            rows.record([row], tuple(key), out or rows.RESULTS / f"{file}.csv", *command, **options)
+        for way in (case.closed, case.tuned, case.scratch):
+            key = {"model": case.name, "layers": str(layers), "way": way.__name__}
+            if not options.out and any(key.items() <= r.items() for r in results.read("compact")):
+                continue
+            for row in way(layers):
+                row, out = {**key, "of": case.of, **row}, options.out or RESULT
+                rows.record([row], tuple(key), out, "benchmarks.compact", case.name, layers=layers)
 
 
 class Case:
     """A network of `CASES`, and the folder with what becomes of it.
 
-    `closed`, `tuned`, `scratch` and `speed` yield a row of the network with so many gated layers
-    left: as it is, trained further, trained from scratch, and in a runtime; or none.
+    `closed`, `tuned` and `scratch` yield a row of the network with so many gated layers left: as it
+    is, trained further, and trained from scratch; or none.
     """
 
     def __init__(self, name, runs, data_dir):
@@ -97,17 +81,17 @@ class Case:
             leave_out(self.whole.model, self.gone(layers)).save(path)
         return path
 
-    def closed(self, layers, _):
+    def closed(self, layers):
         small = training.SavedNetwork(self.small(layers))
         yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing)
 
-    def tuned(self, layers, _):
+    def tuned(self, layers):
         settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
         file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
         fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in SEEDS]
         yield self._row(layers, fits, TUNED, self.tuning or "all")
 
-    def scratch(self, layers, _):
+    def scratch(self, layers):
         """Nothing for a whole network whose runs on all images `accuracy.csv` has."""
         epochs, limit, dtype_policy = self.from_scratch
         options = {"limit": limit, "dtype_policy": dtype_policy}
@@ -152,24 +136,6 @@ class Case:
             "epochs": epochs,
             "images": images,
         }
-
-    def speed(self, layers, format):
-        """Calls of the whole network and of the smaller one take turns in one process."""
-        from highway_keras.export.runtimes import RUNTIMES
-
-        calls, images, row = [], self.images().x_test, {"n": BATCHES[1]}
-        with tempfile.TemporaryDirectory() as folder:
-            for name, file in (("whole", self.whole.path), ("small", self.small(layers))):
-                path = pathlib.Path(folder) / f"{name}{export.FORMATS[format].suffix}"
-                export.export(file, path, format, verify=False)
-                calls.append(RUNTIMES[format](path)[0])
-            for size, count in BATCHES.items():
-                timers = [timeit.Timer(functools.partial(c, images[:size])) for c in calls]
-                times = [[1000 * timer.timeit(1) for timer in timers] for _ in range(3 + count)]
-                before, after = zip(*times[3:], strict=True)  # the first calls warm up
-                row |= rows.middle(f"before_{size}", before) | rows.middle(f"after_{size}", after)
-                row |= rows.middle(f"faster_{size}", rows.ratios(before, after))
-        yield row
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
+from tools.tables import across, fill, groups, long_trials, markdown, rows, table
 
 
 def cell(name, template, **wanted):
@@ -67,12 +67,29 @@ trained = table(
     "`{name}` | `{data}` | {layers} | {parameters:,} | {paper} | {ours} | {accuracy:.2f}",
     "llrrllr",
 )
+
+
+def _cifar_runs():
+    """Yield the whole trainings of Tables 2 and 3 with the end of their curves."""
+    whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
+    curves = {
+        (model, "muon" if "optimizer=muon" in command else "modern", run["seed"].iloc[0]): run
+        for (model, command), run in whole.groupby(["model", "command"])
+    }
+    for row in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).to_dict(
+        "records"
+    ):
+        reached = curves[row["model"], row["recipe"], row["seed"]]["accuracy"]
+        yield {**row, "before": reached.iloc[-6], "end": reached.iloc[-1]}
+
+
 cifar_runs = table(
-    lambda: pd.concat([rows(name, images="all") for name in ("table2", "table3")]),
-    "network | recipe | arithmetic | hardware | seed | epochs | minutes | test, %",
-    "`{model}` | `{recipe}` | `{dtype_policy}` | {hardware} | {seed} | {epochs} | {minutes:.0f} | "
-    "{test_accuracy:.2%}",
-    "llll",
+    _cifar_runs,
+    "network | recipe | hardware | seed | epochs | minutes | training, %, five epochs before the "
+    "end | at the end | test, %",
+    "`{model}` | `{recipe}` | {hardware} | {seed} | {epochs} | {minutes:.0f} | {before:.1%} | "
+    "{end:.1%} | {test_accuracy:.2%}",
+    "lll",
 )
 
 
@@ -103,23 +120,6 @@ gates = table(
     "layers | parameters | rate | training, % | held out, % | mean | n",
     "{network} | {parameters.min:,} | {learning_rate} | {accuracy.mean:.1%} | {val_accuracy:.1%} | "
     "{val_accuracy.mean:.1%} | {n.sum}",
-)
-
-
-def _ends():
-    whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
-    for _, run in whole.groupby(["model", "command"]):
-        last = run.iloc[-1]
-        yield {**last, "optimizer": optimizer(last["command"]), "before": run["accuracy"].iloc[-6]}
-
-
-ends = table(
-    _ends,
-    "network | optimizer | seed | epochs | training, %, five epochs before the end | at the end | "
-    "test, %",
-    "`{model}` | {optimizer} | {seed} | {epoch} | {before:.1%} | {accuracy:.1%} | "
-    "{test_accuracy:.2%}",
-    "ll",
 )
 
 
@@ -297,10 +297,14 @@ gates of the second class: layers 1 to 15, 16 to 44, last 5 | \
 {first15[two].mean:.3f}, {middle[two].mean:.3f}, {last5[two].mean:.3f}
 largest rise of the error by one closed layer; last layer with a rise | \
 {all[rise].max:.2%} points, layer {all[rise].idxmax}; {risen.index.max}
-numbers of the layers that matter | {matter}
+layers that matter if any rise counts, or more than 0.05, 0.1, 0.5, 1 points | {rises}
+numbers of the layers that matter: more than 0.1 points | {matter}
 layers that can be closed, one at a time | \
 {all[idle].sum} of {all[idle].count}, {all[idle].mean:.0%} %
 """
+
+
+THRESHOLDS = (0, 0.05, 0.1, 0.5, 1)  # points
 
 
 def look():
@@ -339,6 +343,7 @@ def _layers_together(rows, two):
         **{f"last{count}": layers[-count:] for count in (5, 10)},
         "middle": layers[15:44],
         "risen": layers[layers["rise"] > 0],
+        "rises": ", ".join(f"{(layers['rise'] > least / 100).sum()}" for least in THRESHOLDS),
         "trend": layers[["mean_bias", "mean_gate"]].rank().corrwith(numbers),
         "matter": ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in ranges) or "none",
     }
@@ -420,11 +425,6 @@ server = table(
     "{protocol!l} | {clients} | {requests_a_second:,.0f~} | {p50_ms:.1f~} | {p99_ms:.1f~} | "
     "{answers:,} | {errors}",
 )
-conversions = table(
-    "convert",
-    "file | layers | largest difference",
-    "`{file}` | {layers} | {largest_difference:.1e}",
-)
 footprint = table(
     "footprint",
     " | packages | MB | `import keras`, s | `import highway_keras`, s",
@@ -456,12 +456,4 @@ compacted = table(
     "fine-tuned, % | from scratch, % | n",
     "`{model}` | {layers} of {of} | {parameters:,} | {share:.0%} | {closed} | {tuned} | "
     "{scratch} | {n}",
-)
-compacted_speed = table(
-    "compact-speed",
-    "network | gated layers left | runtime | ms before, one image | ms after | times faster | "
-    "times faster, 128 images",
-    "`{model}` | {layers} of {of} | {format!l} | {before_1:.2f} | {after_1:.2f} | "
-    "{faster_1:.1f~} | {faster_128:.1f~}",
-    "lll",
 )
