@@ -263,6 +263,7 @@ def test_a_chief_and_two_workers_one_of_them_killed(listener, tmp_path):
         assert [worker.wait(300) for worker in workers] == [0, 0]
         # Each counts the trials of the other, too: whoever ends a round last has seen all of them.
         assert all(f" {done} trials" in log.read_text() for done in ("40/40", "20/20", "8/8"))
+        assert "saved" not in log.read_text()  # what the chief does
         assert leading.wait(60) == 0
     finally:
         for process in (leading, *workers):

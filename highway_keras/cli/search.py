@@ -74,9 +74,8 @@ def rungs(default):
 def search(dataset, json, **arguments):
     """Search, and print the best trial of each search; return 1 if one has none."""
     cli.check_paths(dataset, arguments["out"])
-    continues = (
-        arguments["resume"] or "KERASTUNER_ORACLE_PORT" in os.environ
-    )  # a worker comes later
+    shared = "KERASTUNER_ORACLE_PORT" in os.environ  # by a chief and workers, who come later
+    continues = arguments["resume"] or shared
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
         folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
         cli.check_paths(out=folder, resume=continues)
@@ -84,6 +83,9 @@ def search(dataset, json, **arguments):
     # cli.JSON has stdout to itself; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
+    if shared and "chief" not in os.environ.get("KERASTUNER_TUNER_ID", ""):
+        print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)
+        return 0
     found = []
     for folder in folders:
         trials = searches.read_search(folder)
