@@ -2,7 +2,7 @@
 
     python -m tools.rows accuracy RUN_FOLDER...    finished runs of one network, as one row
     python -m tools.rows curves RUN_FOLDER...      runs of `fit`, a row per epoch
-    python -m tools.rows gates FOLDER              the layers of a network of section 4
+    python -m tools.rows gates FOLDER [TRIAL]      the layers of a network of section 4
     python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
     python -m tools.rows conversions               how converted layers agree with their sources
@@ -14,10 +14,10 @@ file that are of the same case.
 
 import argparse
 import dataclasses
-import pathlib
 import shutil
 import tempfile
 
+import keras
 import numpy as np
 import pandas as pd
 
@@ -117,21 +117,35 @@ def fit_command(settings):
 def gates(options):
     """Yield what the layers of a network do that `fit` or a search left in a folder.
 
+    Of a search it is the best network, or that of a trial whose checkpoint is kept.
+
     `docs/figures2-4.md` puts them next to what the paper says about its own networks.
     """
-    (path,) = map(pathlib.Path, options.what)
+    path, *number = options.what
     folder = training.RunFolder(path)
     settings = folder.read_json()
+    images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
+    model = None if number else training.SavedNetwork(folder.best).model
     if "model_options" in settings:  # a run of `fit`
         start = f"at {settings['model_options']['transform_bias']:g}"
         command = fit_command(settings)
         trained = {"trial": "", "epochs": settings["recipe"]["epochs"]}
     else:
-        found = read_search(path)
+        found = read_search(folder.path)
         low, high = settings.get("transform_bias", RANGES["transform_bias"])
         start = f"from {low:g} to {high:g}"
-        best = found.completed[0]
-        trained = {"trial": best.number, "epochs": len(best.losses)}
+        (trial,) = [t for t in found.trials if t.number in number] or found.completed[:1]
+        trained = {"trial": trial.number, "epochs": len(trial.losses)}
+        if number:
+            start += f", trial {trial.number}"
+            network = models.create(
+                found.name,
+                input_shape=images.input_shape,
+                classes=images.classes,
+                weights=folder.path / f"trial_{trial.number}" / "checkpoint.keras",
+                **{key: trial.values[key] for key in ("activation", "transform_bias")},
+            )
+            model = keras.Sequential([data.preprocessor(("scale",), images.x_train), network])
         command = provenance.command_line(
             *("highway-keras", "search"),
             dataset=settings["dataset"],
@@ -141,8 +155,6 @@ def gates(options):
             epochs=settings["epochs"],
             rungs=found.rungs.split(),
         )
-    images = data.load(settings["dataset"], data_dir=options.data_dir, validation=0)
-    model = training.SavedNetwork(folder.best).model
     made = {
         "dataset": settings["dataset"],
         "searched_bias": start,
