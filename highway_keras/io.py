@@ -24,7 +24,7 @@ def replacing(path):
     A process killed while it writes leaves `path` as it was, and so does a full disk. The path to
     write to is next to it and has the same suffix, by which Keras chooses the format.
     """
-    path = pathlib.Path(path)
+    path = pathlib.Path(path).expanduser()
     # A name that no other process draws: two may write the same file.
     temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
     try:

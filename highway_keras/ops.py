@@ -50,10 +50,14 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     return ops.subtract(ops.multiply(h, t), ops.multiply(ops.negative(x), c))
 
 
+def agree(*shapes):
+    """Return whether shapes can be equal: an unknown size (`None`) agrees with any."""
+    axes = itertools.zip_longest(*shapes, fillvalue=-1)
+    return all(len({*sizes} - {None}) <= 1 for sizes in axes)
+
+
 def _check_shapes(**tensors):
-    """Raise unless all shapes can be equal; an unknown size (`None`) agrees with any."""
     shapes = {name: tuple(z.shape) for name, z in tensors.items() if z is not None}
-    axes = itertools.zip_longest(*shapes.values(), fillvalue=-1)
-    if any(len({*sizes} - {None}) > 1 for sizes in axes):
+    if not agree(*shapes.values()):
         listed = ", ".join(f"{name}.shape={shape}" for name, shape in shapes.items())
         raise ValueError(f"`x`, `h`, `t` and `c` must have one shape. Received: {listed}.")

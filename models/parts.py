@@ -46,6 +46,11 @@ def first_tensor(input_shape, input_tensor):
 
 def first_images(input_shape, input_tensor, least, any_size):
     """Return what a convolutional network starts from; see `check_image_shape`."""
+    if keras.config.image_data_format() != "channels_last":
+        raise ValueError(
+            "The networks of the zoo take images with channels last. "
+            "Call keras.config.set_image_data_format('channels_last')."
+        )
     shape = input_shape if input_tensor is None else tuple(input_tensor.shape[1:])
     return first_tensor(check_image_shape(shape, least, any_size), input_tensor)
 

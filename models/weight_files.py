@@ -13,7 +13,7 @@ from highway_keras.models import shipped
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(
-    r".*(initializer|regularizer|constraint|shape|config)|name|trainable|dtype|seed|rate"
+    r".*(initializer|regularizer|constraint|config)|((batch|input)_)?shape|name|trainable|dtype|seed|rate"
     r"|inbound_nodes|(in|out)put_layers|lora_.*"
 )
 
@@ -60,7 +60,15 @@ def load_features(model, path, whole):
         for old, new in zip(_layers(source), _layers(model), strict=False):
             if new.weights:
                 _check_shapes(old, new)
-                new.set_weights(old.get_weights())
+                copy_weights(old, new)
+
+
+def copy_weights(source, target):
+    """Give a layer or model the weights of another, and what Keras derives from them."""
+    target.set_weights(source.get_weights())
+    for layer in target._flatten_layers():
+        if isinstance(layer, keras.layers.Normalization):
+            layer.finalize_state()
 
 
 def part_after(tensor, model):
@@ -110,7 +118,7 @@ def _copy(source, network, new_classifier=False):
         _check_shapes(old, new)
         if not is_classifier and _computes(old.get_config()) != _computes(new.get_config()):
             raise ValueError(f"Its layer {old.name!r} has other settings than {new.name!r}")
-        new.set_weights(old.get_weights())
+        copy_weights(old, new)
 
 
 def _check_shapes(old, new):

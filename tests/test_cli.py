@@ -186,6 +186,14 @@ def test_a_saved_network_is_trained_further_on_what_it_was_trained_on(trained, c
     assert accuracy(capsys.readouterr().out) > 90
 
 
+def test_a_name_with_weights_is_no_folder_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thin-highway-10").mkdir()
+    (tmp_path / "thin-highway-10" / "best.keras").touch()
+    found = shared.network_file("thin-highway-10", "mnist")
+    assert found == models.get("thin-highway-10").weights_file("mnist")
+
+
 def test_fit_options(tmp_path, capsys):
     command = "fit thin-plain-10 --dataset digits --epochs 1 --batch-size 64 --learning-rate 0.05"
     command += " --set momentum=0.5 nesterov=True decay=1 --model-set depth=2 activation=relu"
@@ -318,13 +326,14 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
         run("list")
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
 @pytest.mark.parametrize(
     ("command", "again"),
     [("search --depth 2", " --resume"), ("search --resume", ""), ("reproduce figure1", "")],
 )
-def test_an_interrupted_command_says_how_it_continues(command, again, monkeypatch, capsys):
+def test_an_interrupted_command_says_how_it_continues(command, again, error, monkeypatch, capsys):
     def interrupt(**arguments):
-        raise KeyboardInterrupt
+        raise error
 
     name = command.split(" -")[0]
     _, *rest = shared.COMMANDS[name]

@@ -92,6 +92,15 @@ def contents(folder):
 
 
 @needs_tensorflow
+def test_what_computes_in_16_bits_is_compared_as_such(digits, unverified, tmp_path):
+    top = keras.layers.Dense(digits.classes, activation="softmax", dtype="float32")
+    layer = keras.layers.Dense(4, dtype="mixed_bfloat16")
+    model = keras.Sequential([keras.Input(digits.input_shape), keras.layers.Flatten(), layer, top])
+    export.export(write_run(tmp_path, model) / "best.keras", tmp_path / "1")
+    assert unverified[0][2] == "float16"
+
+
+@needs_tensorflow
 def test_a_saved_model_has_two_signatures_names_and_a_card(run, digits, tmp_path):
     import tensorflow as tf
 

@@ -106,6 +106,31 @@ def test_wrapped_attention_attends_to_its_input():
     np.testing.assert_allclose(y, x + t * (array(layer([x, x])) - x), atol=1e-6)
 
 
+class Positions(keras.layers.Layer):
+    """A learned vector for each of at most 32 steps."""
+
+    def build(self, input_shape):
+        self.table = self.add_weight(shape=(32, input_shape[-1]), name="table")
+
+    def call(self, x):
+        return x + self.table[: x.shape[1] or keras.ops.shape(x)[1]]
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (lambda: keras.layers.ConvLSTM1D(4, 3, padding="same", return_sequences=True), (3, 5, 4)),
+        (lambda: keras.layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d"), (3, 4)),
+        (Positions, (None, 4)),
+    ],
+)
+def test_wrapper_takes_layers_that_keep_the_shape(layer, shape):
+    wrapper = HighwayWrapper(layer(), transform_bias_initializer=-30)
+    x = standard_normal((2, *(side or 7 for side in shape)))
+    wrapper(keras.Input(shape))
+    np.testing.assert_allclose(array(wrapper(x)), x, atol=1e-6)
+
+
 def test_wrapped_attention_takes_its_call_arguments():
     inputs = keras.Input((4, 6))
     wrapper = HighwayWrapper(keras.layers.MultiHeadAttention(2, 3))
@@ -265,7 +290,8 @@ ARGUMENTS = [
 # Each is caught where the layer meets its input.
 SHAPES = [
     (lambda: Highway(50)(image(64)), r"units=50, input_shape=\(None, 64\).*MatchSize"),
-    (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "reshape"),
+    (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "3 values"),
+    (lambda: HighwayStack(2, activation=keras.layers.PReLU())(image(6)), "activation"),
     (lambda: ConvHighway2D(16, 3)(image(8, 8, 3)), "filters=16"),
     (lambda: ConvHighway2D(4, 3, padding="valid")(image(8, 8, 4)), "padding='valid'"),
     (lambda: ConvHighway2D(4, 3, padding="valid")(image(None, None, 4)), "padding='valid'"),

@@ -126,7 +126,7 @@ def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
 def test_runs_that_another_process_trains_do_not_keep_the_others(holder, tmp_path):
     holder(tmp_path / "seed-0")
     options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}
-    with pytest.raises(BusyError, match=r"seed 0: .*seed-0 is being written by process \d+"):
+    with pytest.raises(BusyError, match=r"seed 0: .*process \d+.*seed 1 ended, test accuracy \d"):
         training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", **options)
     assert training.RunFolder(tmp_path / "seed-1").has_ended
 

@@ -207,6 +207,30 @@ def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_p
     assert "(14 images)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int64"])
+@pytest.mark.parametrize("batch", [None, 16, 20])
+def test_gray_images_need_no_channels(batch, dtype):
+    tf = pytest.importorskip("tensorflow")
+    x, y = images(40, classes=4)
+    dataset = tf.data.Dataset.from_tensor_slices((x.reshape(40, 8, 8).astype(dtype), y))
+    found = load(dataset if batch is None else dataset.batch(batch), validation=0)
+    assert found.x_train.shape == (32, 8, 8, 1) and found.x_train.dtype == np.uint8
+
+
+def test_other_arrays_of_a_file_are_left_out_and_named(tmp_path):
+    x, y = images(40, classes=4)
+    names = [f"{name}_{part}" for part in ("train", "val", "test") for name in "xy"]
+    np.savez(tmp_path / "three.npz", **dict(zip(names, 3 * [x, y], strict=True)))
+    with pytest.warns(Notice, match="x_val, y_val"):
+        load(tmp_path / "three.npz")
+
+
+def test_a_shape_to_scale_to_has_three_sizes(folder):
+    for shape in ((8, 8), (None, 8, 1), (0, 8, 1)):
+        with pytest.raises(ValueError, match="input_shape"):
+            load(folder, input_shape=shape)
+
+
 def test_arrays_are_no_path_to_find_again(tmp_path):
     x, y = images(60)
     result = fit(((x, y), (x[:9], y[:9])), tmp_path / "run")

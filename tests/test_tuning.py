@@ -271,9 +271,13 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
 @needs_loops
 def test_a_search_goes_on_with_its_own_images_only(tmp_path, digits):
     search_digits(tmp_path, digits, max_trials=1)
-    for factor, message in ((256, "inputs"), (np.nan, "finite")):
+    for x, message in (
+        (256 * digits[0], "inputs"),
+        (digits[0][::-1], "inputs"),
+        (np.nan * digits[0], "finite"),
+    ):
         with pytest.raises(ValueError, match=message):
-            search_digits(tmp_path, (factor * digits[0], *digits[1:]), max_trials=1)
+            search_digits(tmp_path, (x, *digits[1:]), max_trials=1)
 
 
 @needs_loops
@@ -307,6 +311,29 @@ def test_a_declared_space_of_its_own_is_searched(tmp_path):
 
     oracle = make(tmp_path, Slow(4)).oracle
     assert oracle.create_trial("slot").hyperparameters["learning_rate"] <= 1e-3
+
+
+@needs_loops
+def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path):
+    class Three(HighwayHyperModel):
+        rates = (0.3, 0.1, 0.03)
+
+        def declare_hyperparameters(self, hp):
+            hp.Choice("learning_rate", self.rates)
+            for name, value in {**VALUES[0], "learning_rate": 0}.items():
+                hp.Fixed(name, value)
+            return super().declare_hyperparameters(hp)
+
+    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+    network = Three(3, input_shape=(6,), classes=3, units=5)
+    options = {"objective": "loss", "max_trials": 6, "rungs": {1: 2}}
+    search = make(tmp_path, network, **options)
+    search.search(x, y, epochs=2, verbose=0)
+    trained = [len(t.metrics.get_history("loss")) for t in search.oracle.trials.values()]
+    assert sorted(trained) == [1, 2, 2]
+    network.rates = (3.0, 1.0)
+    with pytest.raises(ValueError, match="space"):
+        make(tmp_path, network, **options).search(x, y, epochs=2, verbose=0)
 
 
 @needs_loops

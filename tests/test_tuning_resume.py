@@ -251,7 +251,7 @@ def test_a_chief_and_two_workers_one_of_them_killed(listener, tmp_path):
     shared = {"KERASTUNER_ORACLE_PORT": str(listener.getsockname()[1])}
     listener.close()
     leading = start(tmp_path, KERASTUNER_TUNER_ID="chief", **shared)
-    wait_until(lambda: list(tmp_path.glob("*/chief.json")), leading)
+    wait_until(lambda: list(tmp_path.glob("*/tuner0.json")), leading)
     log = tmp_path / "log"
     ids = [{"KERASTUNER_TUNER_ID": f"worker{i}", **shared} for i in range(2)]
     workers = [start(tmp_path, log, **worker) for worker in ids]
@@ -316,6 +316,16 @@ def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monk
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
     monkeypatch.setattr(oracle_chief, "start_server", None)
     search(tmp_path, digits)
+
+
+def test_a_chief_that_was_killed_starts_again(port, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    make(tmp_path).save()
+    assert make(tmp_path).is_chief
+    for name in ("IP", "PORT"):
+        monkeypatch.delenv(f"KERASTUNER_ORACLE_{name}")
+    monkeypatch.delenv("KERASTUNER_TUNER_ID")
+    assert not make(tmp_path).is_chief  # a process on its own goes on with it
 
 
 class Gone(grpc.RpcError):

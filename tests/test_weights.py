@@ -210,16 +210,18 @@ def test_with_another_top_the_layers_below_have_the_weights(name):
         np.testing.assert_equal(old.get_weights(), new.get_weights())
 
 
-def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max"):
+def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max", rows=2):
     images = keras.Input(input_shape)
     pools = {"max": keras.layers.MaxPooling2D, "avg": keras.layers.AveragePooling2D}
-    x = keras.layers.Flatten()(pools[pool](2)(images))
+    x = pools[pool](2)(keras.layers.Normalization()(images))
+    x = keras.layers.Permute((2, 1))(keras.layers.Reshape((rows, -1))(x))
+    x = keras.layers.Flatten()(x)
     x = Highway(activation=activation, transform_activation=gate)(x)
     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"gate": "hard_sigmoid"}, {"activation": "tanh"}, {"pool": "avg"}]
+    "changes", [{"gate": "hard_sigmoid"}, {"activation": "tanh"}, {"pool": "avg"}, {"rows": 1}]
 )
 def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_path):
     """Their shapes are the same: the network would run, and be wrong."""
@@ -229,3 +231,12 @@ def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_pa
         with pytest.raises(ValueError, match="weights"):
             models.create("gated", weights=tmp_path / "other.keras", **classes)
     models.create("gated", weights=tmp_path / "other.keras", **changes)
+
+
+def test_weights_that_keras_derives_others_from_are_copied_whole(tmp_path):
+    models.register("normalized", gated, "digits", (4, 4, 1), 3)
+    model, x = models.create("normalized"), np.arange(32.0).reshape(2, 4, 4, 1)
+    model.layers[1].adapt(x)
+    model.save(tmp_path / "adapted.keras")
+    copy = models.create("normalized", weights=tmp_path / "adapted.keras")
+    np.testing.assert_array_equal(copy(x), model(x))

@@ -64,11 +64,19 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             return Trial(self.hyperparameters.copy(), status="IDLE")
         self._retry_queue = waiting[:1]  # the stock way to train one again
         trial = super().create_trial(tuner_id)
+        if trial.status == "STOPPED" and len(self.trials) < self.max_trials:
+            self.max_trials = len(self.trials)  # a finite space has no more
+            return self.create_trial(tuner_id)
         if trial.status == "RUNNING" and self.rungs:
             first, last, _ = self.rounds[number]
             values = {"tuner/round": number, "tuner/initial_epoch": first, "tuner/epochs": last}
             trial.hyperparameters.values |= values
         return trial
+
+    def _compute_values_hash(self, values):  # by which a trial is known as one that was drawn
+        return super()._compute_values_hash(
+            {name: value for name, value in values.items() if not name.startswith("tuner/")}
+        )
 
     def _next(self):
         """Return the round to train now and the trials that wait for it; `None` to wait, too."""

@@ -164,15 +164,21 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def set_state(self, state):
         self.population = self.population or state["population"]
 
+    def _get_tuner_fname(self):
+        # The chief's is that of a process on its own, which may go on with the search later.
+        name = self.tuner_id if self.is_worker else "tuner0"
+        return str(pathlib.Path(self.project_dir) / f"{name}.json")
+
     def reload(self):
         path = pathlib.Path(self._get_tuner_fname())
-        before = read_json(path).get("population")
+        state = read_json(path)
+        before = state.get("population")  # null of a chief, who trains nothing
         if self.is_worker and before and (self.population or before) < before:
             raise ValueError(  # nobody would take over its other trials
                 "`population` must not be smaller than before a worker was killed. "
                 f"Received: population={self.population}, before {before}."
             )
-        if not before:
+        if "population" not in state:
             raise ValueError(
                 "`project_name` must be that of a search by `PopulationRandomSearch`, or a new "
                 f"one. Received: project_name={self.project_name!r}; another tuner made the search "
@@ -271,11 +277,17 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             text = json.dumps(np.ravel(y).astype(int).tolist())
             digest = hashlib.sha256(text.encode()).hexdigest()
             data[f"{prefix}labels"] = f"{len(y)} {digest[:16]}"
-            # Images may differ in their last bits, but not in their scale.
-            data[f"{prefix}inputs"] = f"{np.mean(x):.2g} ± {np.std(x):.2g}"
+            # Images may differ in their last bits, but not in their scale or by class.
+            spread = float(np.std(x))
+            means = [np.mean(x[np.ravel(y) == label]) for label in np.unique(y)]
+            means = [str(round(float(mean) / (spread or 1), 2)) for mean in means]
+            data[f"{prefix}inputs"] = f"{' '.join(means)} ± {spread:.2g}"
+        space = keras_tuner.HyperParameters()
+        network.declare_hyperparameters(space)
         return {
             "kind": network.kind,
             "depth": network.depth,
+            "space": space.get_config()["space"],
             "units": network.units,
             "input_shape": list(map(int, network.input_shape)),
             "classes": network.classes,
@@ -453,15 +465,16 @@ def _check_hypermodel(hypermodel):
 
 def _check_rungs(rungs, trials):
     """Return the rungs as a dictionary of integers, in order."""
-    ladder = {} if rungs is None else {int(k): int(n) for k, n in dict(rungs).items()}
-    epochs, counts = list(ladder), [trials, *ladder.values()]
-    falling = all(a > b > 0 for a, b in itertools.pairwise(counts))
-    if epochs != sorted(epochs) or min(epochs, default=1) < 1 or not falling:
+    ladder = list(rungs.items() if isinstance(rungs, dict) else rungs or ())
+    epochs, counts = [0, *(epoch for epoch, _ in ladder)], [trials, *(count for _, count in ladder)]
+    rising = all(checks.is_positive(b) and a < b for a, b in itertools.pairwise(epochs))
+    falling = all(checks.is_positive(b) and a > b for a, b in itertools.pairwise(counts))
+    if not rising or not falling:
         raise ValueError(
             "`rungs` must name rising epochs and, for each, fewer trials than before, such as "
             f"{{40: 30, 133: 10}} of 100 trials. Received: rungs={rungs}, max_trials={trials}."
         )
-    return ladder
+    return {int(epoch): int(count) for epoch, count in ladder}
 
 
 def _check_data(hypermodel, x, y, name=""):

@@ -13,6 +13,7 @@ from highway_keras import checks
 from highway_keras.analysis.graph import Graph, has_graph
 from highway_keras.analysis.lesioning import measurement
 from highway_keras.layers import HighwayStack
+from highway_keras.models.weight_files import copy_weights
 
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
 SIGMOIDS = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
@@ -84,7 +85,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
             "`model` must have no adapters, and be quantized as a whole or not at all. Save it and "
             "load it first, which merges adapters."
         )
-    copy.set_weights(model.get_weights())
+    copy_weights(model, copy)
     graph, count, measure = measurement(copy, x, y, batch_size=batch_size)
     names, blocks = graph.blocks, range(len(graph.blocks))
     if layers is not None:

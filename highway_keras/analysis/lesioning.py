@@ -115,7 +115,7 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
         if not from_logits and not np.allclose(probability, 1, atol=0.01):
             raise ValueError(
                 "`model` must return class probabilities, which sum to 1. Received: sums of "
-                f"{probability[0]:.3g} on average. If it returns logits, pass from_logits=True."
+                f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its end."
             )
         return loss, wrong.astype(int)
 

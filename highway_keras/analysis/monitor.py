@@ -70,7 +70,7 @@ class GateMonitor(keras.callbacks.Callback):
         if not continues:
             self._rows.writeheader()
         self._events = Writer(str(self.folder))
-        if not self.append:
+        if not continues:
             self._write(0)
 
     def on_epoch_end(self, epoch, logs=None):

@@ -37,16 +37,16 @@ def main(arguments=None):
         code = function(**options) or 0
         print(end="", flush=True)  # here, since a failure at Python's exit cannot be caught
         return code
-    except KeyboardInterrupt:
-        message = "Interrupted."
-        if continues or "resume" in options:
+    except (KeyboardInterrupt, BrokenPipeError) as stopped:
+        message, resumes = "Interrupted.", continues or "resume" in options
+        if isinstance(stopped, BrokenPipeError) and not resumes:  # `head`, say, has seen enough
+            _drop_unwritable()
+            return 0
+        if resumes:
             again = [] if continues or options["resume"] else ["--resume"]
             again = shlex.join(["highway-keras", *arguments, *again])
             message = f"Interrupted. Nothing finished is lost; continue with: {again}"
         return _end(INTERRUPTED, message)
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
-        _drop_unwritable()
-        return 0
     except Exception as error:
         code = _exit_code(error)
         if code is None:  # a mistake of ours

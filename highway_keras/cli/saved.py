@@ -151,7 +151,7 @@ def analyze(network, weights, dataset, data_dir, limit, out):
 def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     """Write the smaller network as a run's folder, with a table and a picture of the steps."""
     file = cli.network_file(network, weights)
-    cli.check_paths(dataset, out, resume=False)
+    cli.check_paths(dataset, out, resume=None)
     checks.number("budget", budget, least=0, below=100)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
@@ -159,7 +159,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
     folder = training.RunFolder(out)
     with folder.locked():
-        cli.check_paths(out=out, resume=False)  # another process may have written there meanwhile
+        cli.check_paths(out=out, resume=None)  # another process may have written there meanwhile
         before = saved.evaluate(images)
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
@@ -167,6 +167,9 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         settings = {"model": saved.model.name, "dataset": dataset}
         settings["class_names"] = list(images.class_names)
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
+        if dataset:  # which may have moved, or be another one
+            settings["dataset"] = dataset
+            settings.pop("test_images", None)
         chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
         chosen |= {"budget": budget, "layers": layers, "closed": done.closed}
         folder.write_json({**settings, "compacted": chosen})

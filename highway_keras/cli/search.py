@@ -74,6 +74,8 @@ def rungs(default):
 def search(dataset, json, **arguments):
     """Search, and print the best trial of each search; return 1 if one has none."""
     cli.check_paths(dataset, arguments["out"])
+    for name in ("depths", "kinds"):
+        arguments[name] = list(dict.fromkeys(arguments[name]))  # each once
     shared = "KERASTUNER_ORACLE_PORT" in os.environ  # by a chief and workers, who come later
     continues = arguments["resume"] or shared
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
@@ -91,8 +93,7 @@ def search(dataset, json, **arguments):
         trials = searches.read_search(folder)
         ended = trials.completed
         failed = len(trials.trials) - len(ended)
-        pick = max if "accuracy" in arguments["objective"] else min
-        best = pick(ended, key=lambda trial: trial.score) if ended else None
+        best = ended[0] if ended else None
         about = {"folder": str(folder), "kind": trials.kind, "depth": trials.depth}
         about |= {"trials": len(trials.trials), "failed": failed}
         found.append({**about, "best": best and dataclasses.asdict(best)})

@@ -116,7 +116,7 @@ def network_file(network, weights):
     from highway_keras import models
 
     path = trained_file("network", network)
-    if weights and path.is_file():
+    if weights and path.is_file() and network not in models.list_models():
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
     if weights:
         return models.get(network).weights_file(weights)
@@ -133,7 +133,7 @@ def check_paths(dataset=None, out=None, resume=True):
     Args:
         dataset: A name or a path; `None` for the default.
         out: The folder; `None` for one that is not known yet.
-        resume: Whether a run there is to be continued.
+        resume: Whether a run there is to be continued; `None` if a command cannot.
     """
     if dataset and dataset not in NAMED_DATA and not checks.path("dataset", dataset).exists():
         raise FileNotFoundError(
@@ -145,9 +145,9 @@ def check_paths(dataset=None, out=None, resume=True):
         raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
     held = any((folder / name).exists() for name in ("run.json", "best.keras", "final.keras"))
     if out is not None and not resume and held:
+        remedy = "Name" if resume is None else "Pass resume=True to continue it, or name"
         raise ValueError(
-            f"`out` already holds a run. Received: out={folder}. Pass resume=True to continue it, "
-            "or name another folder."
+            f"`out` already holds a run. Received: out={folder}. {remedy} another folder."
         )
 
 

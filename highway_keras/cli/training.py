@@ -96,13 +96,18 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
         model = str(cli.trained_file("model", model))
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
+    for name in named.keys() & dict(set):
+        raise ValueError(f"'{name}' must be given once. Received: an option and --set {name}=...")
     if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     else:  # a file's default depends on its data set, which its run.json names
         for key in dict(set):
             checks.one_of("set", key, vars(RECIPES["quick"]))
     arguments["model_options"] = dict(arguments["model_options"])
-    cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
+    out, resume = arguments["out"], arguments["resume"]
+    cli.check_paths(arguments["dataset"], out, resume)
+    for seed in range(runs) if out and runs > 1 else ():  # before the first trains for hours
+        cli.check_paths(out=f"{out}/seed-{arguments['seed'] + seed}", resume=resume)
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **dict(set), **named, **arguments)
     for result in done:

@@ -11,6 +11,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
+from highway_keras.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 DARK = 64  # Floats whose brightest is below are taken for scaled ones.
@@ -36,6 +37,9 @@ def read_npz(path):
             f"{path} must hold the arrays {', '.join(KEYS)}. Missing: {', '.join(missing)}. "
             f"Received: {', '.join(content) or 'no arrays'}."
         )
+    others = content.keys() - {*KEYS, "class_names"}
+    if others:
+        notice(f"{path}: {', '.join(sorted(others))} are left out.")
     parts = {part: (content[f"x_{part}"], content[f"y_{part}"]) for part in ("train", "test")}
     return check_parts(parts, content.get("class_names"), path)
 
@@ -82,7 +86,10 @@ def _of_tf_data(dataset):
             f"them. Received: {checks.short_repr(spec)}, {count} elements (-1: without end). "
             "Images of unknown shape get one by `image.set_shape`."
         )
-    batches = list((dataset if rank == 4 else dataset.batch(100)).as_numpy_iterator())
+    # Gray images without channels, in batches, have the rank of one image with them.
+    of_labels = spec[1].shape
+    batched = rank == 4 or (rank == 3 and of_labels.rank and of_labels[0] == spec[0].shape[0])
+    batches = list((dataset if batched else dataset.batch(100)).as_numpy_iterator())
     if not batches:
         raise DataError("`dataset` must hold at least one image. Received: an empty one.")
     images, labels = map(np.concatenate, zip(*batches, strict=True))
@@ -105,8 +112,9 @@ def _as_bytes(images):
     low, high = images.min(), images.max()
     if not (low >= 0 and DARK <= high <= 255):
         raise DataError(
-            "`dataset` must hold images with pixel values from 0 to 255; leave out a Rescaling, "
-            f"or multiply by 255. Received: {low:.3g} to {high:.3g}."
+            "`dataset` must hold images with pixel values from 0 to 255: leave out a Rescaling. "
+            f"Floats whose brightest is below {DARK} are taken for scaled ones; convert gray "
+            f"levels to uint8. Received: {low:.3g} to {high:.3g}."
         )
     return images.round().astype("uint8")
 
@@ -168,13 +176,15 @@ def _check_part(part, images, labels, source):
     images = images[..., None] if images.ndim == 3 else images
     if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
         labels = labels[:, 0]
+    if images.dtype.kind in "iu" and images.size and 0 <= images.min() <= images.max() <= 255:
+        images = images.astype("uint8", copy=False)
     received = "Received: shape={0.shape}, dtype={0.dtype}.".format
     usable = images.dtype == np.uint8 and images.ndim == 4 and images.size
     if not usable or (images.shape[1] in (1, 3) and images.shape[3] not in (1, 3)):
         raise DataError(
-            f"`{x}` in {source} must be images uint8, 0 to 255, at least one, of shape (n, height, "
-            f"width) or (n, height, width, channels). {received(images)} For floats in [0, 1], "
-            f"save (255 * {x}).round().astype('uint8'); for channels first, "
+            f"`{x}` in {source} must be images of integers, 0 to 255, at least one, of shape (n, "
+            f"height, width) or (n, height, width, channels). {received(images)} For floats in "
+            f"[0, 1], save (255 * {x}).round().astype('uint8'); for channels first, "
             f"numpy.moveaxis({x}, 1, -1)."
         )
     integers = labels.dtype.kind in "iu" and labels.shape == (len(images),)

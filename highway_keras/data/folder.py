@@ -113,8 +113,9 @@ def read_pictures(parts, input_shape, source):
             "`input_shape` must give the size that pictures are scaled to, (height, width, "
             f"channels), where they differ. Received: input_shape=None for {source} with {listed}."
         )
-    height, width, channels = input_shape or (*sizes[0], max(shape[2] for shape in shapes))
-    check_channels((height, width, channels))
+    input_shape = input_shape or (*sizes[0], max(shape[2] for shape in shapes))
+    check_channels(input_shape)
+    height, width, channels = input_shape
     arrays = [PictureArray(part, (height, width, channels)) for part in parts]
     if fits_training(sum(array.size for array in arrays)):
         arrays = [array[:] for array in arrays]

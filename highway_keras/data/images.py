@@ -232,10 +232,11 @@ def _rgba(picture, bits):
 
 def check_channels(input_shape):
     """Raise a `DataError` unless images of a shape have the channels of pictures."""
-    if input_shape[-1] not in (1, 3):
+    shape = tuple(input_shape)
+    if len(shape) != 3 or not all(map(checks.is_positive, shape)) or shape[2] not in (1, 3):
         raise DataError(
-            "`input_shape` must have 1 or 3 channels, as pictures do. "
-            f"Received: input_shape={tuple(input_shape)}."
+            "`input_shape` must be (height, width, channels) with 1 or 3 channels, as pictures "
+            f"have. Received: input_shape={shape}."
         )
 
 

@@ -44,7 +44,7 @@ def preprocessor(steps, x_train):
     >>> inputs = keras.Input(data.input_shape)
     >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
-    _check_steps(steps, PREPROCESSING, r"times\d*\.?\d+")
+    _check_steps("preprocessing", steps, PREPROCESSING, r"times\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
         if step in PREPROCESSING:
@@ -79,7 +79,7 @@ def augmenter(steps, input_shape, seed=None):
     """
     if steps in ((), []):
         return None
-    _check_steps(steps, ("crop4", "mirror"), r"crop[1-9]\d?")
+    _check_steps("augmentation", steps, ("crop4", "mirror"), r"crop[1-9]\d?")
     layers = []
     for number, step in enumerate(steps):
         options = {"name": step, "dtype": "float32"}
@@ -97,12 +97,12 @@ def _apply(layers, images):
         yield batch
 
 
-def _check_steps(steps, known, pattern):
+def _check_steps(kind, steps, known, pattern):
     valid = isinstance(steps, tuple | list) and all(
         step in list(known) or re.fullmatch(pattern, str(step)) for step in steps
     )
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
-            f"`steps` must be a sequence of names from {', '.join(map(repr, known))}, each at most "
-            f"once. Received: steps={checks.short_repr(steps)}."
+            f"`steps` of {kind} must be a sequence of names from {', '.join(map(repr, known))}, "
+            f"each at most once. Received: steps={checks.short_repr(steps)}."
         )

@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from highway_keras.layers import HighwayStack
+from highway_keras.models.weight_files import copy_weights
 
 ONNX_OPSET = 17
 
@@ -54,7 +55,7 @@ def write_keras(file, path, quantize):
     model = keras.models.load_model(file, compile=False)
     model = unrolled(model) if quantize else model
     copy = keras.models.clone_model(model)
-    copy.set_weights(model.get_weights())
+    copy_weights(model, copy)
     if quantize:
         with warnings.catch_warnings():
             # Keras warns about each layer that it leaves unchanged: pooling, dropout, scaling ...

@@ -10,7 +10,7 @@ from keras import ops
 
 from highway_keras import checks, initializers
 from highway_keras.layers import types
-from highway_keras.ops import highway
+from highway_keras.ops import agree, highway
 
 OPEN_SIDE = 64  # what an open side of an input is tried with
 _ACTIVATIONS = "activations"  # their names, beside the weights in a file
@@ -125,9 +125,14 @@ class GatedLayer(keras.Layer):
         seen = len(layer._inbound_nodes)
         for before in dict.fromkeys((tuple(input_shape), probe)):
             inputs = keras.KerasTensor(before, self.compute_dtype)
-            outputs = self.block_state(inputs) if name == "block" else layer(inputs)
+            try:
+                outputs = self.block_state(inputs) if name == "block" else layer(inputs)
+            except Exception:
+                if before == tuple(input_shape):
+                    raise
+                continue  # a user's layer may have a limit, such as a table of positions
             shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
-            if shape != before:
+            if not agree(shape, before):
                 received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
                 raise ValueError(
                     f"A `{type(self).__name__}` adds its input to its block state, so both must "
@@ -197,6 +202,7 @@ class GatedLayer(keras.Layer):
 
         Raises:
             ValueError: If the layer is not built, has adapters, or constrains its kernels.
+            NotImplementedError: If Keras has no adapters for a sublayer.
 
         Example:
 
@@ -210,6 +216,11 @@ class GatedLayer(keras.Layer):
         Reference:
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
         """
+        for layer in self.sublayers:
+            if not hasattr(layer, "enable_lora"):
+                raise NotImplementedError(
+                    f"Keras has no adapters for the layer {layer.name!r} in {self.name!r}."
+                )
         for layer in self.sublayers:
             layer.enable_lora(rank, lora_alpha, a_initializer, b_initializer)
 

@@ -55,7 +55,8 @@ class HighwayStack(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gates)` instead of outputs. The gates are T of
-            every layer, `(depth, batch_size, ..., units)`.
+            every layer, `(depth, batch_size, ..., units)`. As the output of a model, whose
+            `predict` joins batches, they need `keras.ops.moveaxis(gates, 0, 1)`.
 
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
@@ -128,6 +129,15 @@ class HighwayStack(GatedLayer):
                 f"to the block state. Received: units={self.units}, "
                 f"input_shape={tuple(input_shape)}."
             )
+        for name in ("activation", "transform_activation"):
+            function = getattr(self, name)
+            if isinstance(function, keras.Layer):
+                function(keras.KerasTensor(input_shape, self.compute_dtype))
+                if function.weights:
+                    raise ValueError(
+                        f"`{name}` must have no weights, which the loop could not train: use a "
+                        f"chain of `Highway` layers. Received: {name}={function!r}."
+                    )
         self._add("kernel", width, stacked.initializer(self.kernel_initializer))
         if self.use_bias:
             self._add("bias", width, stacked.initializer(self.bias_initializer))

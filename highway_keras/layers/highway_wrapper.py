@@ -119,7 +119,9 @@ class HighwayWrapper(GatedLayer):
 
     def make_sublayer(self, input_shape, **options):
         h = self.block
-        if not (isinstance(getattr(h, "kernel_size", None), tuple) and hasattr(h, "dilation_rate")):
+        size = getattr(h, "kernel_size", None)
+        is_convolution = isinstance(size, tuple) and hasattr(h, "dilation_rate")
+        if not is_convolution or len(input_shape) != len(size) + 2:  # a recurrent one has steps
             return keras.layers.Dense(input_shape[-1], **options)
         return _CONVOLUTIONS[len(h.kernel_size) - 1](
             input_shape[1 if h.data_format == "channels_first" else -1],

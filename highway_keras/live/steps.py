@@ -58,9 +58,9 @@ def _steps(layer, weights):
     if kind is keras.layers.Flatten:
         return [{"op": "flatten"}]
     if kind is keras.layers.Rescaling:
-        if not all(isinstance(number, int | float) for number in (layer.scale, layer.offset)):
+        if np.ndim(layer.scale) or np.ndim(layer.offset):
             raise _unsupported(layer, "a scale or offset for each channel")
-        return [{"op": "rescale", "scale": layer.scale, "offset": layer.offset}]
+        return [{"op": "rescale", "scale": float(layer.scale), "offset": float(layer.offset)}]
     if kind is keras.layers.Activation:
         return [{"op": "activate", "activation": _activation(layer, layer.activation)}]
     if kind is GlobalContrastNormalization:

@@ -87,7 +87,8 @@ def read_search(folder):
         return None
     settings = files.read_json()
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
-    trials = sorted(filter(None, trials), key=lambda trial: trial.score)
+    sign = -1 if "accuracy" in settings.get("objective", "loss") else 1
+    trials = sorted(filter(None, trials), key=lambda t: (math.isinf(t.score), sign * t.score))
     return Search(settings["kind"], settings["depth"], settings, trials, files)
 
 

@@ -94,6 +94,7 @@ def reproduce_gradients(
     Returns:
         The rows, dictionaries.
     """
+    checks.positive_integers(seeds=seeds)
     out = checks.path("out", out)
     x, y = _scaled_mnist(limit, data_dir)
     command = provenance.command_line(

@@ -222,6 +222,11 @@ class RunFolder:
         if rows:
             self.load_weights(model)
             write_rows(self.history, rows, line_end="\r\n")  # as Keras's CSVLogger, which goes on
+        elif self.has_ended:
+            raise ValueError(
+                f"The run in {self.path} has ended, and its saved state is gone. Its results are "
+                "in run.json; delete the folder to start anew."
+            )
         else:
             self.history.unlink(missing_ok=True)
         return len(rows)
