@@ -115,7 +115,8 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
         if not from_logits and not np.allclose(probability, 1, atol=0.01):
             raise ValueError(
                 "`model` must return class probabilities, which sum to 1. Received: sums of "
-                f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its end."
+                f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its end, "
+                "or pass from_logits=True to `lesions`."
             )
         return loss, wrong.astype(int)
 
