@@ -135,7 +135,8 @@ def cifar_network(
 
     checks.number("dropout_rate", dropout_rate, least=0, below=1)
     any_size = head == "average" or not checks.flag("include_top", include_top)
-    inputs = parts.first_images(input_shape, input_tensor, least=32, any_size=any_size)
+    least = 4 if any_size else 32  # two pools of 2, and one of 8 before a fully connected head
+    inputs = parts.first_images(input_shape, input_tensor, least, any_size)
     default_kernel = "lecun_uniform" if head == "maxout" else parts.AUTHORS_KERNEL
     kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
     normal = keras.initializers.RandomNormal

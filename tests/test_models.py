@@ -346,7 +346,7 @@ MISTAKES = [
     (of("resnet50"), ValueError, "Known: thin-highway-10, thin-highway-20,.* fitnet-b"),
     (of("highway-a", input_shape=(None, None, 3)), ValueError, "input_shape.* include_top=False"),
     (of("highway-a", input_shape=(28, 28, 1)), ValueError, "input_shape|32"),
-    (of("highway-gap-10", input_shape=(None, 16, 3)), ValueError, "32, or None.*input_shape"),
+    (of("highway-gap-10", input_shape=(None, 3, 3)), ValueError, "4, or None.*input_shape"),
     (of("mnist-highway-16", input_shape=(8, 8, 1)), ValueError, "input_shape.* 12"),
     (of("mnist-highway-16", weights="mnist", input_shape=(30, 30, 1)), ValueError, "weights"),
     (of("thin-highway-10", **NO_TOP, input_shape=(8, 8, 1)), ValueError, "weights.* shapes"),
