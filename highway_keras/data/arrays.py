@@ -78,7 +78,7 @@ def _is_tf_data(source):
 def _of_tf_data(dataset):
     """Return the images and labels of a `tf.data.Dataset`."""
     spec, count = dataset.element_spec, int(dataset.cardinality())
-    is_pair = isinstance(spec, tuple) and len(spec) == 2
+    is_pair = isinstance(spec, tuple) and len(spec) == 2 and hasattr(spec[1], "shape")
     rank = getattr(getattr(spec[0], "shape", None), "rank", None) if is_pair else None
     if rank is None or count == -1:
         raise DataError(

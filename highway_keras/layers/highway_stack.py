@@ -132,7 +132,7 @@ class HighwayStack(GatedLayer):
         for name in ("activation", "transform_activation"):
             function = getattr(self, name)
             if isinstance(function, keras.Layer):
-                function(keras.KerasTensor(input_shape, self.compute_dtype))
+                function.build(input_shape)
                 if function.weights:
                     raise ValueError(
                         f"`{name}` must have no weights, which the loop could not train: use a "
