@@ -122,7 +122,8 @@ class Positions(keras.layers.Layer):
         (lambda: keras.layers.ConvLSTM1D(4, 3, padding="same", return_sequences=True), (3, 5, 4)),
         (lambda: keras.layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d"), (3, 4)),
         pytest.param(
-            *(Positions, (None, 4)),
+            Positions,
+            (None, 4),
             marks=pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX needs sizes"),
         ),
     ],

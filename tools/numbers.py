@@ -18,7 +18,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, long_trials, markdown, rows, table
+from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -73,13 +73,13 @@ def _cifar_runs():
     """Yield the whole trainings of Tables 2 and 3 with the end of their curves."""
     whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
     curves = {
-        (model, "muon" if "optimizer=muon" in command else "modern", run["seed"].iloc[0]): run
+        (model, optimizer(command), run["seed"].iloc[0]): run["accuracy"]
         for (model, command), run in whole.groupby(["model", "command"])
     }
-    for row in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).to_dict(
-        "records"
-    ):
-        reached = curves[row["model"], row["recipe"], row["seed"]]["accuracy"]
+    found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
+    for row in found.to_dict("records"):
+        by = {"modern": "SGD", "muon": "Muon"}[row["recipe"]]
+        reached = curves[row["model"], by, row["seed"]]
         yield {**row, "before": reached.iloc[-6], "end": reached.iloc[-1]}
 
 
@@ -304,9 +304,6 @@ layers that can be closed, one at a time | \
 """
 
 
-THRESHOLDS = (0, 0.05, 0.1, 0.5, 1)  # points
-
-
 def look():
     """Return the networks of section 4 beside each other."""
     found = {}
@@ -343,7 +340,7 @@ def _layers_together(rows, two):
         **{f"last{count}": layers[-count:] for count in (5, 10)},
         "middle": layers[15:44],
         "risen": layers[layers["rise"] > 0],
-        "rises": ", ".join(f"{(layers['rise'] > least / 100).sum()}" for least in THRESHOLDS),
+        "rises": ", ".join(f"{(layers['rise'] > n / 100).sum()}" for n in (0, 0.05, 0.1, 0.5, 1)),
         "trend": layers[["mean_bias", "mean_gate"]].rank().corrwith(numbers),
         "matter": ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in ranges) or "none",
     }

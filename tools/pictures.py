@@ -10,7 +10,7 @@ from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
 from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
-from tools.tables import long_trials, rows
+from tools.tables import long_trials, optimizer, rows
 
 
 def depth_1000():
@@ -41,7 +41,7 @@ def table_2():
     for colour, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="validation=0.0 --seed")
         for command, run in whole.groupby("command", sort=False):
-            by = "Muon" if "optimizer=muon" in command else "SGD"
+            by = optimizer(command)
             label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
             style, mark = ("--", "s") if by == "Muon" else ("-", "o")
             lines.append(Line(100 * run["accuracy"], label, style, colour))

@@ -274,9 +274,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         network = self.hypermodel
         data = {}
         for prefix, (x, y) in pairs.items():
-            text = json.dumps(np.ravel(y).astype(int).tolist())
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            data[f"{prefix}labels"] = f"{len(y)} {digest[:16]}"
+            data[f"{prefix}labels"] = f"{len(y)} {_digest(np.ravel(y).astype(int).tolist())}"
             # Images may differ in their last bits, but not in their scale or by class.
             spread = float(np.std(x))
             means = [np.mean(x[np.ravel(y) == label]) for label in np.unique(y)]
@@ -287,7 +285,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return {
             "kind": network.kind,
             "depth": network.depth,
-            "space": space.get_config()["space"],
+            "space": _digest(space.get_config()["space"]),
             "units": network.units,
             "input_shape": list(map(int, network.input_shape)),
             "classes": network.classes,
@@ -461,6 +459,10 @@ def _check_hypermodel(hypermodel):
             "`hypermodel.declare_hyperparameters` must return a dictionary of "
             f"{', '.join(sorted(wanted))}. Received: {declared}."
         )
+
+
+def _digest(content):
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def _check_rungs(rungs, trials):

@@ -106,8 +106,9 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     arguments["model_options"] = dict(arguments["model_options"])
     out, resume = arguments["out"], arguments["resume"]
     cli.check_paths(arguments["dataset"], out, resume)
-    for seed in range(runs) if out and runs > 1 else ():  # before the first trains for hours
-        cli.check_paths(out=f"{out}/seed-{arguments['seed'] + seed}", resume=resume)
+    if out and runs > 1:  # before the first trains for hours
+        for seed in checks.seeds(arguments["seed"], runs):
+            cli.check_paths(out=f"{out}/seed-{seed}", resume=resume)
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **dict(set), **named, **arguments)
     for result in done:
