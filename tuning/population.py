@@ -13,9 +13,10 @@ from highway_keras.backends import shim
 from highway_keras.tuning.programs import programs
 from highway_keras.tuning.weights import part_of
 
-# Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, and up to 25 %
-# more in cohorts of 10, whose block states no longer fit into the cache of a core.
-IN_A_COHORT = 5
+# Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, up to 15 % more
+# alone, and up to 25 % more in cohorts of 10, whose block states no longer fit into the cache of a
+# core. Of cohorts of 2, the few trials that go on from the last rung keep more cores busy.
+IN_A_COHORT = 2
 
 
 class Images:
@@ -63,7 +64,7 @@ class Population:
         kind: `"highway"`, `"plain"` or `"residual"`.
         hyperparameters: A dictionary for each trial, of `HighwayHyperModel`'s hyperparameters.
         weights: A dictionary of arrays for each trial, as `weights.draw` makes them.
-        size: Trials in a cohort. Default: 5 on a CPU, else all.
+        size: Trials in a cohort. Default: 2 on a CPU, else all.
     """
 
     def __init__(self, kind, hyperparameters, weights, size=None):

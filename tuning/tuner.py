@@ -38,7 +38,7 @@ with extra("tune"):
 
 METRICS = ("loss", "accuracy")
 # A CPU gains nothing from more. Small populations end sooner, and an interruption costs less.
-COHORTS_A_CORE = 2
+COHORTS_A_CORE = 5
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):
