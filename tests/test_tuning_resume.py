@@ -20,6 +20,7 @@ from highway_keras import data, io
 from highway_keras.cli import command as cli
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief, tuner
 from highway_keras.tuning.oracle import ENDED
+from highway_keras.tuning.population import Population
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
@@ -38,8 +39,8 @@ def digits():
     return x, images.y_train, (x_val, images.y_val)
 
 
-def make(folder, trials=TRIALS, **arguments):
-    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
+def make(folder, trials=TRIALS, space=None, **arguments):
+    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4, **space or {})
     arguments = {"population": 4, "keep_models": 2, "rungs": RUNGS, **arguments}
     return PopulationRandomSearch(hypermodel, max_trials=trials, directory=folder, **arguments)
 
@@ -139,7 +140,7 @@ class KillAt:
         os.replace(*paths)
 
 
-# About 70 files are replaced: lists, trials, states at a rung, weights.
+# About 70 files are replaced: lists, trials, states at a rung and between rungs, weights.
 @pytest.mark.parametrize(
     "moments",
     all_but(
@@ -150,18 +151,48 @@ class KillAt:
 def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     moments, tmp_path, digits, uninterrupted, monkeypatch
 ):
+    monkeypatch.setattr(tuner, "SAVING", -1)  # a state after every epoch
     for moment in moments:
         with monkeypatch.context() as patched:
             patched.setattr(io, "os", KillAt(moment))
             with pytest.raises(Killed):
                 search(tmp_path, digits)
-    tuner = search(tmp_path, digits)
+    ended = search(tmp_path, digits)
     assert results(trials_on_disk(tmp_path)) == uninterrupted
-    assert sorted(tuner.oracle.end_order) == sorted(uninterrupted)
-    assert tuner.get_best_models()[0].count_params() > 0
+    assert sorted(ended.oracle.end_order) == sorted(uninterrupted)
+    assert ended.get_best_models()[0].count_params() > 0
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
     search(tmp_path, digits)  # nothing is left to train
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
+
+
+def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monkeypatch):
+    wild = {"rungs": {3: 4}, "space": {"learning_rate": (0.01, 1e30)}}  # some diverge on the way
+    whole = search(tmp_path / "whole", digits, **wild)
+    assert {trial.status for trial in whole.oracle.trials.values()} == set(ENDED)
+    train, trained = Population.train, []
+
+    def killed(self, images, epoch, order):
+        if len(trained) in (1, 3, 5, 7):  # of 3 epochs, 3 of the other trials, and 1
+            trained.append(None)
+            raise Killed
+        trained.append(epoch)
+        return train(self, images, epoch, order)
+
+    monkeypatch.setattr(tuner, "SAVING", -1)
+    monkeypatch.setattr(Population, "train", killed)
+    for _ in range(4):
+        with pytest.raises(Killed):
+            search(tmp_path / "killed", digits, **wild)
+    search(tmp_path / "killed", digits, **wild)
+    assert trained == [0, None, 1, None, 2, None, 0, None, 1, 2, 3]  # none twice
+    weights = [sorted(tmp_path.glob(f"{name}/*/*/*.keras")) for name in ("whole", "killed")]
+    found = [[keras.models.load_model(file).get_weights() for file in files] for files in weights]
+    for one, other in zip(*map(list, found), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    states = [results(trials_on_disk(tmp_path / name)) for name in ("whole", "killed")]
+    assert states[0] == states[1]
+    assert not list(tmp_path.glob("*/*/*/state-*"))
 
 
 DAMAGE = [  # the text of a file, or what changes in it

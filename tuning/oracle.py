@@ -15,6 +15,7 @@ with extra("tune"):
 
 ENDED = ("COMPLETED", "FAILED")
 WEIGHTS = "checkpoint.keras"  # of a trial, as of its best epoch
+STATE, STATES = "state-{}.npz", "state-*.npz"  # of a trial after so many epochs
 
 
 class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
@@ -22,8 +23,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
     The stock one saves a trial and the list of trials one after the other, and overwrites files in
     place. Killed in between, it loses trials or runs them twice. Here every file is replaced as a
-    whole, and what is next follows from the trials' own files. An interrupted trial starts again
-    where its round began, so its curve reaches the disk only when the round ends.
+    whole, and what is next follows from the trials' own files. The curve of a trial that runs is
+    in its last state on disk, from which it goes on; its own file gets it when the round ends.
 
     With rungs, a trial trains in rounds, from rung to rung; only the best of a rung go on. The
     values of its hyperparameters then say where it is, in the words of keras-tuner's Hyperband:
@@ -93,14 +94,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def _best(self, epochs, count):
         """Return the best `count` of the trials that have come to a rung."""
-        name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
-
-        def score(trial):
-            points = trial.metrics.get_history(name) if trial.metrics.exists(name) else []
-            return min((sign * p.value[0] for p in points if p.step < epochs), default=math.inf)
-
         come = [trial for trial in self.trials.values() if _trained(trial) >= epochs]
-        return sorted(come, key=score)[:count]
+        return sorted(come, key=lambda trial: lowest(trial, self.objective, epochs))[:count]
 
     @keras_tuner.synchronized
     def update_trial(self, trial_id, metrics, step=0):
@@ -137,8 +132,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         done.sort(key=lambda trial: trial.score, reverse=self.objective.direction == "max")
         for trial in done[self.keep_models :]:
             self.file(trial, WEIGHTS).unlink(missing_ok=True)
-        for path in pathlib.Path(self._project_dir).glob("trial_*/state-*.npz"):
-            trial, epochs = self.trials[path.parent.name[6:]], int(path.stem[6:])
+        for path in pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}"):
+            trial, epochs = self.trials[path.parent.name[6:]], epochs_of(path)
             goes_on = _trained(trial) < epochs or (trial.trial_id, epochs) in going
             if _trained(trial) > epochs or trial.status == "FAILED" or not goes_on:
                 path.unlink(missing_ok=True)
@@ -182,6 +177,21 @@ def _trained(trial):
     if trial.status == "COMPLETED":
         return values.get("tuner/epochs", math.inf)
     return values.get("tuner/initial_epoch", 0)
+
+
+def epochs_of(state):
+    """Return the epochs after which a trial has the state in the file."""
+    return int(state.stem[6:])
+
+
+def lowest(trial, objective, epochs):
+    """Return a trial's best value of the objective in so many epochs, negated if higher is better.
+
+    Without a value it is infinite.
+    """
+    name, sign = objective.name, -1 if objective.direction == "max" else 1
+    points = trial.metrics.get_history(name) if trial.metrics.exists(name) else []
+    return min((sign * p.value[0] for p in points if p.step < epochs), default=math.inf)
 
 
 def _round(trial):

@@ -104,11 +104,12 @@ class Population:
         """Return all that a trial goes on from; see `weights`."""
         cohort, place = self.cohorts[trial // self.size], trial % self.size
         parts = {**cohort.state, "best": cohort.best}
-        return {
+        found = {
             f"{part}/{key}": ops.convert_to_numpy(value[:, place])
             for part in ("weights", "velocity", "best")
             for key, value in parts[part].items()
         }
+        return {**found, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
 
     def restore(self, states):
         """Let the trials go on from `states`, what `state` returned for each."""
@@ -140,6 +141,7 @@ class _Cohort:
         for part in ("weights", "velocity"):
             self.state[part] = _stacked([part_of(state, part) for state in states])
         self.best = _stacked([part_of(state, "best") for state in states])
+        self.state["alive"] = _tensor([state["alive"] for state in states])
 
     def train(self, images, epoch, order):
         settings = {**self.settings, "rate": _tensor(self.rates * self.decays**epoch)}

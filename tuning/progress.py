@@ -34,6 +34,7 @@ class Progress(tqdm):
             disable=verbose == 0,
             delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints
         )
+        self.initial = self.n  # what other processes have done; tqdm has none if it is disabled
 
     def _done(self):
         lengths = [last - first for first, last, _ in self.rounds]

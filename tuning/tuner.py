@@ -19,10 +19,14 @@ from highway_keras.io import folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel
 from highway_keras.tuning.oracle import (
+    STATE,
+    STATES,
     WEIGHTS,
     PopulationOracle,
     check_recorded,
     ended,
+    epochs_of,
+    lowest,
     read_json,
     readable,
     rounds_of,
@@ -39,6 +43,7 @@ with extra("tune"):
 METRICS = ("loss", "accuracy")
 # A CPU gains nothing from more. Small populations end sooner, and an interruption costs less.
 COHORTS_A_CORE = 5
+SAVING = 120  # seconds between two states of trials that are on their way
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):
@@ -56,8 +61,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     `keras_tuner.Hyperband`.
 
     The search can be killed at any moment. Called again with the same arguments, it continues:
-    trials that were being trained start again where their round began, and none is lost or counted
-    twice.
+    trials that were being trained go on from their last state on disk, of which there is one every
+    two minutes and at every rung, and none is lost or counted twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
     one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
@@ -331,30 +336,30 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
         size = self.population if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
-        if first:
-            files = [self._file(trial.trial_id, f"state-{first}.npz") for trial in trials]
-            with readable(self.project_dir):
-                population.restore([dict(np.load(file)) for file in files])
+        curves = self._restore(population, trials, first, last)
+        progress.initial += len(trials) * len(curves)  # not of this process: for the time left
+        saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
-        best = [t.metrics.get_best_value(name) if first else sign * np.inf for t in trials]
-        scores = sign * np.array(best)  # the lower the better
+        scores = np.array([lowest(trial, self.objective, first) for trial in trials])
         for epoch in range(first, last):
-            order = np.random.default_rng([self.seed, epoch]).permutation(images[""].size)
-            logs = dict(zip(METRICS, population.train(images[""], epoch, order), strict=True))
-            if "val_" in images:
-                measured = zip(METRICS, population.evaluate(images["val_"]), strict=True)
-                logs |= {f"val_{metric}": column for metric, column in measured}
+            if is_new := epoch == first + len(curves):  # not from before an interruption
+                curves.append(self._train_epoch(population, images, epoch))
+            logs = curves[epoch - first]
             finite = np.all([np.isfinite(column) for column in logs.values()], axis=0)
             self._wait_for_chief()
             for index in np.flatnonzero(finite):
                 row = {metric: float(column[index]) for metric, column in logs.items()}
                 self.oracle.update_trial(trials[index].trial_id, row, step=epoch)
             improved = (sign * logs[name] < scores) & finite
-            population.keep(improved)
+            if is_new:
+                population.keep(improved)
             scores = np.where(improved, sign * logs[name], scores)
             scores[~np.isfinite(logs["loss"])] = np.inf
             epochs = len(trials) * (epoch + 1 - first)
             progress.report(number, self._best_score(sign, scores), epochs=epochs)
+            if is_new and epoch + 1 < last and time.monotonic() - saved > SAVING:
+                self._save_running(population, trials, epoch + 1, curves)
+                saved = time.monotonic()
             if not np.isfinite(logs["loss"]).any():
                 break
         # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
@@ -363,14 +368,56 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         for index in np.flatnonzero(np.isfinite(scores)):
             trial, state = trials[index], population.state(index)
             if number + 1 < len(rounds):
-                with replacing(self._file(trial.trial_id, f"state-{last}.npz")) as temporary:
-                    np.savez(temporary, **state)
+                self._save_state(trial, last, state)
             if scores[index] <= worst:
                 self._save_weights(trial, values[index]["activation"], part_of(state, "best"))
         for trial, score in zip(trials, scores, strict=True):
             trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
             self.oracle.end_trial(trial)
         progress.report(number, self._best_score(sign, scores), ended=self._ended(rounds))
+
+    def _train_epoch(self, population, images, epoch):
+        """Return what the epoch measures of every trial, columns `(K,)` by their names."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(images[""].size)
+        logs = dict(zip(METRICS, population.train(images[""], epoch, order), strict=True))
+        if "val_" in images:
+            measured = zip(METRICS, population.evaluate(images["val_"]), strict=True)
+            logs |= {f"val_{metric}": column for metric, column in measured}
+        return logs
+
+    def _save_running(self, population, trials, epoch, curves):
+        """Save trials on their way, in place of what was saved before in their round."""
+        for index, trial in enumerate(trials):
+            curve = {f"curve/{key}": [row[key][index] for row in curves] for key in curves[0]}
+            self._save_state(trial, epoch, population.state(index) | curve)
+        for trial in trials:
+            for file in pathlib.Path(self.get_trial_dir(trial.trial_id)).glob(STATES):
+                if epoch - len(curves) < epochs_of(file) < epoch:
+                    file.unlink()
+
+    def _restore(self, population, trials, first, last):
+        """Go on from the last epoch of a round whose states are all on disk.
+
+        Return what `_train_epoch` returned for each epoch from `first` to there.
+        """
+        folders = [pathlib.Path(self.get_trial_dir(trial.trial_id)) for trial in trials]
+        on_disk = [{epochs_of(file) for file in folder.glob(STATES)} for folder in folders]
+        common = set.intersection(*on_disk) & set(range(first, last))
+        start = max(common, default=first)
+        if not start:
+            return []
+        with readable(self.project_dir):
+            states = [dict(np.load(folder / STATE.format(start))) for folder in folders]
+            population.restore(states)
+            curves = [part_of(state, "curve") for state in states]
+            return [
+                {key: np.array([curve[key][n] for curve in curves]) for key in curves[0]}
+                for n in range(start - first)
+            ]
+
+    def _save_state(self, trial, epoch, state):
+        with replacing(self._file(trial.trial_id, STATE.format(epoch))) as temporary:
+            np.savez(temporary, **state)
 
     def _ended(self, rounds):
         """Return how many trials have ended each round, those of other workers included."""

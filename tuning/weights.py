@@ -10,7 +10,7 @@ top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
 
 The state that a trial goes on from has three of each: `weights/kernel`, `velocity/kernel` and
-`best/kernel`, that of its best epoch.
+`best/kernel`, that of its best epoch. `alive` is 0 once it has diverged.
 """
 
 import math
