@@ -1,5 +1,7 @@
 """Compact networks: what is closed and left out computes the same, and what cannot be is said."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -118,6 +120,17 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
     assert '"images": 359' in capsys.readouterr().out
     assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
+
+
+def test_the_command_asks_first_whether_its_folder_can_be_written(tmp_path, monkeypatch, capsys):
+    models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    monkeypatch.setattr(analysis, "compact", None)  # not called
+    out = str(tmp_path / "new" / "small")
+    assert cli.main(["compact", str(tmp_path / "thin.keras"), "--out", out]) == 2
+    assert f"--out must be a folder that can be written. Received: --out {out}" in (
+        capsys.readouterr().err
+    )
 
 
 def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):

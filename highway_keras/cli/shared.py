@@ -11,6 +11,7 @@ flag.
 """
 
 import json
+import os
 import pathlib
 
 from highway_keras import checks
@@ -128,7 +129,7 @@ def network_file(network, weights):
 
 
 def check_paths(dataset=None, out=None, resume=True):
-    """Raise if there is no such data set, or if a folder to write to holds a run already.
+    """Raise if there is no such data set, or a folder to write to takes nothing or holds a run.
 
     Args:
         dataset: A name or a path; `None` for the default.
@@ -143,6 +144,11 @@ def check_paths(dataset=None, out=None, resume=True):
     folder = pathlib.Path() if out is None else checks.path("out", out)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if out is not None and not os.access(there, os.W_OK):  # before the work, not after it
+        raise PermissionError(
+            f"`out` must be a folder that can be written. Received: out={folder}."
+        )
     held = any((folder / name).exists() for name in ("run.json", "best.keras", "final.keras"))
     if out is not None and not resume and held:
         remedy = "Name" if resume is None else "Pass resume=True to continue it, or name"
