@@ -208,19 +208,17 @@ def test_a_run_resumes_with_its_own_settings(run):
 
 
 def test_words_do_not_decide_a_training(tmp_path):
-    """Nor do attributes that recipes had not yet, if they have their defaults."""
     folder, recipe = training.RunFolder(tmp_path), dataclasses.asdict(get_recipe("digits"))
     now = {"model": "thin-highway-10", "class_names": ["cat", "dog"], "recipe": recipe}
     reworded = {"name": "old", "source": "Reworded.", "reasons": {"batch_size": "Reworded."}}
     before = {**now, "class_names": ["Cat", "Dog"], "recipe": {**recipe, **reworded}}
-    before["recipe"].pop("clip_norm")
-    folder.open(before, False, training.recipe.DEFAULTS)
-    folder.open(now, True, training.recipe.DEFAULTS)
+    folder.open(before, False)
+    folder.open(now, True)
     other = {"clip_norm": {**now, "recipe": {**recipe, "clip_norm": 1.0}}}
     other |= {"limit": {**now, "limit": 3}, "model": {"recipe": recipe}}
     for name, settings in other.items():
         with pytest.raises(ValueError, match=name):
-            folder.open(settings, True, training.recipe.DEFAULTS)
+            folder.open(settings, True)
 
 
 def test_resuming_an_ended_run_gives_its_result(run, runs):

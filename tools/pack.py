@@ -18,16 +18,13 @@ from highway_keras.runs import PROSE
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.machine import joined, sessions
 from highway_keras.training.evaluation import evaluate
-from highway_keras.training.recipe import DEFAULTS
 
 DTYPE = "float16"  # that weights are rounded to
 
 
 def compared_fields(stored):
     """Return the attributes of a recipe in `run.json` that decide the training; {} is no recipe."""
-    if not stored:
-        return {}
-    whole = json.loads(json.dumps({**DEFAULTS, **stored}))
+    whole = json.loads(json.dumps(stored or {}))
     return {name: value for name, value in whole.items() if name not in PROSE}
 
 

@@ -16,7 +16,6 @@ from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results import DIVERGED, provenance
 from highway_keras.training import Recipe, RunFolder, TrainingDiverged, fit
-from highway_keras.training.recipe import DEFAULTS
 
 CANDIDATES, CANDIDATE_EPOCHS, EPOCHS = 5, 40, 400
 LASTING = 1e-3  # of the first rate, at the last epoch
@@ -140,7 +139,7 @@ def _train(search, trial, folder, epochs, limit=None, **options):
     run = RunFolder(folder)
     if run.has_ended:
         asked = {"model": search.name, **settings, "recipe": dataclasses.asdict(recipe)}
-        run.open({**run.read_json(), **asked}, True, DEFAULTS)  # raises if something asked differs
+        run.open({**run.read_json(), **asked}, resume=True)  # raises if something asked differs
     else:
         try:
             fit(search.name, recipe=recipe, out=folder, resume=True, **settings, **options)

@@ -19,7 +19,6 @@ from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
 from highway_keras.runs.machine import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
-from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
 
@@ -116,7 +115,7 @@ def reproduce_table(
             recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
             if folder.has_ended:  # raises if something that decides the training differs
                 asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
-                folder.open({**folder.read_json(), **asked}, True, DEFAULTS)
+                folder.open({**folder.read_json(), **asked}, resume=True)
             else:
                 tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
@@ -174,7 +173,7 @@ def _row(table, card, recipe, folder):
             "seed": settings["seed"],
             "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
             "images": settings["limit"] or "all",
-            "dtype_policy": settings["recipe"].get("dtype_policy", DEFAULTS["dtype_policy"]),
+            "dtype_policy": settings["recipe"]["dtype_policy"],
             **{name: settings["results"][name] for name in MEASURED},
             "minutes": "" if took is None else round(took, 2),
         }

@@ -72,7 +72,7 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
             yield
 
-    def open(self, settings, resume, defaults=None):
+    def open(self, settings, resume):
         """Start a run or, with `resume`, check that it is the one that was started.
 
         Args:
@@ -80,7 +80,6 @@ class RunFolder:
                 training is: model, data, seed and the numbers of the recipe. The saved state must
                 have been made with them, too.
             resume: Whether to continue an existing run.
-            defaults: What settings mean that an earlier version did not record.
 
         Raises:
             ValueError: If there is already a run and `resume` is off, or its settings differ or
@@ -104,7 +103,7 @@ class RunFolder:
                     "run.json. Restore that file, or delete the folder to start over."
                 )
             for before in recorded:
-                check_same_settings(before, settings, f"the run in {self.path}", defaults)
+                check_same_settings(before, settings, f"the run in {self.path}")
         if not self.settings.exists():
             self.path.mkdir(parents=True, exist_ok=True)
             self.write_json(settings)
@@ -255,12 +254,9 @@ def identity_in(path):
         return archive.comment.decode(errors="replace")
 
 
-def check_same_settings(before, now, what, defaults=None):
-    """Raise a `ValueError` that lists the settings that differ, if any do.
-
-    `defaults` are what settings mean that an earlier version did not record.
-    """
-    before, now = ({**(defaults or {}), **_compared(one)} for one in (before, now))
+def check_same_settings(before, now, what):
+    """Raise a `ValueError` that lists the settings that differ, if any do."""
+    before, now = _compared(before), _compared(now)
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot

@@ -128,11 +128,3 @@ class Recipe:
                 f"Known: {', '.join(sorted(known))}."
             )
         return dataclasses.replace(self, **changes)
-
-
-# What it means that a recipe in `run.json` lacks an attribute: it did not have it yet
-DEFAULTS = {
-    each.name: list(each.default) if isinstance(each.default, tuple) else each.default
-    for each in dataclasses.fields(Recipe)
-    if each.default is not dataclasses.MISSING
-}

@@ -32,7 +32,6 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.networks import find_network
 from highway_keras.training.optimizer import from_recipe
-from highway_keras.training.recipe import DEFAULTS
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.saved_network import load_network
 
@@ -211,7 +210,7 @@ def fit(
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
-        written.open(settings, resume, DEFAULTS)
+        written.open(settings, resume)
         session = Session(written, distribute)
         if not written.has_ended:  # else nothing is trained
             stack.enter_context(session)
