@@ -95,7 +95,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     def _best(self, epochs, count):
         """Return the best `count` of the trials that have come to a rung."""
         come = [trial for trial in self.trials.values() if _trained(trial) >= epochs]
-        return sorted(come, key=lambda trial: lowest(trial, self.objective, epochs))[:count]
+        return sorted(come, key=lambda trial: rank_key(trial, self.objective, epochs))[:count]
 
     @keras_tuner.synchronized
     def update_trial(self, trial_id, metrics, step=0):
@@ -184,10 +184,10 @@ def epochs_of(state):
     return int(state.stem[6:])
 
 
-def lowest(trial, objective, epochs):
-    """Return a trial's best value of the objective in so many epochs, negated if higher is better.
+def rank_key(trial, objective, epochs):
+    """Return what a trial is ranked by after so many epochs: the lower, the better.
 
-    Without a value it is infinite.
+    This is its best value of the objective, negated if higher is better; infinite without one.
     """
     name, sign = objective.name, -1 if objective.direction == "max" else 1
     points = trial.metrics.get_history(name) if trial.metrics.exists(name) else []

@@ -42,7 +42,7 @@ def _train(kind, state, settings, x, y, indices, counted):
         return state, _added(sums, found)
 
     zeros = ops.zeros_like(state["alive"])
-    return shim.fold(step, (state, (zeros, zeros)), (indices, counted))
+    return _fold(step, (state, (zeros, zeros)), indices, counted)
 
 
 def _measure(kind, weights, settings, x, y, indices, counted):
@@ -53,7 +53,16 @@ def _measure(kind, weights, settings, x, y, indices, counted):
         return _added(sums, _batch_sums(kind, weights, settings, *batch))
 
     zeros = ops.zeros_like(settings["relu"])
-    return shim.fold(step, (zeros, zeros), (indices, counted))
+    return _fold(step, (zeros, zeros), indices, counted)
+
+
+def _fold(step, state, *columns):
+    """Apply `state = step(state, *row)` for every row of the tensors `columns`."""
+
+    def body(i, state):
+        return step(state, *[ops.take(column, i, axis=0) for column in columns])
+
+    return ops.fori_loop(0, columns[0].shape[0], body, state)
 
 
 def _keep(best, weights, improved):

@@ -26,7 +26,7 @@ from highway_keras.tuning.oracle import (
     check_recorded,
     ended,
     epochs_of,
-    lowest,
+    rank_key,
     read_json,
     readable,
     rounds_of,
@@ -340,7 +340,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         progress.initial += len(trials) * len(curves)  # not of this process: for the time left
         saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
-        scores = np.array([lowest(trial, self.objective, first) for trial in trials])
+        scores = np.array([rank_key(trial, self.objective, first) for trial in trials])
         for epoch in range(first, last):
             if is_new := epoch == first + len(curves):  # not from before an interruption
                 curves.append(self._train_epoch(population, images, epoch))

@@ -23,11 +23,6 @@ def parallel_loops():
     return 1
 
 
-def fold(step, state, xs):
-    """Apply `state = step(state, *x)` for every x along the first axis of the tensors `xs`."""
-    return jax.lax.scan(lambda state, x: (step(state, *x), None), state, xs)[0]
-
-
 def pullback(f, x, dy):
     """Return the gradient of `f` at `x`, given the gradient `dy` of its output."""
     return jax.vjp(f, x)[1](dy)[0]

@@ -9,7 +9,7 @@ import os
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
-HAS_LOOPS = True  # compiled loops: `scan` and `fold` below
+HAS_LOOPS = True  # compiled loops: `scan` below
 ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
     "are differentiable again."
@@ -77,16 +77,6 @@ def parallel_loops():
     threads = threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return threads or cores
-
-
-def fold(step, state, xs):
-    """Apply `state = step(state, *x)` for every x along the first axis of the tensors `xs`."""
-    length = xs[0].shape[0]
-
-    def body(i, state):
-        return i + 1, step(state, *[tf.gather(x, i) for x in xs])
-
-    return tf.while_loop(lambda i, _: i < length, body, (0, state))[1]
 
 
 def pullback(f, x, dy):
