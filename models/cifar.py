@@ -19,21 +19,19 @@ FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
 FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
 
 
-def highway_a(transform_bias=None, **arguments: Unpack[CifarArguments]):
+def highway_a(transform_bias=-1.0, **arguments: Unpack[CifarArguments]):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth and parameter count (~236 K).
     """
-    bias = -1.0 if transform_bias is None else transform_bias
-    return cifar_network("highway-a", HIGHWAY_A, 250, bias, **arguments)
+    return cifar_network("highway-a", HIGHWAY_A, 250, transform_bias, **arguments)
 
 
-def highway_b(transform_bias=None, **arguments: Unpack[CifarArguments]):
+def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     """Build Highway B of Table 2, 19 layers.
 
     Args:
-        transform_bias: Initial bias of the transform gates. Default: -1 in Highway A, -2 in
-            Highway B and the network of Table 3, -3 in Highway C.
+        transform_bias: Initial bias of the transform gates.
         **arguments: As for every CIFAR network; see `highway_keras.models.types.CifarArguments`.
 
     Returns:
@@ -51,31 +49,30 @@ def highway_b(transform_bias=None, **arguments: Unpack[CifarArguments]):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
-    bias = -2.0 if transform_bias is None else transform_bias
-    return cifar_network("highway-b", HIGHWAY_B, 500, bias, **arguments)
+    return cifar_network("highway-b", HIGHWAY_B, 500, transform_bias, **arguments)
 
 
-def highway_c(transform_bias=None, **arguments: Unpack[CifarArguments]):
+def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
     """Build Highway C of Table 2, 32 alternating 1x1 and 3x3 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    bias = -3.0 if transform_bias is None else transform_bias
-    return cifar_network("highway-c", HIGHWAY_C, 100, bias, kernel_sizes=(1, 3), **arguments)
+    kernels = {"kernel_sizes": (1, 3)}
+    return cifar_network("highway-c", HIGHWAY_C, 100, transform_bias, **kernels, **arguments)
 
 
-def highway_gap(classes=10, transform_bias=None, **arguments: Unpack[CifarArguments]):
+def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
     `classes` also decides how the classifier starts: the authors' start for CIFAR-10 is normal.
     """
-    bias = -2.0 if transform_bias is None else transform_bias
-    starts = {
+    settings = {
         "first_stddev": 1.0,  # "gaussian" without a `std`, which Caffe takes as 1
         "classifier_stddev": None if classes == 100 else 0.05,
+        "classes": classes,
     }
     name = f"highway-gap-{classes}"
-    return cifar_network(name, HIGHWAY_B, "average", bias, classes=classes, **starts, **arguments)
+    return cifar_network(name, HIGHWAY_B, "average", transform_bias, **settings, **arguments)
 
 
 def fitnet_a(**arguments: Unpack[CifarArguments]):

@@ -10,7 +10,7 @@ STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
 
 def mnist_highway(
     width=16,
-    transform_bias=None,
+    transform_bias=-1.0,
     kernel_initializer=None,
     input_shape=(28, 28, 1),
     classes=10,
@@ -28,7 +28,7 @@ def mnist_highway(
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
-        transform_bias: Initial bias of the transform gates. Default: -1.
+        transform_bias: Initial bias of the transform gates.
         input_shape: (height, width, channels), sides of at least 12; without the top, also `None`.
         kernel_initializer, pooling: As for every convolutional factory; see
             `highway_keras.models.types.ConvolutionalArguments`.
@@ -68,7 +68,7 @@ def mnist_highway(
                 width,
                 3,
                 kernel_initializer=kernel,
-                transform_bias_initializer=parts.or_default(transform_bias, -1.0),
+                transform_bias_initializer=transform_bias,
                 name=f"stage{number}_highway{index}",
             )(x)
         # "same" rounds odd sizes up, as Caffe's pooling does.
