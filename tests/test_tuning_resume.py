@@ -1,5 +1,6 @@
 """Searches with rungs, killed ones, and those that several processes share."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -17,9 +18,16 @@ from helpers import COMMAND, all_but
 from keras_tuner.src.distribute import oracle_chief
 
 from highway_keras import data, io
+from highway_keras.backends import shim
 from highway_keras.cli import command as cli
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief, tuner
-from highway_keras.tuning.oracle import ENDED
+from highway_keras.tuning import (
+    HighwayHyperModel,
+    PopulationRandomSearch,
+    chief,
+    population,
+    tuner,
+)
+from highway_keras.tuning.oracle import ENDED, PopulationOracle
 from highway_keras.tuning.population import Population
 
 pytestmark = pytest.mark.skipif(
@@ -193,6 +201,98 @@ def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monk
     states = [results(trials_on_disk(tmp_path / name)) for name in ("whole", "killed")]
     assert states[0] == states[1]
     assert not list(tmp_path.glob("*/*/*/state-*"))
+
+
+def spy(monkeypatch, kill_at=()):
+    """Return a list that gets the number of trials and the epoch of every training."""
+    train, trained = Population.train, []
+
+    def spied(self, images, epoch, order):
+        if len(trained) in kill_at:
+            kill_at.remove(len(trained))
+            raise Killed
+        trained.append((self.count, epoch))
+        return train(self, images, epoch, order)
+
+    monkeypatch.setattr(tuner, "SAVING", -1)
+    monkeypatch.setattr(Population, "train", spied)
+    return trained
+
+
+@pytest.mark.parametrize("more", [{"population": 6}, {"trials": 9}], ids=str)
+def test_trials_that_join_a_round_cost_the_others_nothing(more, tmp_path, digits, monkeypatch):
+    kill_at = [3]
+    trained = spy(monkeypatch, kill_at)
+    with pytest.raises(Killed):
+        search(tmp_path, digits, rungs=None, **({"trials": 3} if "trials" in more else {}))
+    search(tmp_path, digits, rungs=None, **more)
+    before = 3 if "trials" in more else 4
+    assert (before, 3) in trained
+    assert sum(count for count, _ in trained) == EPOCHS * more.get("trials", TRIALS)
+
+
+def test_a_kill_between_two_ends_costs_no_epoch(tmp_path, digits, uninterrupted, monkeypatch):
+    trained, end = spy(monkeypatch), PopulationOracle.end_trial
+    left = [True] * 6
+
+    def killed(self, trial):
+        if not left.pop():
+            raise Killed
+        return end(self, trial)
+
+    left.insert(3, False)
+    monkeypatch.setattr(PopulationOracle, "end_trial", killed)
+    with pytest.raises(Killed):
+        search(tmp_path, digits)
+    monkeypatch.setattr(PopulationOracle, "end_trial", end)
+    search(tmp_path, digits)
+    assert results(trials_on_disk(tmp_path)) == uninterrupted
+    epochs = [epoch for count, epoch in trained for _ in range(count)]
+    assert sorted(epochs) == [0] * 7 + [1] * 4 + [2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("moment", [1, 4])  # in the first round, in the last
+def test_a_chief_that_starts_again_forgets_nothing(
+    moment, tmp_path, digits, uninterrupted, monkeypatch
+):
+    """As its workers see it: another oracle, read from disk, which does not know their objects."""
+    searching, train, calls = make(tmp_path), Population.train, itertools.count()
+
+    def restarted(self, images, epoch, order):
+        if next(calls) == moment:
+            old = searching.oracle
+            new = make(tmp_path).oracle
+            new.settings, new.epochs = old.settings, old.epochs
+            new.reload()
+            searching.oracle = new
+        return train(self, images, epoch, order)
+
+    monkeypatch.setattr(Population, "train", restarted)
+    searching.search(*digits, epochs=EPOCHS, batch_size=32, verbose=0)
+    assert next(calls) > moment and results(trials_on_disk(tmp_path)) == uninterrupted
+
+
+def test_where_a_finalist_diverges_the_next_best_has_its_weights(tmp_path, digits, monkeypatch):
+    train = Population.train
+
+    def diverging(self, images, epoch, order):
+        loss, accuracy = train(self, images, epoch, order)
+        return (np.where(np.arange(len(loss)) == 0, np.nan, loss) if epoch == 3 else loss), accuracy
+
+    monkeypatch.setattr(Population, "train", diverging)
+    found = search(tmp_path, digits, rungs={2: 2})
+    (failed,) = [t for t in found.oracle.trials.values() if t.status == "FAILED"]
+    assert len(found.get_best_models(2)) == 2
+    with pytest.raises(ValueError, match="it diverged"):
+        found.load_model(failed)
+
+
+def test_a_round_on_an_accelerator_is_as_wide_as_its_trials(tmp_path, digits, monkeypatch):
+    sizes, make_cohort = [], population._Cohort
+    monkeypatch.setattr(shim, "accelerators", lambda: ["GPU"])
+    monkeypatch.setattr(population, "_Cohort", lambda *a: sizes.append(a[-1]) or make_cohort(*a))
+    search(tmp_path, digits, population=None)
+    assert sizes == [7, 4, 2]
 
 
 DAMAGE = [  # the text of a file, or what changes in it
@@ -370,10 +470,17 @@ def fail(*arguments):
 
 def test_a_worker_whose_chief_dies_ends_in_one_line(listener, port, tmp_path, digits, monkeypatch):
     listener.listen()
+    monkeypatch.setattr(chief, "SECONDS", 1)
     monkeypatch.setattr(tuner, "check_recorded", lambda *arguments: True)
     monkeypatch.setattr(PopulationRandomSearch, "_search", fail)
     with pytest.raises(RuntimeError, match="UNAVAILABLE"):
         search(tmp_path, digits)
+
+
+def test_a_worker_outlives_a_chief_that_starts_again(listener, port):
+    listener.listen()
+    calls = iter([fail, fail, lambda: "done"])
+    assert chief.outlive(lambda: next(calls)()) == "done"
 
 
 def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, capsys):

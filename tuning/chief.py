@@ -6,6 +6,10 @@ import sys
 import time
 
 from highway_keras import checks
+from highway_keras.extras import extra
+
+with extra("tune"):
+    import grpc
 
 SECONDS = 120  # for which a worker waits
 PAUSE = 0.5  # between two attempts
@@ -38,6 +42,23 @@ def check_free():
             "KERASTUNER_ORACLE_PORT to a free port, for the workers too, or wait for the search "
             "that has it."
         ) from error
+
+
+def outlive(work):
+    """Call `work`, and again when the chief was gone meanwhile: it may be started again."""
+    for _ in range(round(SECONDS / PAUSE)):
+        try:
+            return work()
+        except grpc.RpcError as error:
+            found = error
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                break
+            time.sleep(PAUSE)
+            wait()
+    raise RuntimeError(
+        f"The chief no longer answers ({found.code().name}). Start it again, and then this worker "
+        "under the same id: the search continues."
+    ) from found
 
 
 def wait():

@@ -72,6 +72,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             first, last, _ = self.rounds[number]
             values = {"tuner/round": number, "tuner/initial_epoch": first, "tuner/epochs": last}
             trial.hyperparameters.values |= values
+            self._save_trial(trial)
         return trial
 
     def _compute_values_hash(self, values):  # by which a trial is known as one that was drawn
@@ -111,6 +112,10 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             # After a restart of the chief, two of them can finish the same round.
             if mine.status in ENDED or _round(mine) != _round(trial):
                 return
+            name = self.objective.name
+            heard = mine.metrics.get_history(name) if mine.metrics.exists(name) else []
+            if trial.status == "COMPLETED" and len(heard) < self.rounds[_round(mine)][1]:
+                return  # a restart on the way: it goes on from its state, and ends again
             # They have half the digits: the protocol between processes uses float32.
             trial.hyperparameters = mine.hyperparameters
         trial.message = None
@@ -130,12 +135,13 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         done = [t for t in self.trials.values() if t.status == "COMPLETED"]
         done = [t for t in done if (t.trial_id, _trained(t)) not in going]
         done.sort(key=lambda trial: trial.score, reverse=self.objective.direction == "max")
-        for trial in done[self.keep_models :]:
+        failed = [t for t in self.trials.values() if t.status == "FAILED"]
+        for trial in [*done[self.keep_models :], *failed]:
             self.file(trial, WEIGHTS).unlink(missing_ok=True)
         for path in pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}"):
-            trial, epochs = self.trials[path.parent.name[6:]], epochs_of(path)
-            goes_on = _trained(trial) < epochs or (trial.trial_id, epochs) in going
-            if _trained(trial) > epochs or trial.status == "FAILED" or not goes_on:
+            trial = self.trials[path.parent.name[6:]]
+            goes_on = trial.status == "RUNNING" or (trial.trial_id, _trained(trial)) in going
+            if not goes_on or epochs_of(path) < _trained(trial):
                 path.unlink(missing_ok=True)
 
     def file(self, trial, name):

@@ -141,7 +141,7 @@ class _Cohort:
         for part in ("weights", "velocity"):
             self.state[part] = _stacked([part_of(state, part) for state in states])
         self.best = _stacked([part_of(state, "best") for state in states])
-        self.state["alive"] = _tensor([state["alive"] for state in states])
+        self.state["alive"] = _tensor([state.get("alive", 1) for state in states])
 
     def train(self, images, epoch, order):
         settings = {**self.settings, "rate": _tensor(self.rates * self.decays**epoch)}

@@ -49,8 +49,8 @@ class Progress(tqdm):
         rung = f"round {number + 1} of {len(self.rounds)} to epoch {last}, "
         rung = rung if len(self.rounds) > 1 else ""
         self.set_description_str(f"{self.name}: {rung}{done:.0f}/{count}", refresh=False)
-        if best is not None:
-            self.set_postfix_str(f"best {self.objective} {best:.4g}", refresh=False)
+        text = "" if best is None else f"best {self.objective} {best:.4g}"
+        self.set_postfix_str(text, refresh=False)
         if self.is_terminal:
             self.refresh()
         elif not self.disable and (ended or time.monotonic() - self.printed > QUIET):

@@ -36,7 +36,6 @@ from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, part_of
 
 with extra("tune"):
-    import grpc
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
@@ -239,13 +238,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     "`directory` must be that of the chief's search: all its processes share one. "
                     f"Received: directory={str(self.directory)!r} without it."
                 )
-            try:
-                self._search(images, epochs, verbose)
-            except grpc.RpcError as error:
-                raise RuntimeError(
-                    f"The chief no longer answers ({error.code().name}). Start it again, and then "
-                    "this worker under the same id: the search continues."
-                ) from error
+            chief.outlive(lambda: self._search(images, epochs, verbose))
             return
         with folder_lock(self.project_dir):
             if check_recorded(self.project_dir, settings):  # another process may have continued it
@@ -316,10 +309,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 asked = [self.oracle.create_trial(slot) for slot in slots]
                 # A slot that was told to stop must not ask again: the chief may be gone by then.
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
-                trials = [trial for trial in asked if trial.status == "RUNNING"]
-                if trials:
-                    self._train(trials, images, rounds, progress)
-                elif slots:  # the best of a rung are known when other workers have come to it
+                groups = {}  # after an interruption, trials may have come to different epochs
+                for trial in (trial for trial in asked if trial.status == "RUNNING"):
+                    groups.setdefault(self._start(trial, rounds), []).append(trial)
+                for (number, start), trials in groups.items():
+                    self._train(trials, number, start, images, rounds, progress)
+                if slots and not groups:  # other workers are on their way to a rung
                     time.sleep(chief.PAUSE)
 
     def _wait_for_chief(self):
@@ -327,16 +322,22 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if self.is_worker:
             chief.wait()
 
-    def _train(self, trials, images, rounds, progress):
-        """Train trials of one round together, from its start to its end."""
-        number = trials[0].hyperparameters.values.get("tuner/round", 0)
+    def _start(self, trial, rounds):
+        """Return the number of a trial's round, and the epoch of its last state on disk."""
+        number = trial.hyperparameters.values.get("tuner/round", 0)
         first, last, _ = rounds[number]
+        files = pathlib.Path(self.get_trial_dir(trial.trial_id)).glob(STATES)
+        return number, max([first, *(e for e in map(epochs_of, files) if first < e <= last)])
+
+    def _train(self, trials, number, start, images, rounds, progress):
+        """Train trials of one round together, from the epoch of their states to its end."""
+        first, last, count = rounds[number]
         values = [self._values(trial) for trial in trials]
         seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
-        size = self.population if shim.accelerators() else None
+        size = min(self.population, count) if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
-        curves = self._restore(population, trials, first, last)
+        curves = self._restore(population, trials, first, start)
         progress.initial += len(trials) * len(curves)  # not of this process: for the time left
         saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
@@ -346,10 +347,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 curves.append(self._train_epoch(population, images, epoch))
             logs = curves[epoch - first]
             finite = np.all([np.isfinite(column) for column in logs.values()], axis=0)
-            self._wait_for_chief()
-            for index in np.flatnonzero(finite):
-                row = {metric: float(column[index]) for metric, column in logs.items()}
-                self.oracle.update_trial(trials[index].trial_id, row, step=epoch)
             improved = (sign * logs[name] < scores) & finite
             if is_new:
                 population.keep(improved)
@@ -363,16 +360,21 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             if not np.isfinite(logs["loss"]).any():
                 break
         # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
-        # the oracle decides later which are the best.
-        worst = np.sort(scores)[: self.keep_models][-1]
-        for index in np.flatnonzero(np.isfinite(scores)):
-            trial, state = trials[index], population.state(index)
-            if number + 1 < len(rounds):
-                self._save_state(trial, last, state)
-            if scores[index] <= worst:
-                self._save_weights(trial, values[index]["activation"], part_of(state, "best"))
-        for trial, score in zip(trials, scores, strict=True):
-            trial.status = "COMPLETED" if np.isfinite(score) else "FAILED"
+        # the oracle decides later which are the best; those that go on may fail.
+        self._save_running(population, trials, last, curves)
+        going = rounds[number + 1][2] if number + 1 < len(rounds) else 0
+        worst = np.sort(scores)[: self.keep_models + going][-1]
+        for index in np.flatnonzero(np.isfinite(scores) & (scores <= worst)):
+            best = part_of(population.state(index), "best")
+            self._save_weights(trials[index], values[index]["activation"], best)
+        self._wait_for_chief()
+        for index, trial in enumerate(trials):
+            # All of it now, not epoch by epoch: a chief that starts again forgets trials that run.
+            for epoch, logs in enumerate(curves, start=first):
+                row = {metric: float(column[index]) for metric, column in logs.items()}
+                if np.isfinite([*row.values()]).all():
+                    self.oracle.update_trial(trial.trial_id, row, step=epoch)
+            trial.status = "COMPLETED" if np.isfinite(scores[index]) else "FAILED"
             self.oracle.end_trial(trial)
         progress.report(number, self._best_score(sign, scores), ended=self._ended(rounds))
 
@@ -386,38 +388,34 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return logs
 
     def _save_running(self, population, trials, epoch, curves):
-        """Save trials on their way, in place of what was saved before in their round."""
+        """Save trials after an epoch, in place of what was saved before in their round."""
         for index, trial in enumerate(trials):
             curve = {f"curve/{key}": [row[key][index] for row in curves] for key in curves[0]}
-            self._save_state(trial, epoch, population.state(index) | curve)
-        for trial in trials:
-            for file in pathlib.Path(self.get_trial_dir(trial.trial_id)).glob(STATES):
-                if epoch - len(curves) < epochs_of(file) < epoch:
-                    file.unlink()
+            file = self._file(trial.trial_id, STATE.format(epoch))
+            with replacing(file) as temporary:
+                np.savez(temporary, **population.state(index), **curve)
+            for other in file.parent.glob(STATES):
+                if epoch - len(curves) < epochs_of(other) < epoch:
+                    other.unlink(missing_ok=True)
 
-    def _restore(self, population, trials, first, last):
-        """Go on from the last epoch of a round whose states are all on disk.
+    def _restore(self, population, trials, first, start):
+        """Go on from the states after the epoch `start`.
 
-        Return what `_train_epoch` returned for each epoch from `first` to there.
+        Return what `_train_epoch` returned for each epoch since `first`, where the round began.
         """
-        folders = [pathlib.Path(self.get_trial_dir(trial.trial_id)) for trial in trials]
-        on_disk = [{epochs_of(file) for file in folder.glob(STATES)} for folder in folders]
-        common = set.intersection(*on_disk) & set(range(first, last))
-        start = max(common, default=first)
         if not start:
             return []
         with readable(self.project_dir):
-            states = [dict(np.load(folder / STATE.format(start))) for folder in folders]
+            files = [self._file(trial.trial_id, STATE.format(start)) for trial in trials]
+            states = [dict(np.load(file)) for file in files]
             population.restore(states)
+            if start == first:  # with the curve of the round before
+                return []
             curves = [part_of(state, "curve") for state in states]
             return [
                 {key: np.array([curve[key][n] for curve in curves]) for key in curves[0]}
-                for n in range(start - first)
+                for n in range(len(curves[0]["loss"]))
             ]
-
-    def _save_state(self, trial, epoch, state):
-        with replacing(self._file(trial.trial_id, STATE.format(epoch))) as temporary:
-            np.savez(temporary, **state)
 
     def _ended(self, rounds):
         """Return how many trials have ended each round, those of other workers included."""
