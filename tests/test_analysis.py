@@ -146,6 +146,44 @@ def test_a_lesion_is_the_network_without_the_layer(make):
     assert len(set(found.loss.round(5))) > 1, "no lesion does anything"
 
 
+def causal():
+    inputs = x = keras.Input((4, 6))
+    for name in "ab":
+        attention = keras.layers.MultiHeadAttention(2, 3)
+        x = HighwayWrapper(attention, name=name)(inputs=x, use_causal_mask=True)
+    return drawn(keras.Model(inputs, softmax()(x)))
+
+
+def masked():
+    lstm = keras.layers.LSTM(6, return_sequences=True)
+    inputs = keras.Input((4, 6))
+    x = Highway(name="b")(HighwayWrapper(lstm, name="a")(keras.layers.Masking()(inputs)))
+    return drawn(keras.Model(inputs, softmax()(keras.layers.GlobalAveragePooling1D()(x))))
+
+
+@pytest.mark.parametrize("make", [causal, masked])
+def test_masks_and_the_arguments_of_a_call_hold_in_lesions(make):
+    model = make()
+    x, y = samples(model)
+    x[::2, 2:] = 0  # what is masked
+    gated = [model.get_layer(name) for name in "ab"]
+
+    def by_hand():
+        return pytest.approx(scores(model.predict(x, verbose=0), y), rel=1e-5)
+
+    truth = keras.Model(model.inputs, [layer.output for layer in gated]).predict(x, verbose=0)
+    outputs = analysis.block_outputs(model, x, per_position=True)
+    for block, expected in zip("ab", truth, strict=True):
+        np.testing.assert_allclose(outputs[block], expected, rtol=1e-5, atol=1e-6)
+    found = analysis.lesions(model, x, y, verbose=0)
+    assert (found.intact_loss, found.intact_error) == by_hand()
+    for layer, loss, error in zip(gated, found.loss, found.error, strict=True):
+        bias = ops.convert_to_numpy(layer.transform_bias)
+        layer.transform_bias.assign(bias - 100)  # closed
+        assert (loss, error) == by_hand()
+        layer.transform_bias.assign(bias)
+
+
 def test_chains_of_dense_layers_of_equal_options_run_as_one_loop():
     layers = [Highway(activation="tanh"), Highway(activation="tanh"), Highway(), Highway()]
     unlike = as_model((8,), *layers, Highway(carry="learned"), softmax())

@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from highway_keras import checks
-from highway_keras.analysis.graph import Graph, has_graph
+from highway_keras.analysis.graph import Graph, has_graph, of_gated
 from highway_keras.analysis.lesioning import measurement
 from highway_keras.layers import HighwayStack
 from highway_keras.models.weight_files import copy_weights
@@ -163,7 +163,8 @@ def leave_out(model, closed):
         return HighwayStack.from_layers([chain[i] for i in stay], name)
 
     def call(layer, *args, **kwargs):
-        return args[0] if left.get(id(layer)) == [] else layer(*args, **kwargs)
+        out = left.get(id(layer)) == []
+        return of_gated(args, kwargs)[0] if out else layer(*args, **kwargs)
 
     def without(model):
         functional = keras.Model(model.inputs, model.outputs, name=model.name)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from highway_keras.analysis.batches import as_arrays, as_labels, run
-from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.graph import Graph, of_gated
 from highway_keras.analysis.named_array import NamedArray, by_layer
 from highway_keras.layers import HighwayStack, stacked
 
@@ -200,7 +200,8 @@ def observer(graph, what, per_position=False):
     def visit(call, *args, **kwargs):
         if not call.blocks:
             return call.run(*args, **kwargs)
-        outputs, gates, *blocks = Observed(call.layer, what, per_position)(args[0])
+        x, passed = of_gated(args, kwargs)
+        outputs, gates, *blocks = Observed(call.layer, what, per_position)(x, **passed)
         observed.extend(blocks)
         return (outputs, gates) if kwargs.get("return_gate") else outputs
 
@@ -219,9 +220,9 @@ class Observed(keras.Layer):
         first = getattr(layer.transform, "data_format", None) == "channels_first"
         self.channel_axis = 1 if first else -1
 
-    def call(self, inputs):
+    def call(self, inputs, **passed):
         layer = self.layer
-        outputs, gate = layer(inputs, return_gate=True)
+        outputs, gate = layer(inputs, return_gate=True, **passed)
         blocks = [gate if self.what == "gates" else outputs]
         if isinstance(layer, HighwayStack):
             if self.what == "outputs":
@@ -233,7 +234,7 @@ class Observed(keras.Layer):
             blocks = [ops.mean(z, axis=positions) for z in blocks]
         return outputs, gate, *blocks
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs, **passed):
         y, gate = self.layer.compute_output_spec(inputs, return_gate=True)
         shape = list(y.shape)
         shape.append(shape.pop(self.channel_axis))

@@ -130,6 +130,12 @@ class Renamed(keras.Layer):
         return self.layer.compute_output_spec(*args, **kwargs)
 
 
+def of_gated(args, kwargs):
+    """Return the inputs of a gated layer's call, and the arguments that it passes on to H."""
+    passed = {key: value for key, value in kwargs.items() if key not in ("inputs", "return_gate")}
+    return (args[0] if args else kwargs["inputs"]), passed
+
+
 def note(symbolic, actual, tensors):
     """Note in the dictionary `tensors` what stands for each symbolic tensor."""
     pairs = zip(keras.tree.flatten(symbolic), keras.tree.flatten(actual), strict=True)

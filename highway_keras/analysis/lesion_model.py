@@ -13,6 +13,7 @@ import os
 import keras
 from keras import ops
 
+from highway_keras.analysis.graph import of_gated
 from highway_keras.backends import shim
 from highway_keras.depth_loop.block import Block
 from highway_keras.layers import Highway, HighwayStack
@@ -44,16 +45,17 @@ def lesion_model(graph, label_shape, from_logits):
     def visit(call, *args, **kwargs):
         chain = chain_of.get(id(call), [])
         if call in chain[1:]:
-            return args[0]  # the first of the chain has done the work of all
+            return of_gated(args, kwargs)[0]  # the first of the chain has done the work of all
         tensors = keras.tree.flatten((args, kwargs))
         before = max(
             call.blocks.start if chain else 0, *(copies.get(id(x), 1) - 1 for x in tensors)
         )
         args, kwargs = keras.tree.map_structure(lambda x: repeated(x, 1 + before), (args, kwargs))
+        x, passed = of_gated(args, kwargs) if chain else (None, {})
         if len(chain) > 1 or (chain and type(call.layer) is HighwayStack):
-            outputs = LesionedChain([c.layer for c in chain], 1 + before)(args[0])
+            outputs = LesionedChain([c.layer for c in chain], 1 + before)(x)
         elif chain:
-            outputs = LesionedLayer(call.layer, 1 + before)(args[0])
+            outputs = LesionedLayer(call.layer, 1 + before)(x, **passed)
         else:
             outputs = call.run(*args, **kwargs)
         after = 1 + before + sum(len(c.blocks) for c in chain)
@@ -77,7 +79,7 @@ def chains(graph):
     found = []
     for call in graph.gated:
         last = found[-1][-1] if found else None
-        fed = last and last.outputs is call.args[0] and uses[id(last.outputs)] == 1
+        fed = last and last.outputs is call.inputs[0] and uses[id(last.outputs)] == 1
         dense = fed and _is_dense(last.layer) and _is_dense(call.layer)
         if dense and _options(last.layer) == _options(call.layer):
             found[-1].append(call)
@@ -121,9 +123,11 @@ class Copies(keras.Layer):
         return inputs[: ops.shape(inputs)[0] // self.copies]
 
     def compute_mask(self, inputs, mask=None):
+        if isinstance(mask, keras.KerasTensor):
+            return keras.KerasTensor((None, *mask.shape[1:]), mask.dtype)
         return None if mask is None else Copies.call(self, mask)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs, **passed):
         return keras.KerasTensor((None, *inputs.shape[1:]), inputs.dtype)
 
 
@@ -134,13 +138,13 @@ class LesionedLayer(Copies):
         super().__init__(copies, 1, dtype=layer.compute_dtype)
         self.layer = layer
 
-    def call(self, inputs):
+    def call(self, inputs, **passed):
         carried = self.intact(inputs)
         if self.layer.learned_carry:
             carried = carried * ops.cast(self.layer.carry(carried), inputs.dtype)
-        return ops.concatenate([self.layer(inputs), carried])
+        return ops.concatenate([self.layer(inputs, **passed), carried])
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs, **passed):
         return super().compute_output_spec(self.layer.compute_output_spec(inputs))
 
 
