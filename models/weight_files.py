@@ -1,12 +1,14 @@
 """Weights of a network from what Keras or `fit` saved, and from nothing else."""
 
 import contextlib
+import itertools
 import re
 
 import h5py
 import keras
 
 from highway_keras import checks
+from highway_keras.layers import HighwayStack
 from highway_keras.messages import notice
 from highway_keras.models import shipped
 
@@ -106,6 +108,9 @@ def without_preprocessor(source):
 def _copy(source, network, new_classifier=False):
     """Copy all weights of a network to one that computes the same."""
     old_layers, new_layers = _layers(source), _layers(network)
+    if not any(isinstance(new, HighwayStack) for new in new_layers):  # a chain computes the same
+        links = [old.unstack() if isinstance(old, HighwayStack) else [old] for old in old_layers]
+        old_layers = list(itertools.chain(*links))
     if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
         raise ValueError("Its layers are of other kinds, or more or fewer")
     for old, new in zip(old_layers, new_layers, strict=True):
