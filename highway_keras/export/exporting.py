@@ -138,7 +138,12 @@ def export(
     if by_suffix.get(path.suffix, "saved_model") != format:
         wanted = f"end in {known.suffix}" if known.suffix else "be a folder"
         raise ValueError(f"`path` must {wanted} for format={format!r}. Received: path={path}.")
-    checks.one_of("quantize", quantize, (None, *known.quantizations))
+    if quantize not in (None, *known.quantizations):
+        has = [f"{n}: {', '.join(f.quantizations)}" for n, f in FORMATS.items() if f.quantizations]
+        raise ValueError(
+            f"`quantize` must be one that the format has ({'; '.join(has)}). "
+            f"Received: quantize={quantize!r}, format={format!r}."
+        )
     if format != "keras" and keras.backend.backend() != "tensorflow":
         raise ValueError(
             f"`format={format!r}` is traced by TensorFlow. Received: the backend "

@@ -437,8 +437,8 @@ def _check_classifier(network, inputs, classes):
         raise ValueError(
             f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
             f"probability for each of {classes} classes. Received: a network from {takes} to "
-            f"{gives}. Labels number the classes from 0; a registered network leaves "
-            "`input_shape`, `classes`, `include_top` and `pooling` to `fit`."
+            f"{gives}. Labels number the classes from 0. A network given by its registered name is "
+            "built for the data, if its factory takes `input_shape` and `classes` as they are."
         )
     outputs = keras.ops.cast(network(inputs, training=False), "float32")
     check_probabilities(network.name, keras.ops.convert_to_numpy(outputs))
