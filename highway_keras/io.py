@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import hashlib
 import json
 import os
 import pathlib
@@ -64,6 +65,11 @@ def write_text(path, text):
 def write_json(path, content, indent=2):
     """Write `content` as JSON; `indent=None` puts it on one line."""
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+
+
+def digest(content):
+    """Return 16 digits that stand for what JSON can hold."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def write_rows(path, rows, columns=None, line_end="\n"):

@@ -1,10 +1,8 @@
 """A keras-tuner tuner that trains many trials together."""
 
 import contextlib
-import hashlib
 import io
 import itertools
-import json
 import os
 import pathlib
 import time
@@ -15,7 +13,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.backends import shim
 from highway_keras.extras import extra
-from highway_keras.io import folder_lock, make_folder, replacing, write_json
+from highway_keras.io import digest, folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel
 from highway_keras.tuning.oracle import (
@@ -272,7 +270,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         network = self.hypermodel
         data = {}
         for prefix, (x, y) in pairs.items():
-            data[f"{prefix}labels"] = f"{len(y)} {_digest(np.ravel(y).astype(int).tolist())}"
+            data[f"{prefix}labels"] = f"{len(y)} {digest(np.ravel(y).astype(int).tolist())}"
             # Images may differ in their last bits, but not in their scale or by class.
             spread = float(np.std(x))
             means = [np.mean(x[np.ravel(y) == label]) for label in np.unique(y)]
@@ -283,7 +281,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return {
             "kind": network.kind,
             "depth": network.depth,
-            "space": _digest(space.get_config()["space"]),
+            "space": digest(space.get_config()["space"]),
             "units": network.units,
             "input_shape": list(map(int, network.input_shape)),
             "classes": network.classes,
@@ -504,10 +502,6 @@ def _check_hypermodel(hypermodel):
             "`hypermodel.declare_hyperparameters` must return a dictionary of "
             f"{', '.join(sorted(wanted))}. Received: {declared}."
         )
-
-
-def _digest(content):
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def _check_rungs(rungs, trials):

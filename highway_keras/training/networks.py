@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import json
 import pathlib
 import re
@@ -13,6 +12,7 @@ import numpy as np
 
 from highway_keras import checks, models
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.io import digest
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.registry import PAPER, check_name
@@ -159,7 +159,7 @@ class UserModel:
         self.settings = {
             "model": self.name,
             "architecture": architecture(model),
-            "trained_weights": _digest([shapes, trained]),
+            "trained_weights": digest([shapes, trained]),
         }
 
     @contextlib.contextmanager
@@ -298,8 +298,4 @@ def architecture(model):
     text = json.dumps(anonymous(model.get_config()), sort_keys=True, default=repr)
     for name, number in names.items():  # also where other layers refer to it
         text = text.replace(f'"{name}"', f'"{number}"')
-    return _digest(text)
-
-
-def _digest(content):
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    return digest(text)
