@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import COMMAND, all_but
+from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_chief
 
 from highway_keras import data, io
@@ -346,6 +347,18 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
     oracle.end_trial(again)
     assert oracle.create_trial("worker-0").status == "STOPPED"
     assert not oracle.tuner_ids and oracle.has_ended
+
+
+def test_an_end_whose_epochs_a_former_chief_heard_comes_again(tmp_path):
+    oracle = make(tmp_path, trials=1, rungs=None).oracle
+    oracle.epochs = 1
+    of_worker = Trial.from_proto(oracle.create_trial("worker-0").to_proto())
+    of_worker.status = "COMPLETED"
+    oracle.end_trial(of_worker)
+    assert oracle.create_trial("worker-0").status == "RUNNING"
+    oracle.update_trial("0", {"loss": 1.0})
+    oracle.end_trial(of_worker)
+    assert oracle.create_trial("worker-0").status == "STOPPED"
 
 
 SEARCH = "search --depth 3 --kind highway --dataset digits --limit 200 --out"

@@ -112,10 +112,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             # After a restart of the chief, two of them can finish the same round.
             if mine.status in ENDED or _round(mine) != _round(trial):
                 return
-            name = self.objective.name
-            heard = mine.metrics.get_history(name) if mine.metrics.exists(name) else []
-            if trial.status == "COMPLETED" and len(heard) < self.rounds[_round(mine)][1]:
-                return  # a restart on the way: it goes on from its state, and ends again
+            if trial.status == "COMPLETED" and not mine.metrics.exists(self.objective.name):
+                return  # its epochs went to a chief that is gone: it will end again
             # They have half the digits: the protocol between processes uses float32.
             trial.hyperparameters = mine.hyperparameters
         trial.message = None
