@@ -252,23 +252,30 @@ def test_a_kill_between_two_ends_costs_no_epoch(tmp_path, digits, uninterrupted,
     assert sorted(epochs) == [0] * 7 + [1] * 4 + [2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("moment", [1, 4])  # in the first round, in the last
+@pytest.mark.parametrize("moment", [2, 5, 9, 12])  # between ends of the first round and later
 def test_a_chief_that_starts_again_forgets_nothing(
     moment, tmp_path, digits, uninterrupted, monkeypatch
 ):
     """As its workers see it: another oracle, read from disk, which does not know their objects."""
-    searching, train, calls = make(tmp_path), Population.train, itertools.count()
+    searching, calls = make(tmp_path), itertools.count(1)
+    create, end = PopulationOracle.create_trial, PopulationOracle.end_trial
 
-    def restarted(self, images, epoch, order):
+    def create_copy(oracle, slot):
+        trial = create(searching.oracle, slot)
+        copy = Trial.from_proto(trial.to_proto())
+        copy.hyperparameters = trial.hyperparameters.copy()  # with all digits
+        return copy
+
+    def restarted(oracle, trial):
         if next(calls) == moment:
-            old = searching.oracle
             new = make(tmp_path).oracle
-            new.settings, new.epochs = old.settings, old.epochs
+            new.settings, new.epochs = oracle.settings, oracle.epochs
             new.reload()
             searching.oracle = new
-        return train(self, images, epoch, order)
+        return end(searching.oracle, trial)
 
-    monkeypatch.setattr(Population, "train", restarted)
+    monkeypatch.setattr(PopulationOracle, "create_trial", create_copy)
+    monkeypatch.setattr(PopulationOracle, "end_trial", restarted)
     searching.search(*digits, epochs=EPOCHS, batch_size=32, verbose=0)
     assert next(calls) > moment and results(trials_on_disk(tmp_path)) == uninterrupted
 
@@ -327,12 +334,16 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
     oracle = make(tmp_path, trials=3, rungs={1: 1}).oracle
     oracle.epochs = 2
     first, second, third = (oracle.create_trial(f"worker-{slot}") for slot in range(3))
-    oracle.update_trial(first.trial_id, {"loss": 3.0}, step=0)
+
+    def end(trial, loss, step):
+        of_worker = Trial.from_proto(trial.to_proto())
+        of_worker.metrics.update("loss", loss, step=step)
+        of_worker.status = "COMPLETED"
+        oracle.end_trial(of_worker)
+
     assert oracle.create_trial("worker-0").trial_id == first.trial_id
-    for trial, loss in ((first, 1.0), (second, 2.0), (first, 1.0)):  # the second end changes none
-        oracle.update_trial(trial.trial_id, {"loss": loss}, step=0)
-        trial.status = "COMPLETED"
-        oracle.end_trial(trial)
+    for trial, loss in ((first, 1.0), (second, 2.0), (first, 3.0)):  # the second end changes none
+        end(trial, loss, step=0)
     assert sorted(oracle.end_order) == ["0", "1"]
     assert first.metrics.get_history("loss")[0].value == [1.0]
     waiting = oracle.create_trial("worker-0")
@@ -342,23 +353,9 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
     again = oracle.create_trial("worker-0")
     assert (again.trial_id, again.hyperparameters["tuner/initial_epoch"]) == ("0", 1)
     assert [oracle.create_trial(f"worker-{slot}").status for slot in (1, 2)] == ["STOPPED"] * 2
-    oracle.update_trial("0", {"loss": 0.5}, step=1)
-    again.status = "COMPLETED"
-    oracle.end_trial(again)
+    end(again, 0.5, step=1)
     assert oracle.create_trial("worker-0").status == "STOPPED"
     assert not oracle.tuner_ids and oracle.has_ended
-
-
-def test_an_end_whose_epochs_a_former_chief_heard_comes_again(tmp_path):
-    oracle = make(tmp_path, trials=1, rungs=None).oracle
-    oracle.epochs = 1
-    of_worker = Trial.from_proto(oracle.create_trial("worker-0").to_proto())
-    of_worker.status = "COMPLETED"
-    oracle.end_trial(of_worker)
-    assert oracle.create_trial("worker-0").status == "RUNNING"
-    oracle.update_trial("0", {"loss": 1.0})
-    oracle.end_trial(of_worker)
-    assert oracle.create_trial("worker-0").status == "STOPPED"
 
 
 SEARCH = "search --depth 3 --kind highway --dataset digits --limit 200 --out"

@@ -45,7 +45,7 @@ def check_free():
 
 
 def outlive(work):
-    """Call `work`, and again when the chief was gone meanwhile: it may be started again."""
+    """Call `work`; if the chief goes away, wait for it to come back and call `work` again."""
     for _ in range(round(SECONDS / PAUSE)):
         try:
             return work()

@@ -99,26 +99,19 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         return sorted(come, key=lambda trial: rank_key(trial, self.objective, epochs))[:count]
 
     @keras_tuner.synchronized
-    def update_trial(self, trial_id, metrics, step=0):
-        # Once for each step, also if a killed worker had reported it, or another one does.
-        for history in self.trials[trial_id].metrics.metrics.values():
-            history._observations.pop(step, None)
-        return super().update_trial(trial_id, metrics, step)
-
-    @keras_tuner.synchronized
     def end_trial(self, trial):
         mine = self.trials[trial.trial_id]
         if trial is not mine:  # of a worker
             # After a restart of the chief, two of them can finish the same round.
             if mine.status in ENDED or _round(mine) != _round(trial):
                 return
-            if trial.status == "COMPLETED" and not mine.metrics.exists(self.objective.name):
-                return  # its epochs went to a chief that is gone: it will end again
+            # All epochs at once: a chief that starts again forgets those of trials that run.
+            mine.metrics = trial.metrics
             # They have half the digits: the protocol between processes uses float32.
             trial.hyperparameters = mine.hyperparameters
         trial.message = None
         if trial.status == "FAILED":
-            trial.message, mine.score = "The loss is no longer finite.", None
+            trial.message, mine.score = "A metric is no longer finite.", None
         elif _trained(trial) in self.rungs:
             trial.message = f"Reached the rung at epoch {_trained(trial)}."
         if trial.trial_id in self.end_order:

@@ -15,7 +15,7 @@ from highway_keras.tuning.weights import part_of
 
 # Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, up to 15 % more
 # alone, and up to 25 % more in cohorts of 10, whose block states no longer fit into the cache of a
-# core. Of cohorts of 2, the few trials that go on from the last rung keep more cores busy.
+# core. Cohorts of 2 keep more cores busy when only a few trials go on from the last rung.
 IN_A_COHORT = 2
 
 

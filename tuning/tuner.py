@@ -38,7 +38,7 @@ with extra("tune"):
     from keras_tuner.engine.trial import Trial
 
 METRICS = ("loss", "accuracy")
-# A CPU gains nothing from more. Small populations end sooner, and an interruption costs less.
+# A CPU gains nothing from more, and small populations end sooner.
 COHORTS_A_CORE = 5
 SAVING = 120  # seconds between two states of trials that are on their way
 
@@ -230,13 +230,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         settings = self.settings(pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
-            chief.wait()  # it listens once it has recorded its own
-            if not check_recorded(self.project_dir, settings):
-                raise ValueError(
-                    "`directory` must be that of the chief's search: all its processes share one. "
-                    f"Received: directory={str(self.directory)!r} without it."
-                )
-            chief.outlive(lambda: self._search(images, epochs, verbose))
+            chief.outlive(lambda: self._work(settings, images, epochs, verbose))
             return
         with folder_lock(self.project_dir):
             if check_recorded(self.project_dir, settings):  # another process may have continued it
@@ -248,6 +242,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             elif not self.oracle.has_ended:  # else no worker would come
                 chief.check_free()
                 super().search(verbose=0)
+
+    def _work(self, settings, *arguments):
+        """Search for a chief."""
+        chief.wait()  # it listens once it has recorded its own
+        if not check_recorded(self.project_dir, settings):
+            raise ValueError(
+                "`directory` must be that of the chief's search: all its processes share one. "
+                f"Received: directory={str(self.directory)!r} without it."
+            )
+        self._search(*arguments)
 
     @property
     def chosen(self):
@@ -307,12 +311,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 asked = [self.oracle.create_trial(slot) for slot in slots]
                 # A slot that was told to stop must not ask again: the chief may be gone by then.
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
-                groups = {}  # after an interruption, trials may have come to different epochs
-                for trial in (trial for trial in asked if trial.status == "RUNNING"):
-                    groups.setdefault(self._start(trial, rounds), []).append(trial)
-                for (number, start), trials in groups.items():
-                    self._train(trials, number, start, images, rounds, progress)
-                if slots and not groups:  # other workers are on their way to a rung
+                trials = [trial for trial in asked if trial.status == "RUNNING"]
+                if trials:
+                    # After an interruption, trials may have come to different epochs.
+                    starts = [self._start(trial, rounds) for trial in trials]
+                    group = [t for t, s in zip(trials, starts, strict=True) if s == starts[0]]
+                    self._train(group, *starts[0], images, rounds, progress)
+                elif slots:  # other workers are on their way to a rung
                     time.sleep(chief.PAUSE)
 
     def _wait_for_chief(self):
@@ -333,13 +338,20 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         values = [self._values(trial) for trial in trials]
         seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
-        size = min(self.population, count) if shim.accelerators() else None
+        width = min(self.population, count) if first else self.population
+        size = width if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
         curves = self._restore(population, trials, first, start)
-        progress.initial += len(trials) * len(curves)  # not of this process: for the time left
+        progress.initial += len(trials) * len(curves)  # no part of the speed, for the time left
         saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
         scores = np.array([rank_key(trial, self.objective, first) for trial in trials])
+        others = [t.score for t in self.oracle.get_best_trials() if t.status == "COMPLETED"]
+
+        def best_score():
+            key = min([*(sign * score for score in others), *scores])
+            return sign * key if np.isfinite(key) else None
+
         for epoch in range(first, last):
             if is_new := epoch == first + len(curves):  # not from before an interruption
                 curves.append(self._train_epoch(population, images, epoch))
@@ -351,11 +363,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             scores = np.where(improved, sign * logs[name], scores)
             scores[~np.isfinite(logs["loss"])] = np.inf
             epochs = len(trials) * (epoch + 1 - first)
-            progress.report(number, self._best_score(sign, scores), epochs=epochs)
+            progress.report(number, best_score(), epochs=epochs)
             if is_new and epoch + 1 < last and time.monotonic() - saved > SAVING:
                 self._save_running(population, trials, epoch + 1, curves)
                 saved = time.monotonic()
             if not np.isfinite(logs["loss"]).any():
+                curves += [logs] * (last - first - len(curves))
                 break
         # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
         # the oracle decides later which are the best; those that go on may fail.
@@ -367,14 +380,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self._save_weights(trials[index], values[index]["activation"], best)
         self._wait_for_chief()
         for index, trial in enumerate(trials):
-            # All of it now, not epoch by epoch: a chief that starts again forgets trials that run.
+            if not trial.metrics.exists(name):
+                trial.metrics.register(name, self.objective.direction)
             for epoch, logs in enumerate(curves, start=first):
                 row = {metric: float(column[index]) for metric, column in logs.items()}
                 if np.isfinite([*row.values()]).all():
-                    self.oracle.update_trial(trial.trial_id, row, step=epoch)
+                    for metric, value in row.items():
+                        trial.metrics.update(metric, value, step=epoch)
             trial.status = "COMPLETED" if np.isfinite(scores[index]) else "FAILED"
             self.oracle.end_trial(trial)
-        progress.report(number, self._best_score(sign, scores), ended=self._ended(rounds))
+        progress.report(number, best_score(), ended=self._ended(rounds))
 
     def _train_epoch(self, population, images, epoch):
         """Return what the epoch measures of every trial, columns `(K,)` by their names."""
@@ -461,12 +476,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"Received: keep_models={self.keep_models}; more keeps more."
             )
         return super().load_model(trial)
-
-    def _best_score(self, sign, scores):
-        """Return the best score of the trials that have ended and of those that run here."""
-        best = [t.score for t in self.oracle.get_best_trials() if t.status == "COMPLETED"]
-        best = min([*(sign * score for score in best), *scores])
-        return sign * best if np.isfinite(best) else None
 
 
 def check_backend():

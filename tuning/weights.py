@@ -55,7 +55,7 @@ def draw(hypermodel, values, seed):
 
 
 def part_of(state, part):
-    """Return the `"weights"`, the `"velocity"` or the `"best"` weights of a trial's state."""
+    """Return the `"weights"`, `"velocity"`, `"best"` weights or `"curve"` of a trial's state."""
     return {k.removeprefix(f"{part}/"): v for k, v in state.items() if k.startswith(f"{part}/")}
 
 
