@@ -68,7 +68,7 @@ def write_json(path, content, indent=2):
 
 
 def digest(content):
-    """Return 16 digits that stand for what JSON can hold."""
+    """Return 16 hexadecimal digits that identify `content`, anything that JSON can hold."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 

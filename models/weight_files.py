@@ -59,7 +59,7 @@ def load_features(model, path, whole):
         source = _read_network(path)
         size = {"input_shape": source.input_shape[1:], "classes": source.output_shape[-1]}
         _copy(source, whole(**size))
-        for old, new in zip(_layers(source), _layers(model), strict=False):
+        for old, new in zip(_layers(source, model), _layers(model), strict=False):
             if new.weights:
                 _check_shapes(old, new)
                 copy_weights(old, new)
@@ -107,10 +107,7 @@ def without_preprocessor(source):
 
 def _copy(source, network, new_classifier=False):
     """Copy all weights of a network to one that computes the same."""
-    old_layers, new_layers = _layers(source), _layers(network)
-    if not any(isinstance(new, HighwayStack) for new in new_layers):  # a chain computes the same
-        links = [old.unstack() if isinstance(old, HighwayStack) else [old] for old in old_layers]
-        old_layers = list(itertools.chain(*links))
+    old_layers, new_layers = _layers(source, network), _layers(network)
     if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
         raise ValueError("Its layers are of other kinds, or more or fewer")
     for old, new in zip(old_layers, new_layers, strict=True):
@@ -134,10 +131,17 @@ def _check_shapes(old, new):
         )
 
 
-def _layers(model):
-    """Return the layers that compute something when the network is used."""
+def _layers(model, like=None):
+    """Return the layers that compute something when the network is used.
+
+    A `HighwayStack` is the chain that computes the same, where the network `like` has no stack.
+    """
     unused = keras.layers.InputLayer | keras.layers.Dropout
-    return [layer for layer in model.layers if not isinstance(layer, unused)]
+    layers = [layer for layer in model.layers if not isinstance(layer, unused)]
+    if like is None or any(isinstance(layer, HighwayStack) for layer in like.layers):
+        return layers
+    chains = [layer.unstack() if isinstance(layer, HighwayStack) else [layer] for layer in layers]
+    return list(itertools.chain(*chains))
 
 
 def _shapes(layer):

@@ -162,6 +162,7 @@ BAD_ARRAYS = {
     "NaN labels": ("y_train.*NaN", {"y_train": np.where(Y == 1, np.nan, Y)}),
     "float labels": ("y_train.*float64", {"y_train": Y * 1.0}),
     "negative labels": ("y_train.*from 0", {"y_train": Y - 1}),
+    "labels from 1": ("y_train.*from 0", {"y_train": Y + 1}),
     "one-hot labels": ("y_train.*argmax", {"y_train": one_hot(Y)}),
     "one class": ("y_train.*two classes", {"y_train": 0 * Y, "y_test": 0 * Y[:9]}),
     "foreign test class": ("y_train.*label 4", {"y_test": Y[:9] + 2}),

@@ -195,7 +195,7 @@ def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
 BAD_ARGUMENTS = [
     ({"verify": "no"}, "verify"),
     ({"format": "caffe"}, "format"),
-    ({"quantize": "int8"}, "litert: float16, int8"),
+    ({"quantize": "int8"}, "quantize"),
     ({"format": "onnx"}, "path"),
     ({"path": "out.onx"}, "path"),
     ({"path": "out.h5"}, "path"),

@@ -286,8 +286,7 @@ def test_stray_folders_are_no_runs_and_a_row_without_its_settings_is_named(tmp_p
     folder = training.RunFolder(tmp_path / "mnist-highway-16-modern" / "seed-0")
     folder.path.mkdir(parents=True)
     results = {"test_accuracy": 0.9, "test_loss": 0.3, "best_epoch": 1}
-    recipe = {"epochs": 1, "dtype_policy": "float32"}
-    settings = {"limit": None, "seed": 0, "recipe": recipe, "results": results}
+    settings = {"limit": None, "seed": 0, "recipe": {"epochs": 1}, "results": results}
     folder.write_json({**settings, "dataset": "mnist"})
     for name in ("seed-0.bak", "seed-", "seed-x", "seed-00"):
         shutil.copytree(folder.path, folder.path.with_name(name))

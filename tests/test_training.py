@@ -207,6 +207,17 @@ def test_a_run_resumes_with_its_own_settings(run):
     assert run.folder.settings.read_bytes() == before
 
 
+def test_a_file_drops_out_as_its_network_and_not_less_each_time(tmp_path):
+    layers = [keras.layers.Flatten(), keras.layers.Dropout(0.4), keras.layers.Dense(10, "softmax")]
+    model = keras.Sequential([keras.Input((8, 8, 1)), *layers])
+    for number in range(2):
+        out, sizes = tmp_path / str(number), {"epochs": 1, "limit": 50, "verbose": 0}
+        model = training.fit(model, "digits", recipe="quick", out=out, **sizes).folder.best
+        found = keras.models.load_model(model)._flatten_layers()
+        rates = [layer.rate for layer in found if isinstance(layer, keras.layers.Dropout)]
+        assert rates == pytest.approx([0.1])
+
+
 def test_words_do_not_decide_a_training(tmp_path):
     folder, recipe = training.RunFolder(tmp_path), dataclasses.asdict(get_recipe("digits"))
     now = {"model": "thin-highway-10", "class_names": ["cat", "dog"], "recipe": recipe}

@@ -111,16 +111,16 @@ def evaluate(network, weights, dataset, data_dir, json):
 def analyze(network, weights, dataset, data_dir, limit, out):
     """Write a page of gates, routing and lesions."""
     file = cli.network_file(network, weights)
+    out = out or (pathlib.Path() if weights else file.parent) / "analysis"
     cli.check_paths(dataset, out)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
-    beside = pathlib.Path() if weights else file.parent
     found = analysis.analyze(
         saved.model,
         images.x_train,
         images.y_train,
-        out=out or beside / "analysis",
+        out=out,
         class_names=images.class_names,
         title=f"{saved.model.name} on {images.name}",
         examples=(images.x_test, images.y_test),

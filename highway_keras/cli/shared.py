@@ -129,7 +129,7 @@ def network_file(network, weights):
 
 
 def check_paths(dataset=None, out=None, resume=True):
-    """Raise if there is no such data set, or a folder to write to takes nothing or holds a run.
+    """Raise if there is no such data set, or the folder cannot be written or holds a run already.
 
     Args:
         dataset: A name or a path; `None` for the default.
@@ -145,7 +145,8 @@ def check_paths(dataset=None, out=None, resume=True):
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if out is not None and not os.access(there, os.W_OK):  # before the work, not after it
+    writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    if out is not None and not writable:  # said before the work, not after it
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."
         )

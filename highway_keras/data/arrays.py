@@ -161,11 +161,11 @@ def check_parts(parts, class_names, source):
             )
         checks.class_names("class_names", class_names := tuple(map(str, names)), len(names))
         return checked, class_names
-    if not labels.max() == most < len(labels):
+    if labels.min() > 0 or not labels.max() == most < len(labels):
         raise DataError(
             f"`y_train` in {source} must number its classes from 0 without large gaps, and have "
-            f"all of them. Received: label {most}, and up to {labels.max()} in `y_train` among "
-            f"{len(labels)} images."
+            f"all of them. Received: label {most}, and {labels.min()} to {labels.max()} in "
+            f"`y_train` among {len(labels)} images."
         )
     return checked, tuple(map(str, range(most + 1)))
 

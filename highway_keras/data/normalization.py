@@ -49,7 +49,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         images = ops.cast(inputs, dtype)
         axes = tuple(range(1, len(images.shape)))
-        images -= ops.mean(images, axes, keepdims=True)
+        images = images - ops.mean(images, axes, keepdims=True)  # `-=` is in place on PyTorch
         deviation = ops.sqrt(ops.mean(ops.square(images), axes, keepdims=True))
         return ops.cast(images / ops.maximum(deviation, self.epsilon), self.compute_dtype)
 

@@ -141,7 +141,7 @@ def export(
     if quantize not in (None, *known.quantizations):
         has = [f"{n}: {', '.join(f.quantizations)}" for n, f in FORMATS.items() if f.quantizations]
         raise ValueError(
-            f"`quantize` must be one that the format has ({'; '.join(has)}). "
+            f"`quantize` must be None or one that the format supports ({'; '.join(has)}). "
             f"Received: quantize={quantize!r}, format={format!r}."
         )
     if format != "keras" and keras.backend.backend() != "tensorflow":

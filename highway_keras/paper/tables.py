@@ -173,7 +173,7 @@ def _row(table, card, recipe, folder):
             "seed": settings["seed"],
             "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
             "images": settings["limit"] or "all",
-            "dtype_policy": settings["recipe"]["dtype_policy"],
+            "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),
             **{name: settings["results"][name] for name in MEASURED},
             "minutes": "" if took is None else round(took, 2),
         }

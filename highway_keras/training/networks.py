@@ -54,11 +54,12 @@ class RegisteredModel:
         self.name, self.dataset = self.card.name, self.card.dataset
         self.input_shape = self.card.input_shape
         options = {} if model_options is None else model_options
-        if not isinstance(options, dict) or options.keys() & {"input_shape", "classes", "weights"}:
+        taken = {"input_shape", "classes", "weights", "input_tensor"}
+        if not isinstance(options, dict) or options.keys() & taken:
             raise ValueError(
                 "`model_options` must be a dictionary of arguments of the network's factory, "
-                "without `input_shape` and `classes`, which are those of the data set, and "
-                "`weights`, which `fit` takes itself. "
+                "without `input_shape` and `classes`, which are those of the data set, `weights`, "
+                "which `fit` takes itself, and `input_tensor`. "
                 f"{checks.received('model_options', model_options)}"
             )
         try:
@@ -177,8 +178,12 @@ class UserModel:
                 f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
         check_loads_as_saved(self.model, images.input_shape)
+        factor = 1.0  # that the rates of a file from `fit` have in them
         if self.weights is not None:
             _compare_preprocessing(self.weights, list(recipe.preprocessing))
+            factor = settings_beside(self.weights).get("recipe", {}).get("dropout", 1.0)
+        if recipe.dropout and not factor:
+            notice(f"{self.weights} was trained without dropout, and has none.")
         scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())
         if recipe.preprocessing and scales:
             notice(
@@ -191,7 +196,7 @@ class UserModel:
         try:
             if self.freeze:
                 freeze_below_top(self.model)
-            with scaled_dropout({self.model}, recipe.dropout):
+            with scaled_dropout({self.model}, recipe.dropout / (factor or 1.0)):
                 yield self.model, self.model
         finally:
             for part, trainable in were_trainable:

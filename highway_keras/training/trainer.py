@@ -313,6 +313,11 @@ class _Run:
             measured["val"] = images.x_val, images.y_val
         elif monitor:
             shared = len(images.x_val) - len(images.x_val) % replicas  # equal shares of the devices
+            if not shared:
+                raise ValueError(
+                    "`validation` must hold out an image for each device, or none. Received: "
+                    f"{len(images.x_val)} images for {replicas} devices."
+                )
             x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
             held_out = x_val[:shared], images.y_val[:shared]
         if test_curve:
@@ -438,7 +443,7 @@ def _check_classifier(network, inputs, classes):
             f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
             f"probability for each of {classes} classes. Received: a network from {takes} to "
             f"{gives}. Labels number the classes from 0. A network given by its registered name is "
-            "built for the data, if its factory takes `input_shape` and `classes` as they are."
+            "built for the data's shape and classes; leave `include_top` and `pooling` as they are."
         )
     outputs = keras.ops.cast(network(inputs, training=False), "float32")
     check_probabilities(network.name, keras.ops.convert_to_numpy(outputs))
