@@ -186,24 +186,6 @@ def rates_of_best(kind, depth):
     return fill("{learning_rate.min:.4f} to {learning_rate.max:.4f}", best)
 
 
-def _finals():
-    found, run = rows("figure1-finals"), ["kind", "depth", "trial"]
-    # All of a run that diverged is infinite.
-    loss = found["loss"].where(found.groupby(run)["loss"].transform("max") < math.inf, math.inf)
-    below, of_40 = found["epoch"].where(loss < 1e-4), loss.where(found["epoch"] <= 40)
-    yield from groups(found.assign(loss=loss, below=below, of_40=of_40), *run)
-
-
-finals = table(
-    _finals,
-    "kind | hidden layers | epochs | lowest loss | after 40 epochs | below 10^-4 after | rate | "
-    "momentum | decay | activation | transform bias",
-    "{kind} | {depth} | {epoch.max} | {loss.min:.1e} | {of_40.min:.1e} | {below.min:.0f} | "
-    "{learning_rate.max:.3f} | {momentum.max:.3f} | {decay.max:.3f} | {activation.max} | "
-    "{transform_bias.max:.1f}",
-)
-
-
 def _long_searches():
     for _, _, trials in long_trials():
         losses = trials.filter(regex=r"loss_\d")

@@ -8,7 +8,6 @@ from highway_keras import models, results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
-from highway_keras.paper.finals import better_curves
 from tools.render import ROOT
 from tools.tables import long_trials, optimizer, rows
 
@@ -80,11 +79,8 @@ PICTURES = {
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
     "table2-cifar.png": table_2,
     "table3-cifar.png": lambda: beside_logs("table3", "highway-gap-10", "highway-gap-100"),
-    "figure1-finals.png": lambda: plots.plot_figure1(better_curves(results.read("figure1-finals"))),
     "gradient-norms.png": lambda: plots.plot_gradient_norms(results.read("gradient-norms")),
-    "figure1-transform-bias.png": lambda: plots.plot_biases(
-        results.read("figure1-trials"), results.read("transform-bias")
-    ),
+    "figure1-transform-bias.png": lambda: plots.plot_biases(results.read("figure1-trials")),
 }
 
 

@@ -5,6 +5,7 @@ no display and changes no global state; `figure.savefig(path)` or `highway_keras
 writes it. All colors can be told apart with any color vision. Nothing here imports Keras.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -118,11 +119,11 @@ def plot_figure1(curves, tops=None):
     return figure
 
 
-def plot_biases(trials, medians):
-    """Draw a dot per trial over its transform bias, and the median of each step of the bias.
+def plot_biases(trials):
+    """Draw a dot per trial over its transform bias, and the median between two integers.
 
     A row of panels per activation, a column per depth. `trials` are the rows of
-    `figure1-trials.csv` or their text, `medians` those of `transform-bias.csv`.
+    `figure1-trials.csv` or their text; those that diverged are crosses.
     """
     trials = [row for row in trials if row["kind"] == "highway"]
     depths = sorted({int(row["depth"]) for row in trials})
@@ -130,18 +131,14 @@ def plot_biases(trials, medians):
     figure, panels = _panels((9.6, 4.8), *shape, sharex=True, sharey=True)
     cases = [(activation, depth) for activation in ACTIVATION_STYLES for depth in depths]
     for axes, (activation, depth) in zip(panels, cases, strict=True):
-        dots, steps = (
-            [r for r in rows if r["activation"] == activation and int(r["depth"]) == depth]
-            for rows in (trials, medians)
-        )
+        dots = [r for r in trials if (r["activation"], int(r["depth"])) == (activation, depth)]
         ended = [(float(r["transform_bias"]), float(r["score"])) for r in dots if r["score"] != ""]
         failed = [float(r["transform_bias"]) for r in dots if r["score"] == ""]
         axes.plot(*np.reshape(ended, (-1, 2)).T, "o", ms=3, alpha=0.6, color=LINE)
         axes.plot(failed, [FAILED] * len(failed), "x", ms=4, color=ACCENT)
-        for row in steps:
-            if row["median"] != "":
-                ends = [int(row["bias_from"]), int(row["bias_to"])]
-                axes.plot(ends, [float(row["median"])] * 2, color="k", lw=1.5)
+        for low in {math.floor(bias) for bias, _ in ended}:
+            median = np.median([score for bias, score in ended if math.floor(bias) == low])
+            axes.plot([low, low + 1], [median] * 2, color="k", lw=1.5)
         axes.set_yscale("log")
         _finish(axes, f"{activation}, {depth} layers", "transform bias", "loss (nats)")
         axes.label_outer()

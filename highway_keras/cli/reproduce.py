@@ -22,9 +22,9 @@ SECTION_4 = {
     cli.option(
         "--preset",
         default="laptop",
-        choices=["laptop", "paper", "finals"],
-        help="under 45 minutes on 2 cores; 400 epochs on all images, in rungs; or the best trials "
-        "of --search trained for 400 epochs (default: laptop)",
+        choices=["laptop", "paper"],
+        help="laptop: under 45 minutes on 2 cores; paper: 400 epochs of all images, in rungs "
+        "(default: laptop)",
     ),
     cli.option(
         "--search",
@@ -36,7 +36,7 @@ SECTION_4 = {
     cli.several("--kind", **KINDS, help="kinds of networks (default: highway plain)"),
     cli.POPULATION,
     cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
-    cli.option("--epochs", type=int, help="of a trial or final (default: the preset's)"),
+    cli.option("--epochs", type=int, help="of a trial (default: the preset's)"),
     rungs("the preset's"),
     cli.option("--limit", type=int, help="training images (default: the preset's)"),
     cli.option("--seed", type=int, help="of the searches (default: 0)"),
@@ -45,43 +45,27 @@ SECTION_4 = {
     continues=True,
 )
 def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
-    """Search, or train the best of searches to the end, and draw."""
-    if preset == "finals" and searches is None:
+    """Search, and draw."""
+    which, sizes = checks.given(depths=depths, kinds=kinds), checks.given(**sizes)
+    if searches is not None and sizes:
         raise ValueError(
-            "--preset finals needs --search FOLDER, the searches whose best it trains."
-        )
-    which = checks.given(depths=depths, kinds=kinds)
-    sizes, of_finals = checks.given(**sizes), ("epochs", "limit") if preset == "finals" else ()
-    unused = [f"--{name}" for name in sizes if name not in of_finals]
-    if searches is not None and unused:
-        raise ValueError(
-            f"{', '.join(unused)} is for searches that are still to run. Received: --search "
-            f"{searches}. Leave one of them out."
+            f"{', '.join(f'--{name}' for name in sizes)} is for searches that are still to run. "
+            f"Received: --search {searches}. Leave one of them out."
         )
     paper = library("paper")
-    if preset == "finals":
-        rows = paper.run_finals(searches, out, data_dir=data_dir, **which, **sizes)
-        ends = {(row["kind"], row["depth"], row["trial"]): row for row in rows}  # the last of each
-        lines = [("kind", "depth", "trial", "epochs", "training loss")]
-        for (kind, depth, trial), row in ends.items():
-            diverged = row["loss"] == results.DIVERGED
-            loss = row["loss"] if diverged else f"{float(row['loss']):.3g}"
-            lines.append((kind, str(depth), trial, str(row["epoch"]), loss))
-        cli.print_table(lines, right=(1, 3, 4))
-    else:
-        asked = {"preset": preset, "search": searches, "depth": depths, "kind": kinds, **sizes}
-        asked.pop("population", None)  # does not change the results
-        if "rungs" in asked:
-            asked["rungs"] = [f"{epoch}:{count}" for epoch, count in asked["rungs"]]
-        command = command_line("highway-keras", "reproduce", "figure1", **asked)
-        sizes |= {"out": out, "data_dir": data_dir}
-        searches = searches or paper.run_preset(preset, **which, **sizes)
-        lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-        for row in paper.draw_figure1(searches, out, command, **which):
-            counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
-            mean = row["top10_mean"]
-            lines.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
-        cli.print_table(lines, right=range(1, 6))
+    asked = {"preset": preset, "search": searches, "depth": depths, "kind": kinds, **sizes}
+    asked.pop("population", None)  # does not change the results
+    if "rungs" in asked:
+        asked["rungs"] = [f"{epoch}:{count}" for epoch, count in asked["rungs"]]
+    command = command_line("highway-keras", "reproduce", "figure1", **asked)
+    sizes |= {"out": out, "data_dir": data_dir}
+    searches = searches or paper.run_preset(preset, **which, **sizes)
+    lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
+    for row in paper.draw_figure1(searches, out, command, **which):
+        counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
+        mean = row["top10_mean"]
+        lines.append((*counts, f"{row['best']:.3g}", "-" if mean == "" else f"{mean:.3g}"))
+    cli.print_table(lines, right=range(1, 6))
     cli.print_saved(out)
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         reproduce_first_losses,
     )
     from highway_keras.paper.figure1 import PRESETS, draw_figure1, run_preset
-    from highway_keras.paper.finals import run_finals
     from highway_keras.paper.section4 import reproduce_section4
     from highway_keras.paper.starts import reproduce_gradients, reproduce_starts
     from highway_keras.paper.tables import read_table, reproduce_table
@@ -29,6 +28,5 @@ __all__ = [
     "reproduce_section4",
     "reproduce_starts",
     "reproduce_table",
-    "run_finals",
     "run_preset",
 ]

@@ -5,21 +5,18 @@
 
 Result (docs/figure1.md, results/figure1-top10.csv): after ten epochs the best highway networks
 of 20, 50 and 100 layers have about the same loss, while that of plain ones rises with depth.
-`finals.py` trains the best trials for as long as the paper did.
+After 400 (results/figure1-long.csv) the best highway network of 100 layers ends more than two
+orders of magnitude below the best plain one.
 """
 
-import itertools
 import math
 import statistics
-
-import numpy as np
 
 from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results.provenance import COLUMNS, of_run
-from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
 PRESETS = {
@@ -61,8 +58,8 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
 
     Args:
         searches: Folder of searches, as `run_searches` leaves it.
-        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-curves.csv`,
-            `figure1-top10.csv`, `transform-bias.png` and `transform-bias.csv`.
+        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-top10.csv` and
+            `transform-bias.png`.
         command: What made the searches, for the rows.
         depths, kinds: Which searches, as for `read_searches`; default all.
 
@@ -76,43 +73,20 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
     with folder_lock(out, seconds=60):  # another process may be drawing
         found = read_searches(searches, depths, kinds)
         made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
-        tops, trials, biases = top_rows(found), trial_rows(found), bias_rows(found)
-        tables = {"figure1-top10": tops, "figure1-trials": trials, "transform-bias": biases}
-        tables["figure1-curves"] = curve_rows(found)
-        for name, rows in tables.items():
-            if rows:
-                columns = max(rows, key=len)  # those of a failed trial are fewer
-                # Rows of biases name no kind: only highway networks have gates.
-                rows = [row | made[row.get("kind", "highway"), row["depth"]] for row in rows]
-                write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
+        tops, trials = top_rows(found), trial_rows(found)
+        for name, rows in {"figure1-top10": tops, "figure1-trials": trials}.items():
+            columns = max(rows, key=len)  # those of a failed trial are fewer
+            rows = [row | made[row["kind"], row["depth"]] for row in rows]
+            write_rows(out / f"{name}.csv", rows, [*columns, *COLUMNS])
         write_picture(
             out / "figure1.png",
             lambda plots: plots.plot_figure1(
                 {(search.kind, search.depth): search.trials[0].losses for search in found}, tops
             ),
         )
-        if biases:
-            write_picture(
-                out / "transform-bias.png", lambda plots: plots.plot_biases(trials, biases)
-            )
+        if any(search.kind == "highway" for search in found):
+            write_picture(out / "transform-bias.png", lambda plots: plots.plot_biases(trials))
     return tops
-
-
-def curve_rows(searches):
-    """Return the left panel: the training curve of the best trial of each search."""
-    return [
-        {
-            "kind": search.kind,
-            "depth": search.depth,
-            "trial": search.trials[0].number,
-            "of": len(search.trials),
-            "epoch": epoch,
-            "loss": loss,
-            **_settings(search),
-        }
-        for search in searches
-        for epoch, loss in enumerate(search.trials[0].losses, start=1)
-    ]
 
 
 def top_rows(searches):
@@ -145,34 +119,6 @@ def trial_rows(searches):
             row |= _settings(search)
             row |= {f"loss_{n}": loss for n, loss in enumerate(trial.losses, start=1)}
             rows.append(row)
-    return rows
-
-
-def bias_rows(searches):
-    """Return losses by the transform bias that highway networks started from, in steps of one.
-
-    Activations are separate; each cell has the best loss, the quartiles and the worst.
-    """
-    rows = []
-    for search in (search for search in searches if search.kind == "highway"):
-        least, most = search.settings.get("transform_bias", RANGES["transform_bias"])
-        lows = range(math.floor(least), max(math.ceil(most), math.floor(least) + 1))
-        for activation, low in itertools.product(ACTIVATIONS, lows):
-            scores = [
-                trial.score
-                for trial in search.trials
-                if trial.values["activation"] == activation
-                # The end of the range belongs to the last step.
-                and min(math.floor(trial.values["transform_bias"]), lows[-1]) == low
-            ]
-            ended = [score for score in scores if math.isfinite(score)]
-            quartiles = np.quantile(ended, (0, 0.25, 0.5, 0.75, 1)) if ended else [""] * 5
-            row = {"activation": activation, "depth": search.depth}
-            row |= {"bias_from": low, "bias_to": low + 1}
-            row |= {"n": len(ended), "failed": len(scores) - len(ended)}
-            names = ("best", "lower", "median", "upper", "worst")
-            row |= dict(zip(names, quartiles, strict=True))
-            rows.append(row | _settings(search))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Searches read back from disk, the best trial first: Figure 1 and its finals start from them."""
+"""Searches read back from disk, the best trial first: what Figure 1 is drawn from."""
 
 import dataclasses
 import json
