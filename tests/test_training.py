@@ -132,7 +132,7 @@ def test_best_and_final_are_of_their_epochs(run):
 
 def test_a_data_set_with_dollars_stops_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(training.trainer, "write_picture", write_picture)
-    found = data.load("digits", validation=0, limit=40)
+    found = data.load("digits", validation=0, limit=100)
     path = tmp_path / "cost_$x^{$.npz"
     arrays = {name: getattr(found, name) for name in ("x_train", "y_train", "x_test", "y_test")}
     np.savez(path, **arrays)
