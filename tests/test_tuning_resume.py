@@ -175,35 +175,6 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
 
 
-def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monkeypatch):
-    wild = {"rungs": {3: 4}, "space": {"learning_rate": (0.01, 1e30)}}  # some diverge on the way
-    whole = search(tmp_path / "whole", digits, **wild)
-    assert {trial.status for trial in whole.oracle.trials.values()} == set(ENDED)
-    train, trained = Population.train, []
-
-    def killed(self, images, epoch, order):
-        if len(trained) in (1, 3, 5, 7):  # of 3 epochs, 3 of the other trials, and 1
-            trained.append(None)
-            raise Killed
-        trained.append(epoch)
-        return train(self, images, epoch, order)
-
-    monkeypatch.setattr(tuner, "SAVING", -1)
-    monkeypatch.setattr(Population, "train", killed)
-    for _ in range(4):
-        with pytest.raises(Killed):
-            search(tmp_path / "killed", digits, **wild)
-    search(tmp_path / "killed", digits, **wild)
-    assert trained == [0, None, 1, None, 2, None, 0, None, 1, 2, 3]  # none twice
-    weights = [sorted(tmp_path.glob(f"{name}/*/*/*.keras")) for name in ("whole", "killed")]
-    found = [[keras.models.load_model(file).get_weights() for file in files] for files in weights]
-    for one, other in zip(*map(list, found), strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    states = [results(trials_on_disk(tmp_path / name)) for name in ("whole", "killed")]
-    assert states[0] == states[1]
-    assert not list(tmp_path.glob("*/*/*/state-*"))
-
-
 def spy(monkeypatch, kill_at=()):
     """Return a list that gets the number of trials and the epoch of every training."""
     train, trained = Population.train, []
@@ -220,10 +191,28 @@ def spy(monkeypatch, kill_at=()):
     return trained
 
 
+def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monkeypatch):
+    wild = {"rungs": {3: 4}, "space": {"learning_rate": (0.01, 1e30)}}  # some diverge on the way
+    whole = search(tmp_path / "whole", digits, **wild)
+    assert {trial.status for trial in whole.oracle.trials.values()} == set(ENDED)
+    trained = spy(monkeypatch, kill_at=[1, 2, 3, 4])
+    for _ in range(4):
+        with pytest.raises(Killed):
+            search(tmp_path / "killed", digits, **wild)
+    search(tmp_path / "killed", digits, **wild)
+    assert [epoch for _, epoch in trained] == [0, 1, 2, 0, 1, 2, 3]  # none twice
+    weights = [sorted(tmp_path.glob(f"{name}/*/*/*.keras")) for name in ("whole", "killed")]
+    found = [[keras.models.load_model(file).get_weights() for file in files] for files in weights]
+    for one, other in zip(*map(list, found), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    states = [results(trials_on_disk(tmp_path / name)) for name in ("whole", "killed")]
+    assert states[0] == states[1]
+    assert not list(tmp_path.glob("*/*/*/state-*"))
+
+
 @pytest.mark.parametrize("more", [{"population": 6}, {"trials": 9}], ids=str)
 def test_trials_that_join_a_round_cost_the_others_nothing(more, tmp_path, digits, monkeypatch):
-    kill_at = [3]
-    trained = spy(monkeypatch, kill_at)
+    trained = spy(monkeypatch, kill_at=[3])
     with pytest.raises(Killed):
         search(tmp_path, digits, rungs=None, **({"trials": 3} if "trials" in more else {}))
     search(tmp_path, digits, rungs=None, **more)
