@@ -184,6 +184,7 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
     source="`modern-cifar` with Muon, chosen with Highway A on held-out images: docs/recipes.md.",
     optimizer="muon",
     learning_rate=0.01,
+    batch_size=400,
     weight_decay=0.4,
     nesterov=False,
     l2=0.0,
