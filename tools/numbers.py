@@ -73,13 +73,13 @@ def _cifar_runs():
     """Yield the whole trainings of Tables 2 and 3 with the end of their curves."""
     whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
     curves = {
-        (model, optimizer(command), run["seed"].iloc[0]): run["accuracy"]
+        (model, optimizer(command), run["seed"].iloc[0], len(run)): run["accuracy"]
         for (model, command), run in whole.groupby(["model", "command"])
     }
     found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
     for row in found.to_dict("records"):
         by = {"modern": "SGD", "muon": "Muon"}[row["recipe"]]
-        reached = curves[row["model"], by, row["seed"]]
+        reached = curves[row["model"], by, row["seed"], row["epochs"]]
         yield {**row, "before": reached.iloc[-6], "end": reached.iloc[-1]}
 
 

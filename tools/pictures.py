@@ -26,9 +26,12 @@ def beside_logs(table, *names):
         if name in logs:
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", colour))
-        runs = rows(table, model=name, recipe="modern", images="all")
-        errors, label = 100 * (1 - runs["test_accuracy"]), f"{name}, modern: one point per run"
-        lines.append(Line(errors, label, "o", colour, runs["epochs"]))
+        for recipe, mark in (("modern", "o"), ("muon", "s")):
+            runs = rows(table, model=name, recipe=recipe, images="all")
+            if len(runs):
+                errors = 100 * (1 - runs["test_accuracy"])
+                label = f"{name}, {recipe}: one point per run"
+                lines.append(Line(errors, label, mark, colour, runs["epochs"]))
     figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
     figure.axes[0].margins(y=0.3)  # room for the legend, which would cover points
     return figure
@@ -38,7 +41,7 @@ def table_2():
     """Return the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     lines = []
     for colour, name in enumerate(("highway-a", "fitnet-a")):
-        whole = rows("training-curves", model=name, command="validation=0.0 --seed")
+        whole = rows("training-curves", model=name, command="--epochs 100 .*validation=0.0 --seed")
         for command, run in whole.groupby("command", sort=False):
             by = optimizer(command)
             label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
