@@ -16,12 +16,12 @@ from highway_keras import analysis, models, results, training
 RESULT = rows.RESULTS / "compact.csv"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
-# choose them and how many fine-tune it; the epochs and images from scratch, and their arithmetic.
+# choose them and how many fine-tune it; the epochs from scratch, if that is measured.
 CASES = {
-    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10, None, "float32"),
-    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10, None, "float32"),
-    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5, None, "float32"),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 10_000, 8, 10_000, "mixed_bfloat16"),
+    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10),
+    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10),
+    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 10_000, None),
 }
 
 
@@ -51,7 +51,7 @@ class Case:
 
     def __init__(self, name, runs, data_dir):
         self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
-        weights, recipe, self.depths, self.choosing, self.tuning, *self.from_scratch = CASES[name]
+        weights, recipe, self.depths, self.choosing, self.tuning, self.epochs = CASES[name]
         self.recipe = training.get_recipe(recipe)
         self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
         order = self.folder / "order.json"
@@ -92,17 +92,16 @@ class Case:
         yield self._row(layers, fits, TUNED, self.tuning or "all")
 
     def scratch(self, layers):
-        """Nothing for a whole network whose runs on all images `accuracy.csv` has."""
-        epochs, limit, dtype_policy = self.from_scratch
-        options = {"limit": limit, "dtype_policy": dtype_policy}
+        """Nothing for a whole network, whose runs `accuracy.csv` has, or if it is not measured."""
+        options = {}
         if self.recipe.name == "thin":  # whose gates start by the depth
             model, folder = "thin-highway-10", self.runs / "scratch" / f"thin-{layers + 1}"
-            options |= {"model_options": {"depth": layers + 1, "implementation": "stack"}}
+            options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
         else:
             model, folder = self._register(layers), self.folder / f"scratch-{layers}"
-        if limit or layers < self.of:
-            fits = [self._fit(model, folder, seed, epochs, **options) for seed in SEEDS]
-            yield self._row(layers, fits, epochs, limit or "all")
+        if self.epochs and layers < self.of:
+            fits = [self._fit(model, folder, seed, self.epochs, **options) for seed in SEEDS]
+            yield self._row(layers, fits, self.epochs, "all")
 
     def _register(self, layers):
         """Register the network that has so many gated layers from the start; return its name."""

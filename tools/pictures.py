@@ -26,14 +26,12 @@ def beside_logs(table, *names):
         if name in logs:
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", colour))
-        for recipe, mark in (("modern", "o"), ("muon", "s")):
-            runs = rows(table, model=name, recipe=recipe, images="all")
-            if len(runs):
-                errors = 100 * (1 - runs["test_accuracy"])
-                label = f"{name}, {recipe}: one point per run"
-                lines.append(Line(errors, label, mark, colour, runs["epochs"]))
+        for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
+            errors, label = 100 * (1 - runs["test_accuracy"]), f"{name}, {recipe}: one point per run"
+            mark = {"modern": "o", "muon": "s"}[recipe]
+            lines.append(Line(errors, label, mark, colour, runs["epochs"]))
     figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
-    figure.axes[0].margins(y=0.3)  # room for the legend, which would cover points
+    figure.axes[0].margins(y=0.5)  # room for the legend, which would cover points
     return figure
 
 

@@ -1,12 +1,12 @@
 """Tables 1 to 3: every network trained several times, one row per run.
 
     highway-keras reproduce table1 --recipe modern    # about an hour a run on 2 CPU cores
-    highway-keras reproduce table2 --recipe muon      # Highway A 3 hours a run, B and C about 10
-    highway-keras reproduce table3 --recipe muon      # about 10 hours a run; on a GPU minutes
+    highway-keras reproduce table2 --recipe muon      # Highway A 2 to 3 hours a run, B and C 10
+    highway-keras reproduce table3 --recipe muon      # about 10 hours a run; on a GPU all take minutes
 
 Result (docs/tables.md, results/table1.csv to table3.csv): width 16 of Table 1 reaches the paper's
 mean in every run. For CIFAR, Highway A and B and the networks of Table 3 end above the paper's by
-Muon, after a quarter of the authors' epochs; by SGD they stay below.
+Muon, after 100 epochs; by SGD, most after 24, they stay below.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ def reproduce_table(
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
         recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
-            which is `"modern"` with another optimizer; Fitnets have none.
+            which is `"modern"` with another optimizer and larger batches; Fitnets have none.
         runs: Number of runs of each network, with seeds starting at `seed`.
         models: Registered names of networks in that table; default all.
         epochs: Number of epochs; default the recipe's.
