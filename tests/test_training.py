@@ -191,6 +191,13 @@ def test_several_runs():
         training.fit_runs(pathlib.Path("absent.keras"), 2)
 
 
+def test_a_taken_seed_is_named_before_the_first_run_trains(runs, tmp_path):
+    (tmp_path / "seed-1").symlink_to(runs[1].folder.path)
+    with pytest.raises(ValueError, match="seed-1"):
+        training.fit_runs("thin-highway-10", 2, tmp_path, dataset="digits", **SMALL)
+    assert not (tmp_path / "seed-0").exists()
+
+
 # Resuming; `test_survival` kills
 
 

@@ -11,6 +11,8 @@ from highway_keras.io import write_figure
 from tools.render import ROOT
 from tools.tables import long_trials, optimizer, rows
 
+MARKS = {"modern": "o", "muon": "s"}
+
 
 def depth_1000():
     """Return training and held-out loss of a network of 1000 layers, by epoch."""
@@ -27,8 +29,8 @@ def beside_logs(table, *names):
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", colour))
         for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
-            errors, label = 100 * (1 - runs["test_accuracy"]), f"{name}, {recipe}: one point per run"
-            mark = {"modern": "o", "muon": "s"}[recipe]
+            label, mark = f"{name}, {recipe}: one point per run", MARKS[recipe]
+            errors = 100 * (1 - runs["test_accuracy"])
             lines.append(Line(errors, label, mark, colour, runs["epochs"]))
     figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
     figure.axes[0].margins(y=0.5)  # room for the legend, which would cover points

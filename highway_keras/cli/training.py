@@ -104,11 +104,7 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
         for key in dict(set):
             checks.one_of("set", key, vars(RECIPES["quick"]))
     arguments["model_options"] = dict(arguments["model_options"])
-    out, resume = arguments["out"], arguments["resume"]
-    cli.check_paths(arguments["dataset"], out, resume)
-    if out and runs > 1:  # before the first trains for hours
-        for seed in checks.seeds(arguments["seed"], runs):
-            cli.check_paths(out=f"{out}/seed-{seed}", resume=resume)
+    cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **dict(set), **named, **arguments)
     for result in done:

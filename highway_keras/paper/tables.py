@@ -2,7 +2,7 @@
 
     highway-keras reproduce table1 --recipe modern    # about an hour a run on 2 CPU cores
     highway-keras reproduce table2 --recipe muon      # Highway A 2 to 3 hours a run, B and C 10
-    highway-keras reproduce table3 --recipe muon      # about 10 hours a run; on a GPU all take minutes
+    highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
 Result (docs/tables.md, results/table1.csv to table3.csv): width 16 of Table 1 reaches the paper's
 mean in every run. For CIFAR, Highway A and B and the networks of Table 3 end above the paper's by

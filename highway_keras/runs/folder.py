@@ -72,6 +72,15 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
             yield
 
+    def check_free(self):
+        """Raise a `ValueError` if the folder holds a run already."""
+        files = (self.settings, self.state, self.history, self.best, self.final)
+        if any(file.exists() for file in files):
+            raise ValueError(
+                f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
+                "continue it, or name another folder."
+            )
+
     def open(self, settings, resume):
         """Start a run or, with `resume`, check that it is the one that was started.
 
@@ -87,14 +96,10 @@ class RunFolder:
             OSError: If the folder cannot be written.
         """
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
-        files = [self.settings, self.state, self.history]
-        files += [] if resume else [self.best, self.final]  # a search goes on without its settings
-        if any(file.exists() for file in files):
-            if not resume:
-                raise ValueError(
-                    f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
-                    "continue it, or name another folder."
-                )
+        if not resume:
+            self.check_free()
+        # A search goes on without its settings, beside its best network.
+        if any(file.exists() for file in (self.settings, self.state, self.history)):
             recorded = [self.read_json()] if self.settings.exists() else []
             recorded += [self.read_state()["settings"]] if self.state.exists() else []
             if not recorded:

@@ -486,7 +486,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
         A list of `Result`, in the order of the seeds.
 
     Raises:
-        ValueError: If `runs` or a seed is out of range.
+        ValueError: If `runs` or a seed is out of range, or a folder holds a run already.
         TrainingDiverged: After all other runs, if some diverge.
         BusyError: After all other runs, if another process is writing some.
     """
@@ -503,6 +503,9 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
     out = checks.path("out", out or f"runs/{name}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
+    if not arguments.get("resume"):
+        for task in tasks:  # before the first trains for hours
+            RunFolder(task["out"]).check_free()
     outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
     failed = [outcome for _, outcome in outcomes if isinstance(outcome, FAILURES)]
     if failed:
