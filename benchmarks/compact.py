@@ -16,12 +16,12 @@ from highway_keras import analysis, models, results, training
 RESULT = rows.RESULTS / "compact.csv"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
 # Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
-# choose them and how many fine-tune it; the epochs from scratch, if that is measured.
+# choose them; and, if it is trained, too, how many fine-tune it and the epochs from scratch.
 CASES = {
     "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10),
     "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10),
     "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000, 10_000, None),
+    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000),
 }
 
 
@@ -51,7 +51,7 @@ class Case:
 
     def __init__(self, name, runs, data_dir):
         self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
-        weights, recipe, self.depths, self.choosing, self.tuning, self.epochs = CASES[name]
+        weights, recipe, self.depths, self.choosing, *self.trained = CASES[name]
         self.recipe = training.get_recipe(recipe)
         self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
         order = self.folder / "order.json"
@@ -86,22 +86,26 @@ class Case:
         yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing)
 
     def tuned(self, layers):
-        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
+        if not self.trained:
+            return
+        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.trained[0]}
         file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
         fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in SEEDS]
-        yield self._row(layers, fits, TUNED, self.tuning or "all")
+        yield self._row(layers, fits, TUNED, self.trained[0] or "all")
 
     def scratch(self, layers):
-        """Nothing for a whole network, whose runs `accuracy.csv` has, or if it is not measured."""
+        """Nothing for a whole network, whose runs `accuracy.csv` has."""
+        if not self.trained or layers == self.of:
+            return
         options = {}
         if self.recipe.name == "thin":  # whose gates start by the depth
             model, folder = "thin-highway-10", self.runs / "scratch" / f"thin-{layers + 1}"
             options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
         else:
             model, folder = self._register(layers), self.folder / f"scratch-{layers}"
-        if self.epochs and layers < self.of:
-            fits = [self._fit(model, folder, seed, self.epochs, **options) for seed in SEEDS]
-            yield self._row(layers, fits, self.epochs, "all")
+        epochs = self.trained[1]
+        fits = [self._fit(model, folder, seed, epochs, **options) for seed in SEEDS]
+        yield self._row(layers, fits, epochs, "all")
 
     def _register(self, layers):
         """Register the network that has so many gated layers from the start; return its name."""
