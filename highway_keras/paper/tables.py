@@ -1,7 +1,7 @@
 """Tables 1 to 3: every network trained several times, one row per run.
 
     highway-keras reproduce table1 --recipe modern    # about an hour a run on 2 CPU cores
-    highway-keras reproduce table2 --recipe muon      # Highway A 2 to 3 hours a run, B and C 10
+    highway-keras reproduce table2 --recipe muon      # Highway A 2 hours a run, B and C 10
     highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
 Result (docs/tables.md, results/table1.csv to table3.csv): width 16 of Table 1 reaches the paper's
