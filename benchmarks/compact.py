@@ -21,7 +21,7 @@ CASES = {
     "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10),
     "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10),
     "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5),
-    "highway-b": ("cifar10", "modern-cifar", (13, 11), 1000),
+    "highway-b": ("cifar10", "muon-cifar", (13, 11), 1000),
 }
 
 
@@ -33,7 +33,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     case = Case(options.network, pathlib.Path(options.runs), options.data_dir)
     for layers in options.layers or (case.of, *case.depths):
-        for way in (case.closed, case.tuned, case.scratch):
+        for way in case.ways:
             key = {"model": case.name, "layers": str(layers), "way": way.__name__}
             if not options.out and any(key.items() <= r.items() for r in results.read("compact")):
                 continue
@@ -51,7 +51,11 @@ class Case:
 
     def __init__(self, name, runs, data_dir):
         self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
-        weights, recipe, self.depths, self.choosing, *self.trained = CASES[name]
+        weights, recipe, self.depths, self.choosing, *trained = CASES[name]
+        self.ways = [self.closed]
+        if trained:
+            self.tuning, self.epochs = trained
+            self.ways += [self.tuned, self.scratch]
         self.recipe = training.get_recipe(recipe)
         self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
         order = self.folder / "order.json"
@@ -86,16 +90,14 @@ class Case:
         yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing)
 
     def tuned(self, layers):
-        if not self.trained:
-            return
-        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.trained[0]}
+        settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
         file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
         fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in SEEDS]
-        yield self._row(layers, fits, TUNED, self.trained[0] or "all")
+        yield self._row(layers, fits, TUNED, self.tuning or "all")
 
     def scratch(self, layers):
         """Nothing for a whole network, whose runs `accuracy.csv` has."""
-        if not self.trained or layers == self.of:
+        if layers == self.of:
             return
         options = {}
         if self.recipe.name == "thin":  # whose gates start by the depth
@@ -103,9 +105,8 @@ class Case:
             options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
         else:
             model, folder = self._register(layers), self.folder / f"scratch-{layers}"
-        epochs = self.trained[1]
-        fits = [self._fit(model, folder, seed, epochs, **options) for seed in SEEDS]
-        yield self._row(layers, fits, epochs, "all")
+        fits = [self._fit(model, folder, seed, self.epochs, **options) for seed in SEEDS]
+        yield self._row(layers, fits, self.epochs, "all")
 
     def _register(self, layers):
         """Register the network that has so many gated layers from the start; return its name."""
