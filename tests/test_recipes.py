@@ -46,7 +46,7 @@ THIN |= dict.fromkeys(("preprocessing", "validation"), OPEN)
 FOLLOWS = {"thin": THIN, "digits": THIN}
 FOLLOWS |= {name: {**AUTHORS_BOTH, **AUTHORS["mnist"]} for name in ("quick", "modern-mnist")}
 FOLLOWS |= {name: {**AUTHORS_BOTH, **AUTHORS["cifar"]} for name in ("modern-cifar", "fitnet")}
-FOLLOWS |= dict.fromkeys(("modern-fitnet", "muon-cifar"), FOLLOWS["modern-cifar"])
+FOLLOWS |= dict.fromkeys(("modern-fitnet", "muon-cifar", "muon-fitnet"), FOLLOWS["modern-cifar"])
 
 
 @pytest.mark.parametrize("name", AUTHORS)
