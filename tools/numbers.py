@@ -177,7 +177,7 @@ def times(kind, depth, other_kind, other_depth, name, column):
     """Return how many times the lowest loss of one search is that of another, and in orders."""
     one = rows(name, kind=kind, depth=depth)[column].min()
     ratio = one / rows(name, kind=other_kind, depth=other_depth)[column].min()
-    return f"{ratio:,.0f} times, {math.log10(ratio):.1f} orders of magnitude"
+    return f"{ratio:,.0f} times ({math.log10(ratio):.1f} orders of magnitude)"
 
 
 def rates_of_best(kind, depth):
