@@ -107,6 +107,13 @@ def flag(name, value):
     return value
 
 
+def serialized(name, value):
+    """Return `value`, the name of a Keras object, its configuration, or `None`."""
+    if not isinstance(value, str | dict | None):
+        raise ValueError(f"`{name}` must be a name, such as 'he_normal'. {received(name, value)}")
+    return value
+
+
 def paths(name, value):
     """Return a list of paths, strings or `os.PathLike`; a single path is not a list."""
     single = isinstance(value, str | bytes | os.PathLike)

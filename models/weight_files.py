@@ -9,7 +9,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.layers import HighwayStack
-from highway_keras.messages import notice
+from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
@@ -86,10 +86,10 @@ def _one_error(model, path):
     except ImportError:  # of what reads the hub
         raise
     except Exception as error:
-        reason = (" ".join(str(error).split()) or type(error).__name__)[:300].rstrip(".")
         raise ValueError(
-            f"`weights` does not fit the model {model.name!r}. Received: weights={path}. {reason}. "
-            "Give the weights of this very network, or build the one that they are of."
+            f"`weights` does not fit the model {model.name!r}. Received: weights={path}. "
+            f"{reason(error)[:300]}. Give the weights of this very network, or build the one that "
+            "they are of."
         ) from error
 
 

@@ -167,11 +167,12 @@ def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
     assert page.count("data:image/png") == 2 and "This picture could not be drawn." in page
 
 
-def test_another_page_is_not_overwritten(tmp_path):
-    (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(ValueError, match="`out`"):
+@pytest.mark.parametrize("name", ["index.html", "figure2.png"])
+def test_another_file_is_not_overwritten(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"`out`.*{name} is something else"):
         analysis.analyze(network(), *samples(), tmp_path, verbose=0)
-    assert (tmp_path / "index.html").read_text() == "mine"
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_class_names_are_checked_before_the_work(tmp_path, monkeypatch):

@@ -302,6 +302,11 @@ def test_an_export_has_no_name_before_it_is_verified(format, little, tmp_path, m
     assert not contents(tmp_path)
 
 
+def test_no_card_is_taken_for_the_settings_of_a_run(little, tmp_path):
+    with pytest.raises(ValueError, match="must not be called run"):
+        export.export(little / "best.keras", tmp_path / "run.keras")
+
+
 @formats("saved_model", "keras")
 def test_an_earlier_export_is_replaced_on_request_only(
     format, little, tmp_path, monkeypatch, unverified

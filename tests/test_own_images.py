@@ -264,3 +264,27 @@ def test_training_on_streamed_images_is_the_same_and_resumes(kind, folder, tmp_p
         fit(source, tmp_path / "run", callbacks=[Stop()], **changes)
     again = fit(source, tmp_path / "run", resume=True, **changes)
     assert again.history == streamed.history and again.test_loss == streamed.test_loss
+
+
+@pytest.mark.filterwarnings("ignore:The pictures of")
+def test_a_part_of_streamed_images_is_trained_and_measured(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    found = fit(load(folder), tmp_path / "run", limit=20)
+    assert found.confusion and len(found.history) == 2
+
+
+class Spoil(keras.callbacks.Callback):
+    def __init__(self, folder):
+        super().__init__()
+        self.paths = [*folder.glob("train/*/*.png")]
+
+    def on_epoch_end(self, epoch, logs=None):
+        for path in self.paths:
+            path.unlink()
+
+
+@pytest.mark.filterwarnings("ignore:The pictures of")
+def test_a_picture_that_vanishes_is_named(copy, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    with pytest.raises(FileNotFoundError, match=r"train.*\.png"):
+        fit(copy, tmp_path / "run", validation=0, epochs=4, callbacks=[Spoil(copy)])

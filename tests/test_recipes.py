@@ -84,6 +84,7 @@ BAD = {  # values that an attribute refuses; in the last lines, with what makes 
     "optimizer": [{"optimizer": "adam"}],
     "weight_decay": [{"weight_decay": 0.1}],
     "decay_epochs": [{"decay_epochs": v} for v in ((6, 8), 60, (20, 10), (0.5,))],
+    "kernel_initializer": [{"kernel_initializer": keras.initializers.HeNormal()}],
     "warmup": [{"warmup": 1}, {"schedule": "cosine", "decay": 1.0, "warmup": 11}],
     "schedule": [{"schedule": "linear"}],
     "learning_rte, self": [{"learning_rte": 1, "self": 2}],

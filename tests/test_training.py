@@ -578,6 +578,21 @@ def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
     assert result.folder.read_json()["class_names"] == list(CLASSES)
 
 
+def test_a_registered_network_keeps_what_its_author_chose(tmp_path):
+    seen = []
+
+    def factory(name, input_shape, classes, kernel_initializer):
+        seen.append(kernel_initializer)
+        top = [keras.layers.Dropout(0.5), keras.layers.Dense(classes, "softmax")]
+        return keras.Sequential([keras.Input(input_shape), keras.layers.Flatten(), *top], name=name)
+
+    models.register("mine", factory, "digits", (8, 8, 1), 10, kernel_initializer="orthogonal")
+    result = training.fit("mine", dataset=data.load("digits", limit=40), out=tmp_path, epochs=1)
+    assert set(seen) == {"orthogonal"}
+    recipe = result.folder.read_json()["recipe"]
+    assert recipe["name"] == "quick" and recipe["dropout"] == 1
+
+
 def test_a_run_keeps_its_files_to_itself(dataset, tmp_path):
     best = tmp_path / "run" / "best.keras"
     with pytest.raises(ValueError, match="`callbacks`"):

@@ -316,6 +316,9 @@ def test_a_damaged_search_is_refused(tmp_path, digits):
         file.write_text(damage)
         with pytest.raises(ValueError, match=f"{folder}.* delete the folder"):
             search(folder, digits)
+    shutil.rmtree(tmp_path / "sound" / "untitled_project" / "trial_1")  # others are after it
+    with pytest.raises(ValueError, match="missing or damaged"):
+        search(tmp_path / "sound", digits)
 
 
 def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):

@@ -154,6 +154,9 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         super().reload()
         # In the order in which they were drawn, which breaks ties between the best.
         ids = sorted(self.trials, key=int)
+        states = pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}")
+        if [*map(int, ids)] != [*range(len(ids))] or {s.parent.name[6:] for s in states} - {*ids}:
+            raise ValueError("a trial is missing: the next one would take its number")
         self.trials = {i: self.trials[i] for i in ids}
         ended = [i for i in ids if self.trials[i].status in ENDED]
         self.start_order += [i for i in ids if i not in self.start_order]

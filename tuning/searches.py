@@ -13,7 +13,7 @@ from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.machine import Session
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
-from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
+from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import check_recorded
 from highway_keras.tuning.tuner import PopulationRandomSearch, check_backend
 
@@ -36,14 +36,10 @@ def run_searches(
     limit=None,
     seed=0,
     data_dir=None,
-    activations=ACTIVATIONS,
     verbose="auto",
     rungs=None,
     objective="loss",
-    learning_rate=RANGES["learning_rate"],
-    one_minus_momentum=RANGES["one_minus_momentum"],
-    decay=RANGES["decay"],
-    transform_bias=RANGES["transform_bias"],
+    **space,
 ):
     """Search for the hyperparameters with the lowest training loss, for each kind and depth.
 
@@ -53,8 +49,8 @@ def run_searches(
     a tenth of the training images that is held out.
 
     Each search has a folder in `out`, named after the network: keras-tuner's files, the settings in
-    `run.json`, what it was trained on in `machine.json`, all trials in `trials.csv`, the best
-    first, and `best.keras`, the best network with its preprocessing.
+    `run.json`, what it was trained on in `machine.json` unless workers did, all trials in
+    `trials.csv`, the best first, and `best.keras`, the best network with its preprocessing.
 
     Args:
         depths: Numbers of hidden layers.
@@ -70,12 +66,12 @@ def run_searches(
         limit: Number of training images. Default: all.
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
-        activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
         verbose: `"auto"` for a line of progress, 0 for none.
         rungs: How many trials go on from which epoch, such as `{40: 30, 133: 10}`. Default: all are
             trained to the end.
         objective: `"loss"`, `"accuracy"`, `"val_loss"` or `"val_accuracy"`.
-        learning_rate, one_minus_momentum, decay, transform_bias: As for `HighwayHyperModel`.
+        **space: What to draw from, `activations`, `learning_rate`, `one_minus_momentum`, `decay`
+            and `transform_bias`, as for `HighwayHyperModel`.
 
     Returns:
         The folders of the searches.
@@ -100,8 +96,8 @@ def run_searches(
     checks.one_of("objective", objective, ("loss", "accuracy", "val_loss", "val_accuracy"))
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
-    space = {"activations": activations, "learning_rate": learning_rate, "decay": decay}
-    space |= {"one_minus_momentum": one_minus_momentum, "transform_bias": transform_bias}
+    if held_out and not len(images.x_val):
+        raise ValueError(f"`dataset` must hold out images for objective={objective!r}.")
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     out = checks.path("out", out)
     tuners = [
@@ -145,8 +141,8 @@ def run_searches(
     sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
     for tuner, folder in searches:
         tuner.oracle.epochs = epochs
-        idle = tuner.is_worker or tuner.oracle.has_ended  # nothing is trained here
-        with contextlib.nullcontext() if idle else Session(folder):
+        trains_here = not (tuner.is_worker or tuner.is_chief or tuner.oracle.has_ended)
+        with Session(folder) if trains_here else contextlib.nullcontext():
             tuner.search(*pairs[""], pairs.get("val_"), **sizes)
         if not tuner.is_worker:
             _write_results(tuner, folder, preprocess)

@@ -179,4 +179,6 @@ def _multiplications(call):
     weights = getattr(call.layer, "weights", ())
     kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
     outputs = keras.tree.flatten(call.outputs)[0].shape
-    return kernels * math.prod(n or 1 for n in outputs[1:-1])
+    channels_first = getattr(call.layer, "data_format", None) == "channels_first"
+    positions = outputs[2:] if channels_first else outputs[1:-1]
+    return kernels * math.prod(n or 1 for n in positions)

@@ -94,10 +94,12 @@ def analyze(
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
     page = out / "index.html"
-    if page.exists() and not (out / "layers.csv").exists():
+    names = ("layers.csv", page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
+    held = [name for name in names if (out / name).exists()]
+    if held and not (out / names[0]).exists():  # an analysis writes it first
         raise ValueError(
             "`out` must be a new folder or that of an analysis. "
-            f"Received: out={out}, whose index.html is something else."
+            f"Received: out={out}, whose {held[0]} is something else."
         )
     with folder_lock(out):
         lesions = lesioning.lesions(model, x, y, verbose=verbose)

@@ -150,12 +150,10 @@ def check_paths(dataset=None, out=None, resume=True):
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."
         )
-    held = any((folder / name).exists() for name in ("run.json", "best.keras", "final.keras"))
-    if out is not None and not resume and held:
-        remedy = "Name" if resume is None else "Pass resume=True to continue it, or name"
-        raise ValueError(
-            f"`out` already holds a run. Received: out={folder}. {remedy} another folder."
-        )
+    if out is not None and not resume:
+        from highway_keras.runs.folder import RunFolder  # NumPy, unneeded by `--help`
+
+        RunFolder(folder).check_free(resumable=resume is not None)
 
 
 def print_table(rows, right=()):

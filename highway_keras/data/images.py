@@ -142,7 +142,7 @@ def read_image(path, input_shape):
     height, width, channels = input_shape
     with _opened(path) as (picture, turn, bits):
         rgba = _rgba(picture, bits)
-    colours, alpha = rgba[..., :3].astype("int32"), rgba[..., 3:].astype("int32")
+    colours, alpha = rgba[..., :3].astype("uint16"), rgba[..., 3:].astype("uint16")
     pixels = ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")  # on white
     if turn >= 5:
         pixels = pixels.swapaxes(0, 1)
@@ -205,6 +205,8 @@ def _opened(path):
             yield picture, exif_orientation(data) if data.startswith(JPEG) else 1, data[24]
     except Image.DecompressionBombError as error:
         raise DataError(f"{path} has too many pixels. Scale it down. {error}") from error
+    except MemoryError:
+        raise
     except Exception as error:  # Pillow's readers raise errors of many kinds
         raise DataError(f"{path} is not a PNG or JPEG picture that can be read.") from error
 

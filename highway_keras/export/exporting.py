@@ -284,6 +284,8 @@ def check_place(path, format, overwrite):
     network that a training saved, a user's own labels.txt, or another file in a SavedModel.
     """
     card, names = beside(path, format)
+    if card.name == "run.json":  # which says how the networks beside it were trained
+        raise ValueError(f"`path` must not be called run. Received: path={path}. Name another.")
     if format == "saved_model":
         parts = ("saved_model.pb", "fingerprint.pb", "variables/variables.index")
         ours = {card, names, *(path / part for part in parts)}

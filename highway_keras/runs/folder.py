@@ -8,7 +8,6 @@ import pathlib
 import re
 import zipfile
 
-import keras
 import numpy as np
 
 from highway_keras import checks
@@ -72,13 +71,13 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
             yield
 
-    def check_free(self):
-        """Raise a `ValueError` if the folder holds a run already."""
+    def check_free(self, resumable=True):
+        """Raise a `ValueError` if the folder holds a run already, which may be `resumable`."""
         files = (self.settings, self.state, self.history, self.best, self.final)
         if any(file.exists() for file in files):
+            remedy = "Pass resume=True to continue it, or name" if resumable else "Name"
             raise ValueError(
-                f"`out` already holds a run. Received: out={self.path}. Pass resume=True to "
-                "continue it, or name another folder."
+                f"`out` already holds a run. Received: out={self.path}. {remedy} another folder."
             )
 
     def open(self, settings, resume):
@@ -196,6 +195,8 @@ class RunFolder:
             model: The compiled model that is trained.
             epochs: How many rows of the history the state has seen.
         """
+        import keras  # not for the command line's first checks
+
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16

@@ -1,5 +1,6 @@
 """Batches in an order that depends on the seed and the epoch alone, so training can resume."""
 
+import contextlib
 import itertools
 
 import keras
@@ -52,8 +53,10 @@ def array_batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
 class PreprocessedImages:
     """Images as a network takes them, read and preprocessed on indexing: for more than fits.
 
-    TensorFlow reads ahead by `images` and `preprocess`.
+    TensorFlow reads ahead by `read` and `preprocess`.
     """
+
+    error = None
 
     def __init__(self, images, preprocess):
         self.images, self.preprocess = images, preprocess
@@ -63,4 +66,22 @@ class PreprocessedImages:
         return len(self.images)
 
     def __getitem__(self, chosen):
-        return self.preprocess.predict_on_batch(self.images[chosen])
+        return self.preprocess.predict_on_batch(self.read(chosen))
+
+    def read(self, chosen):
+        """Return images as they are; keep the error if they cannot be read."""
+        try:
+            return self.images[chosen]
+        except Exception as error:
+            self.error = error
+            raise
+
+    @contextlib.contextmanager
+    def reading(self):
+        """Raise the error of `read` where TensorFlow raises one of its own: `with x.reading():`."""
+        try:
+            yield
+        except Exception:
+            if self.error:
+                raise self.error from None
+            raise

@@ -92,7 +92,7 @@ class RegisteredModel:
                 f"{self.name!r} takes no `kernel_initializer`, so that of the recipe is left out: "
                 f"{recipe.kernel_initializer!r}."
             )
-        elif recipe.kernel_initializer:
+        elif recipe.kernel_initializer and "kernel_initializer" not in self.card.arguments:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
         if self.weights is not None and not shipped.is_on_hub(self.weights):

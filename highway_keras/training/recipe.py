@@ -14,7 +14,7 @@ _COUNT = checks.positive_integer
 _FROM_0 = functools.partial(checks.number, least=0)
 _ABOVE_0 = functools.partial(checks.number, above=0)
 _BELOW_1 = functools.partial(checks.number, least=0, below=1)
-CHECKS = {  # of numbers and choices; a step or an initializer is known to who makes it
+CHECKS = {  # of what run.json holds; a step or an initializer is known to who makes it
     **dict.fromkeys(("epochs", "batch_size"), _COUNT),
     **dict.fromkeys(("learning_rate", "decay"), _ABOVE_0),
     **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
@@ -25,6 +25,7 @@ CHECKS = {  # of numbers and choices; a step or an initializer is known to who m
     "clip_norm": functools.partial(checks.number, above=0, or_none="no limit"),
     "dropout": functools.partial(checks.number, least=0, most=1),
     "dtype_policy": functools.partial(checks.one_of, choices=DTYPE_POLICIES),
+    "kernel_initializer": checks.serialized,
 }
 
 

@@ -5,7 +5,7 @@ a test compares them.
 """
 
 from highway_keras import checks
-from highway_keras.models.registry import get
+from highway_keras.models.registry import PAPER, get
 from highway_keras.training.recipe import Recipe
 
 WHY_HALVED = "chosen when 1/2 and 1 were the only scales tried: docs/tables.md"
@@ -241,8 +241,8 @@ def choose_recipe(recipe, model, dataset=None):
 
     Args:
         recipe: A `Recipe`, the name of one, or `None`: `digits` on the embedded digits, which are
-            too few for any other, otherwise the one on the network's card; for a network without a
-            card, `quick` with the dropout that the network has.
+            too few for any other, otherwise the one on the network's card, `quick` without a card.
+            A network that is not the paper's keeps the dropout that its author chose.
         model: Registered name, or a network without a card, or the path of its `.keras` file.
         dataset: What is trained on.
     """
@@ -252,6 +252,6 @@ def choose_recipe(recipe, model, dataset=None):
         return get_recipe(recipe)
     if isinstance(dataset, str) and dataset == "digits":
         return get_recipe("digits")
-    if isinstance(model, str) and not model.endswith(".keras"):
-        return get_recipe(get(model).recipe)
-    return get_recipe("quick").override(dropout=1.0)  # its author has chosen the rates
+    has_card = isinstance(model, str) and not model.endswith(".keras")
+    recipe = get_recipe(get(model).recipe if has_card else "quick")
+    return recipe if has_card and model in PAPER else recipe.override(dropout=1.0)

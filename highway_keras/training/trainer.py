@@ -332,6 +332,8 @@ class _Run:
         started = time.perf_counter()
         with devices.scope(), contextlib.ExitStack() as at_the_end:
             at_the_end.callback(history.on_train_end)  # closes the file; Keras forgets if it raises
+            if self.streamed:
+                at_the_end.enter_context(x.reading())
             devices.install_steps(self.trainee)
             self.trainee.fit(
                 devices.process_share(batches(x, images.y_train, *plan, self.weight)),

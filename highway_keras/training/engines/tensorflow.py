@@ -27,7 +27,7 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     def picked(chosen):
         if isinstance(x, np.ndarray):
             return tf.gather(images, chosen)
-        read = tf.numpy_function(x.images.__getitem__, [chosen], tf.uint8, stateful=False)
+        read = tf.numpy_function(x.read, [chosen], tf.uint8, stateful=False)
         read.set_shape((chosen.shape[0], *x.shape[1:]))
         return x.preprocess(read, training=False)
 
