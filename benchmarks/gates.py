@@ -14,6 +14,7 @@ import pathlib
 from benchmarks import rows
 from highway_keras import models, training
 from highway_keras.models.cifar import HIGHWAY_A
+from highway_keras.results import provenance
 
 NETWORKS = {  # by name in the rows: the registered network and arguments of its factory
     "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
@@ -104,21 +105,25 @@ def zero_gate_kernels(layer):
 def train(name, rate, seed, options):
     """Train a network unless the folder has it; record and return its held-out accuracy."""
     model, model_options = NETWORKS[name]
-    history = training.fit(
-        model,
-        recipe="modern-cifar",
-        out=pathlib.Path(options.runs) / f"{name}-{rate}-{seed}",
-        resume=True,
-        seed=seed,
-        data_dir=options.data_dir,
-        limit=IMAGES,
-        model_options=model_options,
-        learning_rate=rate,
-        epochs=EPOCHS,
-        validation=0.2,
-        dtype_policy="mixed_bfloat16",
-        verbose=2,
-    ).history
+    try:
+        result = training.fit(
+            model,
+            recipe="modern-cifar",
+            out=pathlib.Path(options.runs) / f"{name}-{rate}-{seed}",
+            resume=True,
+            seed=seed,
+            data_dir=options.data_dir,
+            limit=IMAGES,
+            model_options=model_options,
+            learning_rate=rate,
+            epochs=EPOCHS,
+            validation=0.2,
+            dtype_policy="mixed_bfloat16",
+            verbose=2,
+        )
+    except training.TrainingDiverged:
+        return 0.0
+    reached = result.history[-1]
     row = {
         "network": name,
         "learning_rate": rate,
@@ -127,11 +132,12 @@ def train(name, rate, seed, options):
         "parameters": models.create(model, **model_options).count_params(),
         "images": IMAGES,
         "epochs": EPOCHS,
-        **{key: round(history[-1][key], 4) for key in ("loss", "accuracy", "val_accuracy")},
+        **{key: round(reached[key], 4) for key in ("loss", "accuracy", "val_accuracy")},
+        **provenance.of_run(result.folder, "python -m benchmarks.gates"),
     }
     keys = ("network", "learning_rate", "seed")
     rows.record([row], keys, options.out, "benchmarks.gates")
-    return history[-1]["val_accuracy"]
+    return reached["val_accuracy"]
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ def measure(way):
             row["held_out"] = round(100 * means["held_out"], 2)
             row["parameters"] = made[0]["parameters"]
             row["processor_seconds"] = round(means["seconds"], 1)
-        if rate == chosen:
-            row["mean"] = round(100 * means["test"], 2)
-            row["std"] = round(100 * statistics.stdev(one["test"] for one in made), 2)
+            if rate == chosen:
+                row["mean"] = round(100 * means["test"], 2)
+                row["std"] = round(100 * statistics.stdev(one["test"] for one in made), 2)
         row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(made)}
         yield {**row, "seed": " ".join(map(str, SEEDS[: len(made)]))}
 

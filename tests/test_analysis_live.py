@@ -342,6 +342,7 @@ def test_analyze_goes_on_without_the_page(tmp_path, monkeypatch):
     images, labels = pictures((8, 8, 1), classes=3)
     model = classifier(keras.layers.BatchNormalization())
     (tmp_path / "live.html").write_text("the page of another network")
+    (tmp_path / "layers.csv").write_text("layer,mean_bias,mean_gate,lesion_loss\n")
     monkeypatch.setenv("HOME", str(tmp_path.parent))
     found = analysis.analyze(model, images, labels, f"~/{tmp_path.name}", verbose=0)
     assert found.live is None and "BatchNormalization" in found.no_live

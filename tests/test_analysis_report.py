@@ -167,7 +167,7 @@ def test_an_analysis_without_a_figure(tmp_path, monkeypatch):
     assert page.count("data:image/png") == 2 and "This picture could not be drawn." in page
 
 
-@pytest.mark.parametrize("name", ["index.html", "figure2.png"])
+@pytest.mark.parametrize("name", ["index.html", "figure2.png", "layers.csv"])
 def test_another_file_is_not_overwritten(name, tmp_path):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match=f"`out`.*{name} is something else"):

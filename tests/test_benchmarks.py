@@ -126,6 +126,12 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
     assert "plain" in capsys.readouterr().out
 
 
+def test_the_best_rate_lies_between_two_that_do_worse():
+    tried = []
+    assert gates.best_rate(lambda rate: tried.append(rate) or -abs(rate - 0.4)) == 0.4
+    assert tried == [0.2, 0.1, 0.4, 0.8]
+
+
 def test_twins_of_highway_a():
     """`plain` is Highway A with open gates; `maxout` has as many weights, `WIDER` 7 % more."""
     whole = models.create("highway-a", transform_bias=1e9)  # T = 1

@@ -109,8 +109,8 @@ def test_help_names_every_command_and_option(capsys, monkeypatch):
         assert run(*name.split(), "--help") == 0
         text = capsys.readouterr().out
         assert f"usage: highway-keras {name}" in text and "--debug" in text
-        for flags, settings, _ in (a for a in arguments if not isinstance(a, list)):
-            assert settings.get("metavar", flags[-1])[0] in text
+        flags = (a[0][-1] for a in arguments if not isinstance(a, list))
+        assert all(flag in text for flag in flags if flag.startswith("-"))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_defaults_are_those_of_the_library(command, function):
     options = vars(cli.parser().parse_args(command.split()))
     for name, parameter in inspect.signature(function).parameters.items():
         value, default = options.get(name), parameter.default
-        if value and name != "out" and default is not parameter.empty:
+        if value not in (None, []) and name != "out" and default is not parameter.empty:
             assert value == (list(default) if isinstance(default, tuple) else default)
 
 
@@ -356,9 +356,10 @@ def piped(file=None, **environment):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_nobody_takes(unbuffered):
     assert piped(PYTHONUNBUFFERED=unbuffered) == (0, b"")
-    with open("/dev/full", "w") as full:
-        code, message = piped(full, PYTHONUNBUFFERED=unbuffered)
-    assert (code, message) == (1, b"highway-keras: No space left on device.\n")
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            code, message = piped(full, PYTHONUNBUFFERED=unbuffered)
+        assert (code, message) == (1, b"highway-keras: No space left on device.\n")
     closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "list"]
     assert subprocess.run(closed).returncode == 0
 

@@ -3,9 +3,13 @@
 import doctest
 import importlib
 import inspect
+import pathlib
 import pkgutil
 import re
+import types
 
+import keras
+import numpy as np
 import pytest
 
 import highway_keras
@@ -14,28 +18,30 @@ from highway_keras import layers
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # These three rooms lie beside the package, where walking its folder does not come by.
 PACKAGES = ("highway_keras", *(f"highway_keras.{room}" for room in ("models", "results", "tuning")))
-# Their examples speak of images that the reader has.
-NEEDS_DATA = {f"highway_keras.data.{m}" for m in ("augmentation", "normalization", "preprocessing")}
+IMAGES = np.random.default_rng(0).integers(0, 256, (100, 32, 32, 3), "uint8")
+# What examples speak of that the reader has
+GIVEN = {"images": IMAGES, "x_train": IMAGES.astype("float32"), "network": keras.layers.Flatten()}
+GIVEN["data"] = types.SimpleNamespace(x_train=IMAGES, input_shape=IMAGES.shape[1:])
 PUBLIC = [getattr(layers, name) for name in layers.__all__]
 PUBLIC += [highway_keras.TransformBias, highway_keras.ops.highway]
 
 
 def modules():
+    """Those with examples."""
     for package in PACKAGES:
-        yield package
         path = importlib.import_module(package).__path__
-        yield from (found.name for found in pkgutil.walk_packages(path, f"{package}."))
+        names = [package, *(found.name for found in pkgutil.walk_packages(path, f"{package}."))]
+        files = ((name, importlib.util.find_spec(name).origin) for name in names)
+        yield from (name for name, file in files if ">>>" in pathlib.Path(file).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", sorted(set(modules())))
 def test_examples(name, tmp_path, monkeypatch):
-    if name in NEEDS_DATA:
-        pytest.skip("its examples need data")
-    if name.endswith(".torch"):
-        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    results = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
-    assert results.failed == 0
+    module = importlib.import_module(name)
+    given = {key: value for key, value in GIVEN.items() if not hasattr(module, key)}
+    results = doctest.testmod(module, extraglobs=given, optionflags=FLAGS)
+    assert results.attempted and not results.failed
 
 
 @pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)

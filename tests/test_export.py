@@ -345,15 +345,15 @@ def test_an_earlier_export_is_replaced_on_request_only(
 
 
 def test_files_of_others_are_not_replaced(little, tmp_path):
-    """A card beside `run.keras` would be the `run.json` of the training."""
-    (tmp_path / "run.json").write_text((little / "run.json").read_text("utf-8"), "utf-8")
-    (tmp_path / "run.keras").write_text("a network")
+    export.export(little / "best.keras", tmp_path / "other.keras")
+    card = json.loads((tmp_path / "other.json").read_text("utf-8"))
+    (tmp_path / "other.json").write_text(json.dumps({**card, "format": "onnx"}), "utf-8")
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "labels.txt").write_text("a user's own")
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "deep.json").write_text("[" * 10**5)
     before, network = contents(tmp_path), little / "best.keras"
-    for name in ("run", "folder", "labels", "pipe", "deep"):
+    for name in ("other", "folder", "labels", "pipe", "deep"):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=r"Name another\.$"):
                 export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)

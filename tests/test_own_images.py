@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 
 import keras
@@ -239,6 +240,14 @@ def test_arrays_are_no_path_to_find_again(tmp_path):
     with pytest.raises(ValueError, match="dataset"):
         saved.load()
     assert saved.evaluate(saved.load((x, y)))[1] >= 0
+
+
+def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_classes(tmp_path / "digits", 60)
+    found = fit(pathlib.Path("digits"), tmp_path / "run", epochs=1)
+    assert found.folder.read_json()["dataset"] == "./digits"
+    assert training.SavedNetwork(found.folder.best).load().class_names == CLASSES
 
 
 # Larger than memory

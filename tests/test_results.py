@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import dataclasses
 import importlib
 import importlib.util
 import shlex
@@ -42,7 +43,8 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
     parse = argparse.ArgumentParser.parse_args
 
     def only_parse(self, arguments=None):
-        parse(self, arguments)
+        changes = dict(getattr(parse(self, arguments), "set", None) or {})
+        assert set(changes) <= {field.name for field in dataclasses.fields(training.Recipe)}
         raise Understood
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)

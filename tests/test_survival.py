@@ -81,7 +81,7 @@ def wait_for_a_file(job):
 
 def numbers(printed):
     """The lines that say a result, without the epochs and their times."""
-    said = r"^test accuracy|^mnist-highway-16 |layers "
+    said = r"^test accuracy|^mnist-highway-16 |layers |^best: "
     return [line for line in printed.splitlines() if re.search(said, line)]
 
 

@@ -1,10 +1,10 @@
 """`reproduce table1` and `authors-log`: a row for each run or epoch, whatever interrupts them."""
 
-import csv
 import shutil
 
 import numpy as np
 import pytest
+from helpers import read_rows
 
 from highway_keras import data, models, paper, results, training
 from highway_keras.cli import command as cli
@@ -47,8 +47,8 @@ def whole(tmp_path_factory):
 
 
 def rows(out, *without, name="table1"):
-    with (out / f"{name}.csv").open(newline="") as file:
-        return [{k: v for k, v in row.items() if k not in without} for row in csv.DictReader(file)]
+    found = read_rows(out / f"{name}.csv")
+    return [{k: v for k, v in row.items() if k not in without} for row in found]
 
 
 def interrupt(monkeypatch, after):
@@ -77,7 +77,7 @@ def test_a_row_a_run(whole, tmp_path):
         assert row["seed"] == str(seed) and run["recipe"]["name"] == "modern-mnist"
         for key in ("test_accuracy", "test_loss"):
             assert float(row[key]) == run["results"][key]
-        assert 0 < float(row["minutes"]) < 10
+        assert 0 <= float(row["minutes"]) < 10
     assert first["test_loss"] != second["test_loss"]
     assert (whole / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert not list(whole.rglob(".*"))

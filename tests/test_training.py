@@ -414,6 +414,42 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     assert first.folder.read_json()["recipe"]["dropout"] == 1.0  # its author has chosen the rates
 
 
+class Spoils(keras.callbacks.Callback):
+    """Makes a weight NaN in the last step of the second epoch, when its loss is known."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.epoch == 1 and batch == self.params["steps"] - 1:
+            weight = self.model.trainable_variables[0]
+            weight.assign(weight * np.nan)
+
+
+def test_weights_that_are_not_finite_are_not_saved(dataset, tmp_path):
+    with pytest.raises(training.TrainingDiverged, match="weight"):
+        fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[Spoils()])
+    folder = training.RunFolder(tmp_path)
+    assert all(np.isfinite(weight).all() for weight in weights(folder.best))
+    assert len(folder.read_state()["history"]) == 1 and not folder.has_ended
+
+
+def test_runs_that_have_ended_are_not_trained_again(tmp_path):
+    options = {**SMALL, "out": tmp_path, "epochs": 1}
+    first = training.fit_runs("thin-highway-10", 2, dataset="digits", **options)
+    folders = [one.folder for one in first]
+    settings = folders[1].read_json()
+    del settings["results"]
+    folders[1].write_json(settings)
+    before = [folders[0].machine.read_bytes(), folders[0].state.read_bytes()]
+    with pytest.raises(ValueError, match="resume=True"):
+        training.fit_runs("thin-highway-10", 2, dataset="digits", **options)
+    again = training.fit_runs("thin-highway-10", 2, dataset="digits", resume=True, **options)
+    assert [one.history for one in again] == [one.history for one in first]
+    assert [one.test_loss for one in again] == [one.test_loss for one in first]
+    assert [folders[0].machine.read_bytes(), folders[0].state.read_bytes()] == before
+
+
 def test_weights_in_the_loss(whole, dataset, tmp_path):
     """Without an effect where they are equal; a class that weighs nothing is not learned."""
     changes = {"sample_weight": np.ones(len(dataset.y_train)), "epochs": 3}

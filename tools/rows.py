@@ -95,6 +95,8 @@ def fit_command(settings):
 
     It names every value of the recipe, so it stays true when the recipe of that name changes.
     """
+    if "loss_weights" in settings:
+        raise ValueError("A run with weights in the loss has no command: run.json lacks them.")
     recipe = compared_fields(settings["recipe"])
     flags = ("epochs", "batch_size", "learning_rate", "dtype_policy")  # have an option of their own
     own = settings["dataset"] == models.get(settings["model"]).dataset
@@ -134,7 +136,8 @@ def gates(options):
         found = read_search(folder.path)
         low, high = settings.get("transform_bias", RANGES["transform_bias"])
         start = f"from {low:g} to {high:g}"
-        (trial,) = [t for t in found.trials if t.number in number] or found.completed[:1]
+        named = [trial for trial in found.trials if trial.number in number]
+        (trial,) = named if number else found.completed[:1]
         trained = {"trial": trial.number, "epochs": len(trial.losses)}
         if number:
             start += f", trial {trial.number}"

@@ -20,6 +20,7 @@ from highway_keras.live.page import render
 from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
+TABLE = "layers.csv"
 LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
 
 
@@ -94,9 +95,9 @@ def analyze(
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
     page = out / "index.html"
-    names = ("layers.csv", page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
+    names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
     held = [name for name in names if (out / name).exists()]
-    if held and not (out / names[0]).exists():  # an analysis writes it first
+    if held and not _is_ours(out / TABLE):  # which is written first
         raise ValueError(
             "`out` must be a new folder or that of an analysis. "
             f"Received: out={out}, whose {held[0]} is something else."
@@ -113,7 +114,7 @@ def analyze(
             needed=lesioning.needed_layers(lesions, threshold),
             page=page,
         )
-        write_rows(out / "layers.csv", layer_rows(found))
+        write_rows(out / TABLE, layer_rows(found))
         figures = {
             "figure2": lambda plots: plots.plot_gates(
                 found.biases, found.mean.overall, found.gates, found.outputs, sample=x[0][0]
@@ -132,6 +133,12 @@ def analyze(
         found = dataclasses.replace(found, live=live, no_live=no_live)
         write_text(found.page, _page(found, title, gating.block_starts(graph)))
         return found
+
+
+def _is_ours(table):
+    """Return whether a file is the table of an analysis."""
+    text = table.read_bytes()[:1000] if table.is_file() else b""
+    return text.startswith(b"layer,mean_bias,mean_gate,")
 
 
 def layer_rows(found):

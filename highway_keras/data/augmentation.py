@@ -53,7 +53,7 @@ class PadAndCrop(_RandomImages):
 
     Example:
 
-    >>> PadAndCrop(pad=8, seed=0)(images, training=True).shape
+    >>> tuple(PadAndCrop(pad=8, seed=0)(images, training=True).shape)
     (100, 32, 32, 3)
     """
 
@@ -97,7 +97,7 @@ class Mirror(_RandomImages):
 
     Example:
 
-    >>> Mirror(seed=0)(images, training=True).shape
+    >>> tuple(Mirror(seed=0)(images, training=True).shape)
     (100, 32, 32, 3)
     """
 

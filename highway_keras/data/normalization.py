@@ -32,7 +32,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
 
     Example:
 
-    >>> GlobalContrastNormalization()(images).shape
+    >>> tuple(GlobalContrastNormalization()(images).shape)
     (100, 32, 32, 3)
 
     Reference:

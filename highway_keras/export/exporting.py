@@ -290,7 +290,7 @@ def check_place(path, format, overwrite):
         parts = ("saved_model.pb", "fingerprint.pb", "variables/variables.index")
         ours = {card, names, *(path / part for part in parts)}
         existing = [path] if os.path.lexists(path) else []
-        foreign = [] if _is_card(card) else existing
+        foreign = [] if _is_card(card, format) else existing
         foreign += [
             file
             for file in path.rglob("*")
@@ -299,7 +299,7 @@ def check_place(path, format, overwrite):
     else:
         files = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
         existing = [file for file in files if os.path.lexists(file)]
-        foreign = [file for file in existing if not (_is_card(card) and file.is_file())]
+        foreign = [file for file in existing if not (_is_card(card, format) and file.is_file())]
     if foreign:
         raise ValueError(
             "`path` must not exist yet: only an earlier export can be replaced. "
@@ -312,10 +312,11 @@ def check_place(path, format, overwrite):
         )
 
 
-def _is_card(path):
-    """Return whether a file is a model card that `export` wrote."""
+def _is_card(path, format):
+    """Return whether a file is a model card that `export` wrote, of that format."""
     try:  # a pipe would be waited for
         card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, RecursionError, ValueError):
         return False
-    return isinstance(card, dict) and {"format", "inputs", "outputs", "class_names"} <= card.keys()
+    whole = isinstance(card, dict) and {"inputs", "outputs", "class_names"} <= card.keys()
+    return whole and card.get("format") == format

@@ -98,7 +98,6 @@ source.mkdir()
 package = [path for path in (ROOT / "highway_keras").iterdir() if path.name != "__pycache__"]
 for path in (*package, *(ROOT / room for room in BESIDE)):
     link = source / path.name
-    link.unlink(missing_ok=True)
     link.symlink_to(path)
 nav = mkdocs_gen_files.Nav()
 nav["API"] = "index.md"
