@@ -4,11 +4,18 @@ import csv
 import shutil
 import sys
 
+import keras
 import pytest
 
 from highway_keras.cli import command
 from highway_keras.training import RunFolder
 
+needs_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="TensorFlow alone does this"
+)
+needs_populations = pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
+)
 # The command in a process of its own, as the installed script starts it
 SCRIPT = "import sys; from highway_keras_command import main; sys.exit(main())"
 COMMAND = (sys.executable, "-c", SCRIPT)

@@ -17,7 +17,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, run
+from helpers import COMMAND, needs_populations, run
 from PIL import Image, ImageOps
 
 import highway_keras
@@ -374,7 +374,7 @@ def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkey
     assert capfd.readouterr().err == "highway-keras: no longer those of the run\nheard"
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")
+@needs_populations
 def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
     command = "search --depth 2 --kind plain --trials 1 --epochs 3 --limit 64 --dataset digits"
     command += f" --learning-rate 1e38 2e38 --activation relu --out {tmp_path}"
@@ -382,7 +382,7 @@ def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
     assert "1 of 1 trials diverged" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX")
+@needs_populations
 def test_search_prints_its_best_trials_or_json(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("highway_keras.tuning.progress.QUIET", 0)  # a line for each epoch
     command = "search --depth 2 --kind plain --trials 3 --epochs 2 --limit 64 --rungs 1:2"

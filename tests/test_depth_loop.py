@@ -6,12 +6,12 @@ import keras
 import numpy as np
 import pytest
 from harness import value_and_gradients
+from helpers import needs_tensorflow
 from keras import ops
 
 from highway_keras.depth_loop import scan
 
 BACKEND = keras.backend.backend()
-needs_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.function is TensorFlow's")
 WIDTH, BATCH = 5, 6
 DTYPE, TOLERANCE = ("float64", 1e-10) if BACKEND == "tensorflow" else ("float32", 1e-5)
 LEARNED = {"carry": "learned"}

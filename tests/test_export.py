@@ -11,6 +11,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from helpers import needs_tensorflow
 from PIL import Image
 
 from highway_keras import data, export, layers
@@ -18,7 +19,6 @@ from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
-needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
 NAMES = [f"class {n} é" for n in range(10)]
 
 

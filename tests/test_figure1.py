@@ -7,7 +7,7 @@ import keras
 import matplotlib.image
 import numpy as np
 import pytest
-from helpers import read_rows
+from helpers import needs_populations, read_rows
 
 from highway_keras import data, paper, tuning
 from highway_keras.analysis import plots
@@ -18,9 +18,7 @@ from highway_keras.paper.figure1 import top_rows
 from highway_keras.paper.searches import read_searches
 from highway_keras.results import provenance
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="the population search needs TensorFlow or JAX"
-)
+pytestmark = needs_populations
 
 
 # Of searches on disk

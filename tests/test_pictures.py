@@ -7,13 +7,13 @@ import zlib
 import keras
 import numpy as np
 import pytest
+from helpers import needs_tensorflow
 from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data, models, training
 from highway_keras.data.images import exif_orientation, picture_shape, read_image
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
-needs_tensorflow = pytest.mark.skipif(not TENSORFLOW, reason="exports are traced by TensorFlow")
 ORIENTATION = 0x0112
 RAMP = np.arange(256, dtype="uint8").reshape(16, 16)
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 from harness import array
+from helpers import needs_tensorflow
 from keras.layers import Dense, Flatten
 
 from highway_keras import data, export
@@ -15,9 +16,6 @@ from highway_keras.export.writers import classifier, unrolled
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
-needs_tensorflow = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="traced by TensorFlow"
-)
 
 
 @pytest.fixture(scope="module")

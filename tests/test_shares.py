@@ -1,17 +1,15 @@
 """A batch in shares against the same batch in one piece."""
 
-import keras
 import pytest
 from harness import value_and_gradients
+from helpers import needs_tensorflow
 from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
 from highway_keras.backends import shim
 from highway_keras.depth_loop import scan, shares
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="only TensorFlow runs loops side by side"
-)
+pytestmark = needs_tensorflow
 CORES = 3
 
 

@@ -7,7 +7,7 @@ import keras
 import keras_tuner
 import numpy as np
 import pytest
-from helpers import all_but
+from helpers import all_but, needs_populations
 from keras_tuner.errors import FailedTrialError
 
 from highway_keras import data
@@ -18,9 +18,6 @@ from highway_keras.tuning.weights import assign, draw, part_of
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32
-needs_loops = pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
-)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +120,7 @@ def losses(trained, images, epochs=range(EPOCHS)):
     return np.array([trained.train(images, e, order_of(e, images.size))[0] for e in epochs])
 
 
-@needs_loops
+@needs_populations
 @pytest.mark.parametrize("kind", all_but(["highway"], KINDS))
 def test_a_trial_is_the_network_trained_alone_by_keras(kind, digits):
     x, y, x_val, y_val = digits
@@ -159,7 +156,7 @@ def test_drawn_weights_are_distributed_as_those_of_keras(kind):
             assert np.abs(own).max() == pytest.approx(np.abs(other).max(), rel=0.1)
 
 
-@needs_loops
+@needs_populations
 @pytest.mark.parametrize("kind", all_but(["highway"], ["highway", "plain"]))
 def test_a_trial_is_the_same_to_the_last_bit_whatever_trains_next_to_it(kind, digits):
     images = Images(*digits[:2], BATCH)
@@ -171,7 +168,7 @@ def test_a_trial_is_the_same_to_the_last_bit_whatever_trains_next_to_it(kind, di
     np.testing.assert_allclose(others, together[:, [1, 0]], rtol=1e-4)
 
 
-@needs_loops
+@needs_populations
 def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     images = Images(*digits[:2], BATCH)
     sound = losses(population("residual", [0, 1, 2]), images)
@@ -213,7 +210,7 @@ def scores_of(search):
     return {trial_id: trial.score for trial_id, trial in search.oracle.trials.items()}
 
 
-@needs_loops
+@needs_populations
 def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     for trial in searched.oracle.trials.values():
         assert trial.status == "COMPLETED"
@@ -244,14 +241,14 @@ def drawn(search):
     return [trial.hyperparameters.values for trial in trials]
 
 
-@needs_loops
+@needs_populations
 @pytest.mark.parametrize(("seed", "of_stock"), [(0, 1), (5, 5)])
 def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, tmp_path):
     stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=of_stock, directory=tmp_path)
     assert drawn(make(tmp_path, project_name="ours", seed=seed)) == drawn(stock)
 
 
-@needs_loops
+@needs_populations
 def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, digits, monkeypatch):
     """Nor does it matter how many train together."""
 
@@ -268,7 +265,7 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
         search.load_model(search.oracle.trials["1"])
 
 
-@needs_loops
+@needs_populations
 def test_a_search_goes_on_with_its_own_images_only(tmp_path, digits):
     search_digits(tmp_path, digits, max_trials=1)
     for x, message in (
@@ -280,7 +277,7 @@ def test_a_search_goes_on_with_its_own_images_only(tmp_path, digits):
             search_digits(tmp_path, (x, *digits[1:]), max_trials=1)
 
 
-@needs_loops
+@needs_populations
 def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     options = {"max_trials": 12, "directory": tmp_path}
     network = HighwayHyperModel(2, "plain", input_shape=(2,), units=2)
@@ -302,7 +299,7 @@ def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     assert list(again.oracle.trials) == [f"{number:02}" for number in range(12)]
 
 
-@needs_loops
+@needs_populations
 def test_a_declared_space_of_its_own_is_searched(tmp_path):
     class Slow(HighwayHyperModel):
         def declare_hyperparameters(self, hp):
@@ -313,7 +310,7 @@ def test_a_declared_space_of_its_own_is_searched(tmp_path):
     assert oracle.create_trial("slot").hyperparameters["learning_rate"] <= 1e-3
 
 
-@needs_loops
+@needs_populations
 def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path):
     class Three(HighwayHyperModel):
         rates = (0.3, 0.1, 0.03)
@@ -336,7 +333,7 @@ def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path
         make(tmp_path, network, **options).search(x, y, epochs=2, verbose=0)
 
 
-@needs_loops
+@needs_populations
 def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
     """Whether or not `hp` knows of it; and what a population cannot train is refused."""
 
@@ -393,7 +390,7 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
 ]
 
 
-@needs_loops
+@needs_populations
 @pytest.mark.parametrize(("error", "name", "of_tuner", "of_search"), BAD)
 def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
     with pytest.raises(error, match=name):

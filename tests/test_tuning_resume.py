@@ -14,7 +14,7 @@ import grpc
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, all_but
+from helpers import COMMAND, all_but, needs_populations
 from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_chief
 
@@ -31,9 +31,7 @@ from highway_keras.tuning import (
 from highway_keras.tuning.oracle import ENDED, PopulationOracle
 from highway_keras.tuning.population import Population
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() == "torch", reason="populations need TensorFlow or JAX"
-)
+pytestmark = needs_populations
 TRIALS, EPOCHS, RUNGS = 7, 4, {1: 4, 2: 2}
 
 
