@@ -53,13 +53,14 @@ def _compare(options, depth):
     for unit in ("seconds", "cpu"):
         a_trial = (run[unit] / run["trials"] for run in (stock, ours))
         row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
-    # A trial takes a start time and a time per step: runs of two lengths give both.
+    # A trial takes a start time and a time per step: runs of two lengths give both. All of our
+    # trials share one start, so both lengths have as many of them.
     steps, steps_seen = -(-options.limit // BATCH_SIZE), True
     an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
     ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
     halved = sum((end - start) * trials for start, end, trials in ladder) / PROJECTED["trials"]
     projected = {}  # processor seconds of a trial: whole, and on average with rungs
-    for name, short, most in (("stock", stock, 4), ("population", ours, 20)):
+    for name, short, most in (("stock", stock, 4), ("population", ours, ours["trials"])):
         trials = min(most, short["trials"])
         long = _run(name, depth, trials, options.epochs + LONGER, options)
         a_trial, longer = (run["cpu"] / run["trials"] for run in (short, long))
