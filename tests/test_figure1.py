@@ -7,7 +7,7 @@ import keras
 import matplotlib.image
 import numpy as np
 import pytest
-from helpers import needs_populations, read_rows
+from helpers import needs_populations, read_rows, run
 
 from highway_keras import data, paper, tuning
 from highway_keras.analysis import plots
@@ -54,6 +54,22 @@ def folder(tmp_path):
     write_search(tmp_path, "highway", 10, [([0.5, 0.25], -1.0)])
     write_search(tmp_path, "plain", 10, [([0.75, 1.0], 0.0)])
     return tmp_path
+
+
+def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch):
+    asked = {}
+
+    def search(depths, kinds, out, **arguments):
+        asked.update(arguments)
+        write_search(out, *kinds, *depths, [([0.5, 0.25], 0.0)])
+
+    monkeypatch.setattr("highway_keras.paper.figure1.run_searches", search)
+    command = "reproduce figure1 --preset paper --depth 10 --kind plain"
+    assert run(*command.split(), "--out", tmp_path) == 0
+    expected = {"trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
+    assert {key: asked[key] for key in expected} == expected and asked["resume"]
+    (row,) = read_rows(tmp_path / "figure1-top10.csv")
+    assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
 
 
 def test_the_right_panel_is_the_mean_of_the_top_10(folder):

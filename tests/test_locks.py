@@ -13,7 +13,7 @@ import pytest
 from highway_keras import analysis, data, models, training
 from highway_keras.cli import command as cli
 from highway_keras.export.exporting import staged
-from highway_keras.io import BusyError, file_lock, folder_lock
+from highway_keras.io import BusyError, file_lock, folder_lock, replacing
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
@@ -28,6 +28,15 @@ with contextlib.ExitStack() as held:
         print("has it", flush=True)
 """
 FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("old")
+    with pytest.raises(OSError, match="full"), replacing(file) as temporary:
+        temporary.write_text("half")
+        raise OSError("full")
+    assert file.read_text() == "old" and [*tmp_path.iterdir()] == [file]
 
 
 @pytest.fixture(scope="module")
