@@ -1,4 +1,4 @@
-"""Is it the gates? Highway A beside twins of the same widths: plain, maxout, other biases.
+"""Is it the gates? Highway A beside twins: plain, maxout, and with gates that start otherwise.
 
     python -m benchmarks.gates
 

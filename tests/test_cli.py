@@ -119,6 +119,7 @@ def test_help_names_every_command_and_option(capsys, monkeypatch):
         "fit MODEL": training.fit,
         "export FILE --out PATH": export,
         "search": tuning.run_searches,
+        "search --seed 0": tuning.HighwayHyperModel,
         "reproduce table1": paper.reproduce_table,
         "reproduce figure2": paper.reproduce_section4,
         "reproduce gradients": paper.reproduce_gradients,
