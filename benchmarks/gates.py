@@ -3,10 +3,10 @@
     python -m benchmarks.gates
 
 A twin has other layers where Highway A has highway layers; all else is the same. `plain` is what
-is left if T = 1; `maxout` has as many weights as Highway A, and `plain, wider` 7 % more. All train
-on 25,000 images of CIFAR-10 and are measured on 10,000 others of its training set, which also
-choose the rate of each kind, with the first seed. Trainings stay in a folder: called again, the
-benchmark goes on where it stopped.
+is left if T = 1; `plain, wider`, with wider stages, has 7 % more weights than Highway A, `maxout`
+as many. All train on 25,000 images of CIFAR-10 and are measured on 10,000 others of its training
+set, which also choose the rate of each kind, with the first seed. Trainings stay in a folder:
+called again, the benchmark goes on where it stopped.
 """
 
 import pathlib
