@@ -82,7 +82,7 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
         "    sys.argv = ['highway-keras', *command.split()]\n"
         "    try: code = main()\n"
         "    except SystemExit as end: code = end.code or 0\n"
-        "    found = {'keras', 'tensorflow', 'jax', 'sklearn'} & {*sys.modules}\n"
+        "    found = {'keras', 'tensorflow', 'jax', 'numpy', 'sklearn'} & {*sys.modules}\n"
         "    assert code == expected and not found, (command, code, found)\n"
         "    for name in [name for name in sys.modules if name.startswith('highway_keras')]:\n"
         "        if name != 'highway_keras_command': del sys.modules[name]\n"
@@ -109,8 +109,11 @@ def test_help_names_every_command_and_option(capsys, monkeypatch):
         assert run(*name.split(), "--help") == 0
         text = capsys.readouterr().out
         assert f"usage: highway-keras {name}" in text and "--debug" in text
-        flags = (a[0][-1] for a in arguments if not isinstance(a, list))
-        assert all(flag in text for flag in flags if flag.startswith("-"))
+        for flags, settings, _ in (a for a in arguments if not isinstance(a, list)):
+            values = settings.get("metavar", ())
+            named = [values] if isinstance(values, str) else [*values]
+            named += [flags[-1]] if flags[-1].startswith("-") else []
+            assert all(name in text for name in named)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import inspect
-import pathlib
 import pkgutil
 import re
 import types
@@ -27,21 +26,21 @@ PUBLIC += [highway_keras.TransformBias, highway_keras.ops.highway]
 
 
 def modules():
-    """Those with examples."""
     for package in PACKAGES:
+        yield package
         path = importlib.import_module(package).__path__
-        names = [package, *(found.name for found in pkgutil.walk_packages(path, f"{package}."))]
-        files = ((name, importlib.util.find_spec(name).origin) for name in names)
-        yield from (name for name, file in files if ">>>" in pathlib.Path(file).read_text("utf-8"))
+        yield from (found.name for found in pkgutil.walk_packages(path, f"{package}."))
 
 
 @pytest.mark.parametrize("name", sorted(set(modules())))
 def test_examples(name, tmp_path, monkeypatch):
+    if name.endswith(".torch"):
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     given = {key: value for key, value in GIVEN.items() if not hasattr(module, key)}
     results = doctest.testmod(module, extraglobs=given, optionflags=FLAGS)
-    assert results.attempted and not results.failed
+    assert not results.failed and results.attempted >= (">>>" in inspect.getsource(module))
 
 
 @pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)

@@ -302,11 +302,6 @@ def test_an_export_has_no_name_before_it_is_verified(format, little, tmp_path, m
     assert not contents(tmp_path)
 
 
-def test_no_card_is_taken_for_the_settings_of_a_run(little, tmp_path):
-    with pytest.raises(ValueError, match="must not be called run"):
-        export.export(little / "best.keras", tmp_path / "run.keras")
-
-
 @formats("saved_model", "keras")
 def test_an_earlier_export_is_replaced_on_request_only(
     format, little, tmp_path, monkeypatch, unverified
@@ -345,6 +340,7 @@ def test_an_earlier_export_is_replaced_on_request_only(
 
 
 def test_files_of_others_are_not_replaced(little, tmp_path):
+    """A card beside `run.keras` would be the `run.json` of a training, also of one to come."""
     export.export(little / "best.keras", tmp_path / "other.keras")
     card = json.loads((tmp_path / "other.json").read_text("utf-8"))
     (tmp_path / "other.json").write_text(json.dumps({**card, "format": "onnx"}), "utf-8")
@@ -353,7 +349,7 @@ def test_files_of_others_are_not_replaced(little, tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "deep.json").write_text("[" * 10**5)
     before, network = contents(tmp_path), little / "best.keras"
-    for name in ("other", "folder", "labels", "pipe", "deep"):
+    for name in ("run", "other", "folder", "labels", "pipe", "deep"):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=r"Name another\.$"):
                 export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)

@@ -97,7 +97,8 @@ def analyze(
     page = out / "index.html"
     names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
     held = [name for name in names if (out / name).exists()]
-    if held and not _is_ours(out / TABLE):  # which is written first
+    table = (out / TABLE).read_bytes() if (out / TABLE).is_file() else b""  # it is written first
+    if held and not table.startswith(b"layer,mean_bias,mean_gate,"):
         raise ValueError(
             "`out` must be a new folder or that of an analysis. "
             f"Received: out={out}, whose {held[0]} is something else."
@@ -133,12 +134,6 @@ def analyze(
         found = dataclasses.replace(found, live=live, no_live=no_live)
         write_text(found.page, _page(found, title, gating.block_starts(graph)))
         return found
-
-
-def _is_ours(table):
-    """Return whether a file is the table of an analysis."""
-    text = table.read_bytes()[:1000] if table.is_file() else b""
-    return text.startswith(b"layer,mean_bias,mean_gate,")
 
 
 def layer_rows(found):

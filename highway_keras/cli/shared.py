@@ -16,6 +16,7 @@ import pathlib
 
 from highway_keras import checks
 from highway_keras.messages import did_you_mean, printable
+from highway_keras.runs import check_free
 
 COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
@@ -151,9 +152,7 @@ def check_paths(dataset=None, out=None, resume=True):
             f"`out` must be a folder that can be written. Received: out={folder}."
         )
     if out is not None and not resume:
-        from highway_keras.runs.folder import RunFolder  # NumPy, unneeded by `--help`
-
-        RunFolder(folder).check_free(resumable=resume is not None)
+        check_free(folder, resumable=resume is not None)
 
 
 def print_table(rows, right=()):

@@ -169,7 +169,7 @@ def _row(table, card, recipe, folder):
             "dataset": settings["dataset"],
             "recipe": recipe,
             "seed": settings["seed"],
-            "epochs": folder.epochs,
+            "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
             "images": settings["limit"] or "all",
             "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),
             **{name: settings["results"][name] for name in MEASURED},

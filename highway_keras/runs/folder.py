@@ -8,11 +8,12 @@ import pathlib
 import re
 import zipfile
 
+import keras
 import numpy as np
 
 from highway_keras import checks
 from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write_rows, write_text
-from highway_keras.runs import PROSE
+from highway_keras.runs import PROSE, check_free
 
 # What says something about a run without deciding its training
 DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
@@ -71,15 +72,6 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
             yield
 
-    def check_free(self, resumable=True):
-        """Raise a `ValueError` if the folder holds a run already, which may be `resumable`."""
-        files = (self.settings, self.state, self.history, self.best, self.final)
-        if any(file.exists() for file in files):
-            remedy = "Pass resume=True to continue it, or name" if resumable else "Name"
-            raise ValueError(
-                f"`out` already holds a run. Received: out={self.path}. {remedy} another folder."
-            )
-
     def open(self, settings, resume):
         """Start a run or, with `resume`, check that it is the one that was started.
 
@@ -96,7 +88,7 @@ class RunFolder:
         """
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
         if not resume:
-            self.check_free()
+            check_free(self.path)
         # A search goes on without its settings, beside its best network.
         if any(file.exists() for file in (self.settings, self.state, self.history)):
             recorded = [self.read_json()] if self.settings.exists() else []
@@ -195,8 +187,6 @@ class RunFolder:
             model: The compiled model that is trained.
             epochs: How many rows of the history the state has seen.
         """
-        import keras  # not for the command line's first checks
-
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16

@@ -18,6 +18,7 @@ from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
 from highway_keras.models.parts import check_image_shape
 from highway_keras.models.weight_files import copy_weights
+from highway_keras.runs import check_free
 from highway_keras.runs.folder import RunFolder, identity_in
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
@@ -507,7 +508,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     if not arguments.get("resume"):
         for task in tasks:  # before the first trains for hours
-            RunFolder(task["out"]).check_free()
+            check_free(task["out"])
     outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
     failed = [outcome for _, outcome in outcomes if isinstance(outcome, FAILURES)]
     if failed:
