@@ -6,6 +6,7 @@ import errno
 import importlib.metadata
 import inspect
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -71,9 +72,8 @@ LITTLE = {
 
 
 def test_no_backend_is_imported_to_say_little(tmp_path):
-    for (
-        file
-    ) in "here/run.json thin-plain-2/run.json kept/best.keras thin-plain-10/best.keras".split():
+    files = "here/run.json thin-plain-2/run.json kept/best.keras thin-plain-10/best.keras"
+    for file in files.split():
         (tmp_path / file).parent.mkdir()
         (tmp_path / file).write_text("{}")
     script = (
@@ -109,7 +109,8 @@ def test_help_names_every_command_and_option(capsys, monkeypatch):
         assert run(*name.split(), "--help") == 0
         text = capsys.readouterr().out
         assert f"usage: highway-keras {name}" in text and "--debug" in text
-        for flags, settings, _ in (a for a in arguments if not isinstance(a, list)):
+        alone = (one if isinstance(one, list) else [one] for one in arguments)  # or alternatives
+        for flags, settings, _ in itertools.chain.from_iterable(alone):
             values = settings.get("metavar", ())
             named = [values] if isinstance(values, str) else [*values]
             named += [flags[-1]] if flags[-1].startswith("-") else []
@@ -132,11 +133,13 @@ def test_help_names_every_command_and_option(capsys, monkeypatch):
     }.items(),
 )
 def test_defaults_are_those_of_the_library(command, function):
-    options = vars(cli.parser().parse_args(command.split()))
+    options, compared = vars(cli.parser().parse_args(command.split())), []
     for name, parameter in inspect.signature(function).parameters.items():
         value, default = options.get(name), parameter.default
         if value not in (None, []) and name != "out" and default is not parameter.empty:
             assert value == (list(default) if isinstance(default, tuple) else default)
+            compared.append(name)
+    assert compared
 
 
 def test_a_shell_completes_commands_and_files():
@@ -379,10 +382,11 @@ def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkey
 
 
 @needs_populations
-def test_a_search_without_a_sound_trial_fails(tmp_path, capsys):
+@pytest.mark.parametrize("objective", ["loss", "val_loss"])
+def test_a_search_without_a_sound_trial_fails(objective, tmp_path, capsys):
     command = "search --depth 2 --kind plain --trials 1 --epochs 3 --limit 64 --dataset digits"
     command += f" --learning-rate 1e38 2e38 --activation relu --out {tmp_path}"
-    assert run(*command.split()) == 1
+    assert run(*command.split(), "--objective", objective) == 1
     assert "1 of 1 trials diverged" in capsys.readouterr().err
 
 

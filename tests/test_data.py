@@ -210,6 +210,10 @@ WRONG = {
     "scaled": (DataError, lambda: as_tf_data(X / 127.5 - 1)),
     "unknown rank": (DataError, lambda: of_unknown_rank(as_tf_data())),
     "none": (DataError, lambda: as_tf_data().take(0)),
+    "one-hot, as long as a picture": (
+        DataError,
+        lambda: as_tf_data(X, np.eye(8, dtype=int)[Y]).unbatch(),
+    ),
     "a bad Dataset": (DataError, lambda: dataclasses.replace(load((X, Y)), x_val=X[:5] / 255)),
     "unnamed classes": (DataError, lambda: dataclasses.replace(load((X, Y)), y_val=Y[:5] + 3)),
     "misspelled name": (ValueError, lambda: "CIFAR-10"),

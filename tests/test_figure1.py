@@ -1,6 +1,7 @@
 """Figure 1 of searches on disk, and section 4, in small."""
 
 import json
+import pathlib
 import shutil
 
 import keras
@@ -70,6 +71,14 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch):
     assert {key: asked[key] for key in expected} == expected and asked["resume"]
     (row,) = read_rows(tmp_path / "figure1-top10.csv")
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
+
+
+def test_the_first_of_trials_that_tie_is_the_best(tmp_path, monkeypatch):
+    write_search(tmp_path, "plain", 4, [([0.5], 0.0)] * 4)
+    listed = pathlib.Path.glob  # as the file system happens to list them
+    monkeypatch.setattr(pathlib.Path, "glob", lambda *a: sorted(listed(*a), reverse=True))
+    (search,) = read_searches(tmp_path)
+    assert [trial.number for trial in search.trials] == ["000", "001", "002", "003"]
 
 
 def test_the_right_panel_is_the_mean_of_the_top_10(folder):

@@ -77,8 +77,11 @@ def test_the_state_of_another_run_is_refused(run):
 def test_without_any_settings_nothing_is_continued(run):
     run.settings.unlink()
     run.state.unlink()
-    with pytest.raises(ValueError, match=str(run.path)):
-        fit(run.path)
+    for file in (run.history, run.best):
+        with pytest.raises(ValueError, match=str(run.path)):
+            fit(run.path)
+        assert run.best.exists()
+        file.unlink()
 
 
 DAMAGE = {

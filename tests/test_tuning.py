@@ -300,17 +300,6 @@ def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
 
 
 @needs_populations
-def test_a_declared_space_of_its_own_is_searched(tmp_path):
-    class Slow(HighwayHyperModel):
-        def declare_hyperparameters(self, hp):
-            hp.Float("learning_rate", 1e-4, 1e-3, sampling="log")
-            return super().declare_hyperparameters(hp)
-
-    oracle = make(tmp_path, Slow(4)).oracle
-    assert oracle.create_trial("slot").hyperparameters["learning_rate"] <= 1e-3
-
-
-@needs_populations
 def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path):
     class Three(HighwayHyperModel):
         rates = (0.3, 0.1, 0.03)

@@ -18,12 +18,9 @@ PAUSE = 0.5  # between two attempts
 def address():
     """Return the chief's host and port from the environment."""
     port = os.environ["KERASTUNER_ORACLE_PORT"]
-    if not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError(
-            "`KERASTUNER_ORACLE_PORT` must be a port from 1 to 65535. "
-            f"{checks.received('KERASTUNER_ORACLE_PORT', port)}"
-        )
-    return os.environ["KERASTUNER_ORACLE_IP"], int(port)
+    port = int(port) if port.isdecimal() else port
+    checks.integer("KERASTUNER_ORACLE_PORT", port, least=1, most=2**16 - 1)
+    return os.environ["KERASTUNER_ORACLE_IP"], port
 
 
 def check_free():

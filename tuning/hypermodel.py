@@ -51,8 +51,6 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         classes: Number of classes.
         units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
         activations: The activations of H to draw from, `"relu"`, `"tanh"` or both.
-        name: Name of the hypermodel.
-        tunable: As in keras-tuner.
         learning_rate, one_minus_momentum, decay, transform_bias: The lowest and the highest value
             to draw, a pair of numbers each.
 
@@ -60,14 +58,13 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         ValueError: If `depth` or `units` is too small, `kind` or an activation is unknown, or a
             range is empty.
 
-    Example:
-
-    >>> import keras_tuner
-    >>> from highway_keras.tuning import HighwayHyperModel
-    >>> hypermodel = HighwayHyperModel(depth=10)
-    >>> model = hypermodel.build(keras_tuner.HyperParameters())
-    >>> model.count_params()
-    85660
+    Examples:
+        >>> import keras_tuner
+        >>> from highway_keras.tuning import HighwayHyperModel
+        >>> hypermodel = HighwayHyperModel(depth=10)
+        >>> model = hypermodel.build(keras_tuner.HyperParameters())
+        >>> model.count_params()
+        85660
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.
@@ -81,14 +78,12 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         classes=10,
         units=None,
         activations=ACTIVATIONS,
-        name=None,
-        tunable=True,
         learning_rate=RANGES["learning_rate"],
         one_minus_momentum=RANGES["one_minus_momentum"],
         decay=RANGES["decay"],
         transform_bias=RANGES["transform_bias"],
     ):
-        super().__init__(name=name, tunable=tunable)
+        super().__init__()
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
         self.classes = checks.positive_integer("classes", classes)
@@ -108,15 +103,6 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     def inputs(self):
         """The number of values in one flattened input."""
         return math.prod(self.input_shape)
-
-    @property
-    def chosen_space(self):
-        """What was chosen of the space, a dictionary; it lacks what is as in the table."""
-        chosen = {name: list(getattr(self, name)) for name in RANGES}
-        chosen = {name: pair for name, pair in chosen.items() if pair != list(RANGES[name])}
-        if self.activations != ACTIVATIONS:
-            chosen["activations"] = list(self.activations)
-        return chosen
 
     def declare_hyperparameters(self, hp):
         """Register the space in `hp`, and return the values that `hp` has for it.
@@ -171,7 +157,8 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         callbacks = [decay, keras.callbacks.TerminateOnNaN(), *callbacks]
         history = model.fit(*args, callbacks=callbacks, **kwargs)
         if not np.isfinite(history.history["loss"][-1]):
-            raise FailedTrialError(f"The loss is no longer finite in epoch {len(history.epoch)}.")
+            epoch = 1 + history.epoch[-1]
+            raise FailedTrialError(f"The loss is no longer finite in epoch {epoch}.")
         return history
 
 

@@ -109,11 +109,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             mine.metrics = trial.metrics
             # They have half the digits: the protocol between processes uses float32.
             trial.hyperparameters = mine.hyperparameters
-        trial.message = None
         if trial.status == "FAILED":
             trial.message, mine.score = "A metric is no longer finite.", None
-        elif _trained(trial) in self.rungs:
-            trial.message = f"Reached the rung at epoch {_trained(trial)}."
         if trial.trial_id in self.end_order:
             self.end_order.remove(trial.trial_id)
         super().end_trial(trial)
@@ -123,9 +120,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         """Delete states that no trial goes on from, and weights that are not among the best."""
         going = {epochs: self._best(epochs, count) for epochs, count in self.rungs.items()}
         going = {(trial.trial_id, epochs) for epochs, best in going.items() for trial in best}
-        done = [t for t in self.trials.values() if t.status == "COMPLETED"]
+        done = [t for t in self.get_best_trials(len(self.trials)) if t.status == "COMPLETED"]
         done = [t for t in done if (t.trial_id, _trained(t)) not in going]
-        done.sort(key=lambda trial: trial.score, reverse=self.objective.direction == "max")
         failed = [t for t in self.trials.values() if t.status == "FAILED"]
         for trial in [*done[self.keep_models :], *failed]:
             self.file(trial, WEIGHTS).unlink(missing_ok=True)
@@ -218,15 +214,12 @@ def check_recorded(folder, settings):
     """
     folder = pathlib.Path(folder)
     before = read_json(folder / "oracle.json")
-    if before.get("settings"):
-        with readable(folder):
-            recorded = dict(before["settings"])
+    with readable(folder):
+        recorded = dict(before.get("settings") or {})
+        if not recorded and any(folder.glob("trial_*/trial.json")):
+            raise ValueError("its oracle.json is lost")
+    if recorded:
         check_same_settings(recorded, settings, f"the search in {folder}")
-    elif any(folder.glob("trial_*/trial.json")):
-        raise ValueError(
-            f"The search in {folder} has lost its oracle.json. Restore that file, or delete the "
-            "folder to search anew."
-        )
     return bool(before)
 
 
@@ -245,6 +238,7 @@ def readable(folder):
         yield
     except Exception as error:  # of many kinds
         raise ValueError(
-            f"The search in {folder} cannot be read: one of its files is missing or damaged. "
-            "Restore it, or delete the folder to search anew."
+            f"The search in {folder} cannot be read: one of its files is missing or damaged, or "
+            "another process has just written one. Try again, and if that does not help, restore "
+            "it, or delete the folder to search anew."
         ) from error

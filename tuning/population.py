@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from highway_keras.backends import shim
-from highway_keras.tuning.programs import programs
+from highway_keras.tuning.programs import by_trial, programs
 from highway_keras.tuning.weights import part_of
 
 # Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, up to 15 % more
@@ -73,8 +73,7 @@ class Population:
         starts = range(0, self.count, self.size)
         parts = [slice(start, start + self.size) for start in starts]
         self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], self.size) for p in parts]
-        threads = 1 if shim.accelerators() else os.cpu_count()
-        self.threads = concurrent.futures.ThreadPoolExecutor(threads)
+        self.threads = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
@@ -157,8 +156,11 @@ class _Cohort:
         return _means(sums, images)
 
     def keep(self, improved):
-        improved = _tensor(_filled(list(improved), self.size))
-        self.best = self.programs["keep"](self.best, self.state["weights"], improved)
+        improved, now = _tensor(_filled(list(improved), self.size)), self.state["weights"]
+        self.best = {
+            key: ops.where(by_trial(improved, best) > 0, now[key], best)
+            for key, best in self.best.items()
+        }
 
 
 def _filled(values, size):

@@ -1,4 +1,4 @@
-"""The compiled programs of a population: train an epoch, measure one, keep the best.
+"""The compiled programs of a population: train an epoch, measure one.
 
 A tensor of weights has the trial axis K second, after depth (or after the inputs of the first
 layer, whose product for all trials is then one matrix product).
@@ -22,7 +22,6 @@ def programs(kind, shapes):
     return {
         "train": shim.compiled(functools.partial(_train, kind)),
         "measure": shim.compiled(functools.partial(_measure, kind)),
-        "keep": shim.compiled(functools.partial(_keep)),
     }
 
 
@@ -65,13 +64,6 @@ def _fold(step, state, *columns):
     return ops.fori_loop(0, columns[0].shape[0], body, state)
 
 
-def _keep(best, weights, improved):
-    """Return the best weights, those of the trials in the mask `improved` replaced."""
-    return {
-        key: ops.where(_by_trial(improved, best[key]) > 0, weights[key], best[key]) for key in best
-    }
-
-
 def _batch_sums(kind, weights, settings, x, y, counted):
     """Return cross-entropy and number of hits of every trial, summed over a batch."""
     scores = _logits(kind, weights, settings, x)
@@ -102,7 +94,7 @@ def _descend(state, gradients, losses, settings):
     weights, velocity = {}, {}
     for key, weight in state["weights"].items():
         momentum, rate, lives = (
-            _by_trial(v, weight) for v in (settings["momentum"], settings["rate"], alive)
+            by_trial(v, weight) for v in (settings["momentum"], settings["rate"], alive)
         )
         velocity[key] = momentum * state["velocity"][key] - rate * gradients[key]
         # The velocity of a stopped trial may be infinite or NaN, so select instead of multiplying.
@@ -114,6 +106,6 @@ def _added(sums, found):
     return tuple(a + b for a, b in zip(sums, found, strict=True))
 
 
-def _by_trial(values, weight):
+def by_trial(values, weight):
     """Return values `(K,)` in a shape that acts along the trial axis of a weight."""
     return ops.reshape(values, (1, -1) + (1,) * (len(weight.shape) - 2))

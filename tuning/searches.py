@@ -11,6 +11,7 @@ from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.machine import Session
+from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
@@ -81,10 +82,9 @@ def run_searches(
         BusyError: If another process is searching there.
         ImportError: If the backend is PyTorch.
 
-    Example:
-
-    >>> from highway_keras import tuning
-    >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import tuning
+        >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
     """
     check_backend()  # before a folder is made
     if "KERASTUNER_ORACLE_PORT" in os.environ and len(depths) * len(kinds) > 1:
@@ -92,7 +92,7 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    epochs = checks.positive_integer("epochs", epochs)
+    checks.positive_integers(trials=trials, epochs=epochs)
     checks.one_of("objective", objective, ("loss", "accuracy", "val_loss", "val_accuracy"))
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
@@ -114,22 +114,21 @@ def run_searches(
         for kind in kinds
         for depth in depths
     ]
-    pairs = {"": (images.x_train, images.y_train)}
-    if held_out:
-        pairs["val_"] = (images.x_val, images.y_val)
     preprocess = data.preprocessor(("scale",), images.x_train)
+    pairs = {"": (images.x_train, images.y_train), "val_": (images.x_val, images.y_val)}
     pairs = {
-        prefix: (preprocess.predict(np.asarray(x), batch_size=500, verbose=0), y)
+        prefix: (preprocess.predict(np.asarray(x), EVALUATION_BATCH, verbose=0), y)
         for prefix, (x, y) in pairs.items()
+        if held_out or not prefix
     }
-    size = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # more trials may come
-    source = {**data_settings(dataset, images), "seed": seed}
-    source |= {} if objective == "loss" else {"objective": objective}
+    shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # more trials may come
+    shared |= {**data_settings(dataset, images), "seed": seed}
+    shared |= {} if objective == "loss" else {"objective": objective}
     searches = [(tuner, RunFolder(tuner.project_dir)) for tuner in tuners]
     # Existing ones come first: if one must not be resumed, the others are not started.
     for tuner, folder in sorted(searches, key=lambda search: not search[1].settings.exists()):
         settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
-        settings |= {**size, **source}
+        settings |= shared
         if tuner.is_worker:
             chief.wait()  # which writes the settings that the worker compares
             folder.open(settings, resume=True)
@@ -138,12 +137,11 @@ def run_searches(
             if not folder.settings.exists():
                 check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
             folder.open(settings, resume)
-    sizes = {"epochs": epochs, "batch_size": BATCH_SIZE, "verbose": verbose}
     for tuner, folder in searches:
         tuner.oracle.epochs = epochs
         trains_here = not (tuner.is_worker or tuner.is_chief or tuner.oracle.has_ended)
         with Session(folder) if trains_here else contextlib.nullcontext():
-            tuner.search(*pairs[""], pairs.get("val_"), **sizes)
+            tuner.search(*pairs[""], pairs.get("val_"), epochs, BATCH_SIZE, verbose)
         if not tuner.is_worker:
             _write_results(tuner, folder, preprocess)
     return [folder.path for _, folder in searches]
@@ -156,7 +154,7 @@ def _write_results(tuner, folder, preprocess):
         {
             "trial": trial.trial_id,
             "score": "" if trial.score is None else trial.score,
-            "epochs": len(trial.metrics.get_history("loss")) if trial.metrics.metrics else 0,
+            "epochs": len(trial.metrics.get_history("loss")) if trial.metrics.exists("loss") else 0,
             **trial.hyperparameters.values,
         }
         for trial in ended

@@ -15,7 +15,7 @@ from highway_keras.backends import shim
 from highway_keras.extras import extra
 from highway_keras.io import digest, folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
-from highway_keras.tuning.hypermodel import ACTIVATIONS, HighwayHyperModel
+from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
     STATE,
     STATES,
@@ -92,14 +92,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         BusyError: If another process is searching in the folder to be overwritten.
         ImportError: If the backend is PyTorch.
 
-    Example:
-
-    >>> from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
-    >>> tuner = PopulationRandomSearch(
-    ...     HighwayHyperModel(depth=50), "val_loss", max_trials=100, project_name="depth-50"
-    ... )
-    >>> tuner.search(x, y, validation_data=(x_val, y_val), epochs=5)  # doctest: +SKIP
-    >>> best = tuner.get_best_models()[0]  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+        >>> tuner = PopulationRandomSearch(
+        ...     HighwayHyperModel(depth=50), "val_loss", max_trials=100, project_name="depth-50"
+        ... )
+        >>> tuner.search(x, y, validation_data=(x_val, y_val), epochs=5)  # doctest: +SKIP
+        >>> best = tuner.get_best_models()[0]  # doctest: +SKIP
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1;
@@ -256,8 +255,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     @property
     def chosen(self):
         """What was chosen of rungs and space, a dictionary that lacks defaults."""
-        rungs = {"rungs": {str(epoch): count for epoch, count in self.rungs.items()}}
-        return {**(rungs if self.rungs else {}), **self.hypermodel.chosen_space}
+        network = self.hypermodel
+        chosen = {name: list(getattr(network, name)) for name in RANGES}
+        chosen = {name: pair for name, pair in chosen.items() if pair != list(RANGES[name])}
+        if network.activations != ACTIVATIONS:
+            chosen["activations"] = list(network.activations)
+        if self.rungs:
+            chosen["rungs"] = {str(epoch): count for epoch, count in self.rungs.items()}
+        return chosen
 
     def settings(self, pairs, epochs, batch_size):
         """Return what decides the trials of a search, a dictionary; their number does not.
@@ -469,12 +474,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             ValueError: If the trial failed, or is not among the best.
         """
         if not self._file(trial.trial_id, WEIGHTS).exists():
-            if trial.status == "FAILED":
-                raise ValueError(f"Trial {trial.trial_id} has no weights: it diverged.")
-            raise ValueError(
-                f"Trial {trial.trial_id} has no weights on disk: it is not among the best trials. "
-                f"Received: keep_models={self.keep_models}; more keeps more."
-            )
+            why = f"is not among the best. Received: keep_models={self.keep_models}"
+            why = "diverged" if trial.status == "FAILED" else why
+            raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
         return super().load_model(trial)
 
 

@@ -130,22 +130,15 @@ def parser():
             )
         one = families[family].add_parser(leaf, help=said, description=said)
         for argument in arguments:
-            if isinstance(argument, list):
-                group = one.add_mutually_exclusive_group()
-                for exclusive in argument:
-                    _add(group, exclusive)
-            else:
-                _add(one, argument)
+            exclusive = isinstance(argument, list)
+            group = one.add_mutually_exclusive_group() if exclusive else one
+            for flags, settings, complete in argument if exclusive else [argument]:
+                action = group.add_argument(*flags, **settings)
+                if complete:
+                    action.complete = complete
         one.add_argument("--debug", action="store_true", help="show the traceback of an error")
         flags = {
             a.dest: a.option_strings[-1] if a.option_strings else a.metavar for a in one._actions
         }
         one.set_defaults(function=function, flags=flags, continues=continues)
     return whole
-
-
-def _add(group, argument):
-    flags, settings, complete = argument
-    action = group.add_argument(*flags, **settings)
-    if complete:
-        action.complete = complete

@@ -53,7 +53,8 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
             f"Received: --search {searches}. Leave one of them out."
         )
     paper = library("paper")
-    asked = {"preset": preset, "search": searches, "depth": depths, "kind": kinds, **sizes}
+    asked = {"preset": None if searches else preset, "search": searches}
+    asked |= {"depth": depths, "kind": kinds, **sizes}
     asked.pop("population", None)  # does not change the results
     if "rungs" in asked:
         asked["rungs"] = [f"{epoch}:{count}" for epoch, count in asked["rungs"]]

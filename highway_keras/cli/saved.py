@@ -164,8 +164,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
         # Of the whole network's settings those that hold for the smaller one, too.
-        settings = {"model": saved.model.name, "dataset": dataset}
-        settings["class_names"] = list(images.class_names)
+        settings = {"model": saved.model.name, "class_names": list(images.class_names)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
         if dataset:  # which may have moved, or be another one
             settings["dataset"] = dataset

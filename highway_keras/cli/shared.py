@@ -12,7 +12,6 @@ flag.
 
 import json
 import os
-import pathlib
 
 from highway_keras import checks
 from highway_keras.messages import did_you_mean, printable
@@ -142,16 +141,15 @@ def check_paths(dataset=None, out=None, resume=True):
             f"`dataset` must be one of {', '.join(NAMED_DATA)}, or an existing file or folder. "
             f"{checks.received('dataset', dataset)}{did_you_mean(dataset, NAMED_DATA)}"
         )
-    folder = pathlib.Path() if out is None else checks.path("out", out)
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"`out` must be a folder. Received: out={folder}, a file.")
+    if out is None:
+        return
+    folder = checks.path("out", out)
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
-    if out is not None and not writable:  # said before the work, not after it
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):  # now, not after the work
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."
         )
-    if out is not None and not resume:
+    if not resume:
         check_free(folder, resumable=resume is not None)
 
 

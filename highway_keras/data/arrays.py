@@ -88,7 +88,8 @@ def _of_tf_data(dataset):
         )
     # Gray images without channels, in batches, have the rank of one image with them.
     of_labels = spec[1].shape
-    batched = rank == 4 or (rank == 3 and of_labels.rank and of_labels[0] == spec[0].shape[0])
+    gray = rank == 3 and spec[0].shape[-1] not in (1, 3)  # else one image with its channels
+    batched = rank == 4 or (gray and of_labels.rank and of_labels[0] == spec[0].shape[0])
     batches = list((dataset if batched else dataset.batch(100)).as_numpy_iterator())
     if not batches:
         raise DataError("`dataset` must hold at least one image. Received: an empty one.")

@@ -23,9 +23,6 @@ class _RandomImages(keras.layers.Layer):
         images = ops.cast(inputs, self.compute_dtype)
         return self._alter(images) if training else images
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}
 
@@ -51,10 +48,9 @@ class PadAndCrop(_RandomImages):
     Raises:
         ValueError: If `pad` is not a positive integer, or the input is not of rank 4.
 
-    Example:
-
-    >>> tuple(PadAndCrop(pad=8, seed=0)(images, training=True).shape)
-    (100, 32, 32, 3)
+    Examples:
+        >>> tuple(PadAndCrop(pad=8, seed=0)(images, training=True).shape)
+        (100, 32, 32, 3)
     """
 
     def __init__(self, pad=8, seed=None, **kwargs):
@@ -95,10 +91,9 @@ class Mirror(_RandomImages):
     Raises:
         ValueError: If the input is not of rank 4.
 
-    Example:
-
-    >>> tuple(Mirror(seed=0)(images, training=True).shape)
-    (100, 32, 32, 3)
+    Examples:
+        >>> tuple(Mirror(seed=0)(images, training=True).shape)
+        (100, 32, 32, 3)
     """
 
     def _alter(self, images):

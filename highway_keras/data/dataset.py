@@ -26,11 +26,11 @@ class Dataset:
         y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
         class_names: One name per class, in the order of the class numbers.
 
-    Example:
-
-    >>> from highway_keras.data import load
-    >>> load("digits")
-    Dataset(name='digits', train=1294, validation=144, test=359, input_shape=(8, 8, 1), classes=10)
+    Examples:
+        >>> from highway_keras.data import load
+        >>> load("digits")
+        Dataset(name='digits', train=1294, validation=144, test=359, input_shape=(8, 8, 1),
+                classes=10)
     """
 
     name: str

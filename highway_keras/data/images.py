@@ -42,10 +42,9 @@ def find_pictures(names):
         OSError: If a folder cannot be read.
         TypeError: If `names` is not a list of paths.
 
-    Example:
-
-    >>> from highway_keras import data
-    >>> data.find_pictures(["seven.png", "scans/", "photos/*.jpg"])  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import data
+        >>> data.find_pictures(["seven.png", "scans/", "photos/*.jpg"])  # doctest: +SKIP
     """
     found = []
     for name in checks.paths("names", names):

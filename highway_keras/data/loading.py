@@ -53,11 +53,10 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
         FileNotFoundError: If the `.npz` file does not exist.
         DataError: If the data can be neither read nor downloaded, or is unusable.
 
-    Example:
-
-    >>> from highway_keras.data import load
-    >>> load("digits", limit=500).x_train.shape
-    (500, 8, 8, 1)
+    Examples:
+        >>> from highway_keras.data import load
+        >>> load("digits", limit=500).x_train.shape
+        (500, 8, 8, 1)
     """
     checks.number("validation", validation, least=0, below=1)
     limit = checks.positive_integer("limit", limit, or_none="all of them")

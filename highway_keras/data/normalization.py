@@ -30,10 +30,9 @@ class GlobalContrastNormalization(keras.layers.Layer):
     Raises:
         ValueError: If `epsilon` is not a positive number.
 
-    Example:
-
-    >>> tuple(GlobalContrastNormalization()(images).shape)
-    (100, 32, 32, 3)
+    Examples:
+        >>> tuple(GlobalContrastNormalization()(images).shape)
+        (100, 32, 32, 3)
 
     Reference:
         [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389), whose preprocessing of CIFAR the
@@ -53,9 +52,6 @@ class GlobalContrastNormalization(keras.layers.Layer):
         deviation = ops.sqrt(ops.mean(ops.square(images), axes, keepdims=True))
         return ops.cast(images / ops.maximum(deviation, self.epsilon), self.compute_dtype)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}
 
@@ -73,11 +69,10 @@ class MeanImage(keras.layers.Layer):
     Output shape:
         The same, in the layer's compute dtype.
 
-    Example:
-
-    >>> layer = MeanImage()
-    >>> layer.adapt(x_train)
-    >>> centred = layer(x_train)
+    Examples:
+        >>> layer = MeanImage()
+        >>> layer.adapt(x_train)
+        >>> centred = layer(x_train)
     """
 
     def build(self, input_shape):
@@ -108,6 +103,3 @@ class MeanImage(keras.layers.Layer):
 
     def call(self, inputs):
         return ops.cast(inputs, self.compute_dtype) - ops.cast(self.mean, self.compute_dtype)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape

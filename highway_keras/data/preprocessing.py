@@ -38,11 +38,10 @@ def preprocessor(steps, x_train):
     Raises:
         ValueError: For an unknown or repeated step.
 
-    Example:
-
-    >>> preprocess = preprocessor(("scale", "gcn", "mean"), data.x_train)
-    >>> inputs = keras.Input(data.input_shape)
-    >>> model = keras.Model(inputs, network(preprocess(inputs)))
+    Examples:
+        >>> preprocess = preprocessor(("scale", "gcn", "mean"), data.x_train)
+        >>> inputs = keras.Input(data.input_shape)
+        >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
     _check_steps("preprocessing", steps, PREPROCESSING, r"times\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
@@ -72,10 +71,9 @@ def augmenter(steps, input_shape, seed=None):
     Raises:
         ValueError: For an unknown or repeated step.
 
-    Example:
-
-    >>> augment = augmenter(("crop8", "mirror"), (32, 32, 3), seed=0)
-    >>> altered = augment(images, training=True)
+    Examples:
+        >>> augment = augmenter(("crop8", "mirror"), (32, 32, 3), seed=0)
+        >>> altered = augment(images, training=True)
     """
     if steps in ((), []):
         return None

@@ -88,7 +88,8 @@ def read_search(folder):
     settings = files.read_json()
     trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
     sign = -1 if "accuracy" in settings.get("objective", "loss") else 1
-    trials = sorted(filter(None, trials), key=lambda t: (math.isinf(t.score), sign * t.score))
+    trials = sorted(filter(None, trials), key=lambda trial: int(trial.number))  # breaks ties
+    trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
     return Search(settings["kind"], settings["depth"], settings, trials, files)
 
 

@@ -61,7 +61,6 @@ def reproduce_section4(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
-    checks.positive_integers(trials=trials, epochs=epochs)
     [folder] = run_searches(
         [DEPTH],
         ["highway"],

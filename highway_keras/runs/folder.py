@@ -89,8 +89,10 @@ class RunFolder:
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
         if not resume:
             check_free(self.path)
+        files = (self.settings, self.state, self.history)
         # A search goes on without its settings, beside its best network.
-        if any(file.exists() for file in (self.settings, self.state, self.history)):
+        files += (self.best, self.final) if "model" in settings else ()
+        if any(file.exists() for file in files):
             recorded = [self.read_json()] if self.settings.exists() else []
             recorded += [self.read_state()["settings"]] if self.state.exists() else []
             if not recorded:
@@ -101,7 +103,6 @@ class RunFolder:
             for before in recorded:
                 check_same_settings(before, settings, f"the run in {self.path}")
         if not self.settings.exists():
-            self.path.mkdir(parents=True, exist_ok=True)
             self.write_json(settings)
 
     def read_json(self):

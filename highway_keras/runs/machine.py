@@ -61,12 +61,11 @@ def commit():
 
 def here(distribute=False):
     """Return what says where something is computed: hardware, versions, commit and date."""
-    today = datetime.date.today().isoformat()
     return {
         "hardware": hardware(distribute),
         "versions": versions(),
         "commit": commit(),
-        "date": today,
+        "date": datetime.date.today().isoformat(),
     }
 
 

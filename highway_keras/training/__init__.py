@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.runs.folder import RunFolder
     from highway_keras.training.evaluation import evaluate, summary
-    from highway_keras.training.recipe import Recipe
-    from highway_keras.training.recipes import RECIPES, choose_recipe, get_recipe
+    from highway_keras.training.recipes import RECIPES, Recipe, choose_recipe, get_recipe
     from highway_keras.training.saved_network import SavedNetwork
     from highway_keras.training.trainer import (
         Result,

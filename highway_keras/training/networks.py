@@ -36,8 +36,8 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
         path = checks.existing_file("model", model)
         saved = without_preprocessor(load_network(path))
         network = UserModel(saved, model_options, weights, freeze, distribute)
-        network.weights = path
-        network.dataset = settings_beside(path).get("dataset")
+        known = settings_beside(path)
+        network.dataset, network.before = known.get("dataset"), known.get("recipe", {})
         network.settings["weights"] = str(path)
         return network
     return RegisteredModel(model, model_options, weights, freeze)
@@ -96,7 +96,8 @@ class RegisteredModel:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
         if self.weights is not None and not shipped.is_on_hub(self.weights):
-            _compare_preprocessing(self.weights, list(recipe.preprocessing))
+            before = settings_beside(self.weights).get("recipe", {})
+            _compare_preprocessing(before, recipe)
 
         def build(dtype_policy):
             before = keras.config.dtype_policy()
@@ -122,11 +123,9 @@ class RegisteredModel:
 class UserModel:
     """A user's own `keras.Model`, which is trained in place.
 
-    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`, and `weights`
-    is the file that the model was read from, if `fit` has read it.
+    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`, and `before`
+    is the recipe of the file that the model was read from, a dictionary, empty if not known.
     """
-
-    dataset = weights = None
 
     def __init__(self, model, model_options, weights, freeze, distribute):
         options = {"model_options": model_options, "weights": weights, "distribute": distribute}
@@ -150,7 +149,7 @@ class UserModel:
                     "does not save: put it into a layer, or call `model.fit`. Received: "
                     f"{model.name!r}."
                 )
-        self.model, self.freeze = model, freeze
+        self.model, self.freeze, self.dataset, self.before = model, freeze, None, {}
         # Without the number that Keras gives a model in a process
         self.name = check_name(re.sub(r"^(functional|sequential)_\d+$", r"\1", model.name))
         shape = tuple(model.inputs[0].shape[1:])
@@ -178,12 +177,10 @@ class UserModel:
                 f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
         check_loads_as_saved(self.model, images.input_shape)
-        factor = 1.0  # that the rates of a file from `fit` have in them
-        if self.weights is not None:
-            _compare_preprocessing(self.weights, list(recipe.preprocessing))
-            factor = settings_beside(self.weights).get("recipe", {}).get("dropout", 1.0)
+        _compare_preprocessing(self.before, recipe)
+        factor = self.before.get("dropout", 1.0)  # that the rates of a file from `fit` have in them
         if recipe.dropout and not factor:
-            notice(f"{self.weights} was trained without dropout, and has none.")
+            notice(f"{self.settings['weights']} was trained without dropout, and has none.")
         scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())
         if recipe.preprocessing and scales:
             notice(
@@ -203,12 +200,12 @@ class UserModel:
                 part.trainable = trainable
 
 
-def _compare_preprocessing(weights, now):
-    """Say so if the weights were trained on images that were preprocessed differently."""
-    before = settings_beside(weights).get("recipe", {}).get("preprocessing")
-    if before is not None and list(before) != now:
+def _compare_preprocessing(before, recipe):
+    """Say so if weights, trained by the recipe `before`, a dictionary, expect other images."""
+    steps, now = before.get("preprocessing"), recipe.preprocessing
+    if steps is not None and list(steps) != list(now):
         notice(
-            f"The weights expect images preprocessed by {', '.join(before) or 'nothing'}; the "
+            f"The weights expect images preprocessed by {', '.join(steps) or 'nothing'}; the "
             f"recipe's preprocessing is {', '.join(now) or 'none'}."
         )
 

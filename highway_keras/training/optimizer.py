@@ -3,7 +3,7 @@
 import keras
 
 from highway_keras.optimizers import SPARED, CaffeSGD, ClippedAdamW, ConvMuon
-from highway_keras.training.recipe import SGD
+from highway_keras.training.recipes import SGD
 
 
 def from_recipe(recipe, steps):

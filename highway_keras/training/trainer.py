@@ -144,10 +144,9 @@ def fit(
         BusyError: If another process is writing to the folder.
         TrainingDiverged: If the loss is no longer finite.
 
-    Example:
-
-    >>> from highway_keras import training
-    >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import training
+        >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
     # What to train, on which images, how, and where to put it
     if distribute and test_curve:
