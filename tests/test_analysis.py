@@ -146,6 +146,16 @@ def test_a_lesion_is_the_network_without_the_layer(make):
     assert len(set(found.loss.round(5))) > 1, "no lesion does anything"
 
 
+def test_lesions_do_not_depend_on_the_global_policy():
+    inputs = keras.Input((6,))
+    skip = keras.layers.Add()([inputs, Highway()(inputs)])  # past a lesion
+    model = drawn(keras.Model(inputs, softmax()(skip)))
+    expected = analysis.lesions(model, *samples(model), verbose=0).loss
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    found = analysis.lesions(model, *samples(model), verbose=0).loss
+    np.testing.assert_array_equal(found, expected)
+
+
 def causal():
     inputs = x = keras.Input((4, 6))
     for name in "ab":
@@ -247,6 +257,8 @@ def test_gates_and_block_outputs_are_the_layers(make):
 
     layer_by_layer(model, x, check)
     assert list(gates) == list(outputs) == checked == list(blocks)
+    for gate, values in zip(analysis.gate_model(model)(x), gates.values(), strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(gate), values, rtol=1e-5, atol=1e-6)
 
 
 def test_gates_are_averaged_over_samples_classes_and_space():

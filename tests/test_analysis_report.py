@@ -9,7 +9,7 @@ import pytest
 from helpers import read_rows
 from PIL import Image
 
-from highway_keras import Highway, HighwayWrapper, analysis, models
+from highway_keras import Highway, HighwayStack, HighwayWrapper, analysis, models
 from highway_keras.analysis import plots
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
@@ -69,6 +69,10 @@ def test_the_starts_of_layers_that_differ():
     layers.append(HighwayWrapper(keras.layers.Dense(8), transform=OwnGate()))
     graph = Graph(keras.Sequential([keras.Input((8,)), *layers]))
     np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan, np.nan])
+    stack = HighwayStack.from_layers(layers[:2])
+    for same in ([stack], stack.unstack()):
+        graph = Graph(keras.Sequential([keras.Input((8,)), *same]))
+        np.testing.assert_array_equal(block_starts(graph), [-1, 2])
 
 
 def test_the_folder_has_pictures_and_a_row_a_layer(analysed):
@@ -175,8 +179,10 @@ def test_another_file_is_not_overwritten(name, tmp_path):
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_class_names_are_checked_before_the_work(tmp_path, monkeypatch):
+def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
         with pytest.raises(ValueError, match="`class_names`"):
             analysis.analyze(network(), *samples(), tmp_path, class_names=names)
+    with pytest.raises(ValueError, match="`threshold`"):
+        analysis.analyze(network(), *samples(), tmp_path, threshold=1.5)

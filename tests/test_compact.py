@@ -10,6 +10,7 @@ from keras import layers
 from test_analysis import as_model, layer_by_layer, nested, samples, scores, softmax
 
 from highway_keras import analysis, models, training
+from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack, HighwayWrapper
@@ -62,15 +63,30 @@ def test_the_compact_network_is_the_lesioned_one(make, tmp_path):
     loaded.fit(x, y, verbose=0)
 
 
+def test_what_a_user_chose_stays():
+    """A loss that Keras cannot load, and options of a stack that its layers do not all have."""
+    gated = HighwayStack(4, rematerialize=True, activity_regularizer="l2", name="stack")
+    model = as_model((8,), gated, softmax())
+    model.compile("sgd", lambda y_true, y_pred: keras.ops.mean(y_pred))
+    found = analysis.compact(model, *samples(model), layers=2, verbose=0).model
+    (short,) = (layer for layer in found.layers if isinstance(layer, HighwayStack))
+    config, before = short.get_config(), gated.get_config()
+    assert short.depth == 2 and config["rematerialize"]
+    assert config["activity_regularizer"] == before["activity_regularizer"] is not None
+    np.testing.assert_allclose(block_starts(Graph(found)), -np.log(5), rtol=1e-6)  # of the four
+
+
 def test_the_budget_is_kept():
     model = stack()
     x, y = samples(model)
     whole = analysis.compact(model, x, y, layers=0, verbose=0)
-    errors = [row["error"] for row in whole.curve]
+    errors, closed = [row["error"] for row in whole.curve], []
     for budget in (0.0, 0.9):
         found = analysis.compact(model, x, y, budget=budget, verbose=0)
         steps = next((i for i, e in enumerate(errors) if e > errors[0] + budget + 1e-9), 5) - 1
-        assert len(found.closed) == steps
+        closed.append(len(found.closed))
+        assert closed[-1] == steps
+    assert closed[0] < closed[1]
     counts = [row["multiplications"] for row in whole.curve]
     assert counts == [24 + 128 * layers for layers in (4, 3, 2, 1, 0)]
 
@@ -139,11 +155,13 @@ def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):
     small.mkdir()
 
     def compact(*arguments):
+        assert arguments[3:] == (0.002, None)  # as a share; no number of layers
         (small / "best.keras").write_text("of another process")
 
     monkeypatch.setattr(analysis, "compact", compact)
     data = ["--dataset", "digits", "--limit", "100"]
-    assert cli.main(["compact", str(tmp_path / "thin.keras"), *data, "--out", str(small)]) == 2
+    data += ["--budget", "0.2", "--out", str(small)]  # percentage points
+    assert cli.main(["compact", str(tmp_path / "thin.keras"), *data]) == 2
     assert (small / "best.keras").read_text() == "of another process"
 
 

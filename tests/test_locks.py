@@ -153,8 +153,9 @@ def test_an_export_has_one_writer(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.keras"]
 
 
-def test_an_analysis_has_one_writer(tmp_path):
+def test_an_analysis_has_one_writer(tmp_path, monkeypatch):
     """And is told so before the work."""
+    monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", None)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
     x, y = np.zeros((6, 8), "float32"), np.arange(6) % 3
     with folder_lock(tmp_path), pytest.raises(BusyError, match=str(os.getpid())):

@@ -64,14 +64,13 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         ValueError: If a layer has a learned carry gate, a gate that no bias closes, or is used
             twice; if `x` or `y` does not fit, or an argument is out of its range.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import analysis, models
-    >>> network = models.thin_mlp(depth=4, input_shape=(8,))
-    >>> found = analysis.compact(network, np.zeros((5, 8)), np.zeros(5, int), layers=1)
-    >>> [row["layers"] for row in found.curve]
-    [3, 2, 1]
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import analysis, models
+        >>> network = models.thin_mlp(depth=4, input_shape=(8,))
+        >>> found = analysis.compact(network, np.zeros((5, 8)), np.zeros(5, int), layers=1)
+        >>> [row["layers"] for row in found.curve]
+        [3, 2, 1]
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2, closes one layer
@@ -79,7 +78,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     """
     checks.number("budget", budget, least=0, below=1)
     Graph(model)  # says what is wrong with it before it is copied
-    copy = keras.models.clone_model(model)
+    # Not compiled: Keras would look for a loss of the user's own.
+    copy = keras.models.clone_model(keras.Model(model.inputs, model.outputs, name=model.name))
     if len(copy.weights) != len(model.weights):
         raise ValueError(
             "`model` must have no adapters, and be quantized as a whole or not at all. Save it and "
@@ -160,7 +160,10 @@ def leave_out(model, closed):
             return layer
         name = re.sub(f"_x{layer.depth}$", f"_x{len(stay)}", layer.name)
         chain = layer.unstack()
-        return HighwayStack.from_layers([chain[i] for i in stay], name)
+        short = HighwayStack.from_layers([chain[i] for i in stay], name)
+        for option in ("rematerialize", "output_regularizer"):  # which its layers do not all have
+            setattr(short, option, getattr(layer, option))
+        return short
 
     def call(layer, *args, **kwargs):
         out = left.get(id(layer)) == []

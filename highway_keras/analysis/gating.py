@@ -30,12 +30,11 @@ def gate_model(model):
         TypeError: If `model` is not a built functional or Sequential model.
         ValueError: If `model` has no gated layers.
 
-    Example:
-
-    >>> from highway_keras import analysis, models
-    >>> network = models.thin_mlp(depth=4, units=7, input_shape=(8,))
-    >>> [gate.shape for gate in analysis.gate_model(network).outputs]
-    [(None, 7), (None, 7), (None, 7)]
+    Examples:
+        >>> from highway_keras import analysis, models
+        >>> network = models.thin_mlp(depth=4, units=7, input_shape=(8,))
+        >>> [gate.shape for gate in analysis.gate_model(network).outputs]
+        [(None, 7), (None, 7), (None, 7)]
     """
     return observer(Graph(model), "gates", per_position=True)
 
@@ -49,11 +48,10 @@ def transform_biases(model):
     Returns:
         A `NamedArray` with the axes `layer` and `unit`.
 
-    Example:
-
-    >>> from highway_keras import analysis, models
-    >>> analysis.transform_biases(models.thin_mlp(depth=4, transform_bias=-3.0)).values.mean()
-    np.float64(-3.0)
+    Examples:
+        >>> from highway_keras import analysis, models
+        >>> analysis.transform_biases(models.thin_mlp(depth=4, transform_bias=-3.0)).values.mean()
+        np.float64(-3.0)
     """
     graph = Graph(model)
     return by_layer(block_biases(graph), graph.blocks)
@@ -105,16 +103,15 @@ def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
         A `NamedArray` with the axes `sample`, `layer`, `unit`. With `per_position` a dictionary
         from the name of each block to an array `(samples, ..., units)`.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import analysis, models
-    >>> network = models.mnist_highway(16)
-    >>> images = np.zeros((2, 28, 28, 1))
-    >>> analysis.gates(network, images)
-    NamedArray(sample: 2, layer: 8, unit: 16)
-    >>> analysis.gates(network, images, per_position=True)["stage1_highway1"].shape
-    (2, 24, 24, 16)
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import analysis, models
+        >>> network = models.mnist_highway(16)
+        >>> images = np.zeros((2, 28, 28, 1))
+        >>> analysis.gates(network, images)
+        NamedArray(sample: 2, layer: 8, unit: 16)
+        >>> analysis.gates(network, images, per_position=True)["stage1_highway1"].shape
+        (2, 24, 24, 16)
     """
     return _of_samples(model, "gates", x, per_position, batch_size, verbose)
 
@@ -162,14 +159,13 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     Raises:
         ValueError: If `x` does not fit the model, or `y` does not fit `x`.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import analysis, models
-    >>> network = models.thin_mlp(depth=4, input_shape=(8,))
-    >>> x, y = np.zeros((6, 8)), np.array([0, 0, 1, 1, 2, 2])
-    >>> analysis.mean_gates(network, x, y).by_class
-    NamedArray(class: 3, layer: 3, unit: 50)
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import analysis, models
+        >>> network = models.thin_mlp(depth=4, input_shape=(8,))
+        >>> x, y = np.zeros((6, 8)), np.array([0, 0, 1, 1, 2, 2])
+        >>> analysis.mean_gates(network, x, y).by_class
+        NamedArray(class: 3, layer: 3, unit: 50)
     """
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)

@@ -149,9 +149,4 @@ def replaced(structure, tensors):
 
 def has_graph(layer):
     """Return whether the layer is a built functional or Sequential model."""
-    if not isinstance(layer, keras.Model):
-        return False
-    try:
-        return bool(layer.inputs)
-    except (AttributeError, ValueError):  # a subclassed model; a Sequential that is not built
-        return False
+    return isinstance(layer, keras.Model) and bool(getattr(layer, "inputs", None))

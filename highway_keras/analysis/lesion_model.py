@@ -40,7 +40,9 @@ def lesion_model(graph, label_shape, from_logits):
     def repeated(x, wanted):
         """Return a tensor with more copies: no lesion after it changes it, so of the intact one."""
         more = wanted - copies.get(id(x), 1)
-        return Copies(wanted - more, more)(x) if isinstance(x, keras.KerasTensor) and more else x
+        if not more or not isinstance(x, keras.KerasTensor):
+            return x
+        return Copies(wanted - more, more, autocast=False)(x)  # whatever the global policy is
 
     def visit(call, *args, **kwargs):
         chain = chain_of.get(id(call), [])

@@ -65,13 +65,12 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
         TypeError: If `model` is not a functional or Sequential model.
         ValueError: If `model` has no gates or returns no probabilities, or `x` or `y` does not fit.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import analysis, models
-    >>> network = models.thin_mlp(depth=4, input_shape=(8,))
-    >>> analysis.lesions(network, np.zeros((5, 8)), np.zeros(5, int)).error.shape
-    (3,)
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import analysis, models
+        >>> network = models.thin_mlp(depth=4, input_shape=(8,))
+        >>> analysis.lesions(network, np.zeros((5, 8)), np.zeros(5, int)).error.shape
+        (3,)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
@@ -166,13 +165,12 @@ def needed_layers(lesions, threshold=THRESHOLD):
     Raises:
         ValueError: If `threshold` is not in [0, 1).
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras.analysis import Lesions, needed_layers
-    >>> found = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
-    >>> needed_layers(found, threshold=0.01).layers
-    ('a', 'b')
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras.analysis import Lesions, needed_layers
+        >>> found = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
+        >>> needed_layers(found, threshold=0.01).layers
+        ('a', 'b')
     """
     checks.number("threshold", threshold, least=0, below=1)
     # Count samples: with shares, 0.019 - 0.018 > 0.001. 0.0029 * 10000 falls short of 29 by less

@@ -36,18 +36,17 @@ class GateMonitor(keras.callbacks.Callback):
         ValueError: At the start of training, if the model has no gated layers, or `sample` does
             not fit it.
 
-    Example:
-
-    >>> import tempfile
-    >>> import keras
-    >>> import numpy as np
-    >>> from highway_keras import analysis, models
-    >>> x, y = np.zeros((32, 8)), np.zeros(32, int)
-    >>> network = models.thin_mlp(depth=3, input_shape=(8,))
-    >>> network.compile("sgd", "sparse_categorical_crossentropy")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     monitor = analysis.GateMonitor(x[:8], folder)
-    ...     _ = network.fit(x, y, verbose=0, callbacks=[monitor])
+    Examples:
+        >>> import tempfile
+        >>> import keras
+        >>> import numpy as np
+        >>> from highway_keras import analysis, models
+        >>> x, y = np.zeros((32, 8)), np.zeros(32, int)
+        >>> network = models.thin_mlp(depth=3, input_shape=(8,))
+        >>> network.compile("sgd", "sparse_categorical_crossentropy")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     monitor = analysis.GateMonitor(x[:8], folder)
+        ...     _ = network.fit(x, y, verbose=0, callbacks=[monitor])
     """
 
     def __init__(self, sample, folder, append=False):

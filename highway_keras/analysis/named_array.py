@@ -17,13 +17,12 @@ class NamedArray:
             with NaN.
         axes: A dictionary from the name of each axis, in order, to the labels along it.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras.analysis import NamedArray
-    >>> gates = NamedArray(np.zeros((2, 3)), {"layer": ("first", "second"), "unit": range(3)})
-    >>> gates.at(layer="second").axes
-    {'unit': range(0, 3)}
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras.analysis import NamedArray
+        >>> gates = NamedArray(np.zeros((2, 3)), {"layer": ("first", "second"), "unit": range(3)})
+        >>> gates.at(layer="second").axes
+        {'unit': range(0, 3)}
     """
 
     values: np.ndarray

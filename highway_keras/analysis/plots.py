@@ -15,7 +15,7 @@ from highway_keras.messages import in_picture
 
 with extra("plot"):
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 # Okabe and Ito's palette. Maps: perceptually uniform where numbers have a direction, diverging
 # where they have a center.
@@ -26,7 +26,6 @@ TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
 KIND_STYLES = {"highway": "-", "plain": "--", "residual": ":"}
 ACTIVATION_STYLES = {"tanh": "-", "relu": "--"}
 MAPS_A_ROW = 5
-LEAST_ERROR = 0.01  # percent; a logarithmic axis needs one above 0
 FAILED = 20  # nats: where trials that diverged are drawn, above all others
 
 
@@ -58,28 +57,18 @@ def plot_lines(
     xlabel="epoch",
     xscale="linear",
     yscale="log",
-    as_error=False,
 ):
-    """Draw each `Line`, over epochs or anything else.
-
-    With `as_error`, values are accuracies in percent, drawn by their distance from 100 %.
-    """
+    """Draw each `Line`, over epochs or anything else."""
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
     for line in lines:
-        values = np.array(line.y, float)
-        if as_error:
-            values = np.maximum(100 - values, LEAST_ERROR)
-        x = range(1, len(values) + 1) if line.x is None else line.x
+        x = range(1, len(line.y) + 1) if line.x is None else line.x
         label = None if line.label in seen or not line.label else in_picture(line.label)
         seen.add(line.label)
         style = {"color": COLOURS[line.colour % len(COLOURS)], "alpha": 0.8, "lw": 1, "ms": 4}
-        axes.plot(x, values, line.style, label=label, **style)
+        axes.plot(x, line.y, line.style, label=label, **style)
     axes.set(xscale=xscale, yscale=yscale)
     _finish(axes, title, xlabel, ylabel)
-    if as_error:
-        axes.invert_yaxis()
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda error, _: f"{100 - error:g}"))
     if seen - {""}:
         axes.legend(frameon=False, fontsize=TICK)
     return figure

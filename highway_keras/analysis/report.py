@@ -85,14 +85,14 @@ def analyze(
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
 
-    Example:
-
-    >>> from highway_keras import analysis
-    >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import analysis
+        >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
     """
     out, graph = checks.path("out", out), Graph(model)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
+    checks.number("threshold", threshold, least=0, below=1)
     x, title = as_arrays(x, graph.inputs), title or model.name
     page = out / "index.html"
     names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
@@ -104,11 +104,12 @@ def analyze(
             f"Received: out={out}, whose {held[0]} is something else."
         )
     with folder_lock(out):
+        mean = gating.mean_gates(model, x, y, verbose=verbose)  # first: sooner refused than lesions
         lesions = lesioning.lesions(model, x, y, verbose=verbose)
         first = [array[:1] for array in x]
         found = Analysis(
             biases=gating.transform_biases(model),
-            mean=gating.mean_gates(model, x, y, verbose=verbose),
+            mean=mean,
             gates=gating.gates(model, first),
             outputs=gating.block_outputs(model, first),
             lesions=lesions,
@@ -176,12 +177,11 @@ def live_page(model, x, y, path, class_names=None, title=None):
             `x` or `y` does not fit it, or `x` is not of gray levels.
         OSError: If the file cannot be written.
 
-    Example:
-
-    >>> from highway_keras import analysis, data, training
-    >>> digits = data.load("digits")  # doctest: +SKIP
-    >>> network = training.SavedNetwork("runs/thin/best.keras").model  # doctest: +SKIP
-    >>> analysis.live_page(network, digits.x_test, digits.y_test, "live.html")  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import analysis, data, training
+        >>> digits = data.load("digits")  # doctest: +SKIP
+        >>> network = training.SavedNetwork("runs/thin/best.keras").model  # doctest: +SKIP
+        >>> analysis.live_page(network, digits.x_test, digits.y_test, "live.html")  # doctest: +SKIP
     """
     graph = Graph(model)
     (images,) = as_arrays(x, graph.inputs[:1])

@@ -131,7 +131,13 @@ def to_highway(convention, activation, arrays, check_biases=None):
     if convention.transposed:
         kernel, gate_kernel = kernel.T, gate_kernel.T
     sign = -1 if convention.carries else 1  # 1 - sigmoid(z) = sigmoid(-z)
-    layer = Highway(width, activation=activation, use_bias=bias is not None)
+    start = sign * convention.gate_start
+    layer = Highway(
+        width,
+        activation=activation,
+        use_bias=bias is not None,
+        transform_bias_initializer=start,
+    )
     layer.build((None, width))
     layer.kernel.assign(kernel)
     layer.transform_kernel.assign(sign * gate_kernel)

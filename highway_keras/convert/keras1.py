@@ -54,13 +54,12 @@ def from_keras1(weights, activation, version, layer=None, *, check_biases=True):
             the shapes of the arrays are wrong, a number is not finite, or the biases look swapped.
         TypeError: If `weights` is neither a path nor a list of arrays of real numbers.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import convert
-    >>> weights = [np.ones((3, 3)), np.zeros(3), np.ones((3, 3)), np.full(3, -2.0)]
-    >>> convert.from_keras1(weights, activation="linear", version="1.0").units
-    3
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import convert
+        >>> weights = [np.ones((3, 3)), np.zeros(3), np.ones((3, 3)), np.full(3, -2.0)]
+        >>> convert.from_keras1(weights, activation="linear", version="1.0").units
+        3
 
     Reference:
         `keras/layers/core.py` of Keras 0.3.3 to 1.2.2, `keras/legacy/layers.py` of Keras 2.0.0 to

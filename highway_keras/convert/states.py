@@ -31,14 +31,13 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
         ValueError: If names or shapes are not those of the module, a number is not finite, or
             the biases look wrong.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import HighwayStack, convert
-    >>> state = {"_layers.0.weight": np.ones((6, 3)), "_layers.0.bias": np.ones(6)}
-    >>> layers = convert.from_allennlp(state, activation="relu")
-    >>> HighwayStack.from_layers(layers).depth
-    1
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import HighwayStack, convert
+        >>> state = {"_layers.0.weight": np.ones((6, 3)), "_layers.0.bias": np.ones(6)}
+        >>> layers = convert.from_allennlp(state, activation="relu")
+        >>> HighwayStack.from_layers(layers).depth
+        1
 
     Reference:
         `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
@@ -73,14 +72,13 @@ def from_elmo(weights, activation, prefix=""):
         ValueError: If it is not an HDF5 file, names or shapes are not ELMo's, or a number is not
             finite.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import convert
-    >>> arrays = {f"CNN_high_0/W_{gate}": np.ones((3, 3)) for gate in ("carry", "transform")}
-    >>> arrays |= {f"CNN_high_0/b_{gate}": np.zeros(3) for gate in ("carry", "transform")}
-    >>> [layer.units for layer in convert.from_elmo(arrays, activation="relu")]
-    [3]
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import convert
+        >>> arrays = {f"CNN_high_0/W_{gate}": np.ones((3, 3)) for gate in ("carry", "transform")}
+        >>> arrays |= {f"CNN_high_0/b_{gate}": np.zeros(3) for gate in ("carry", "transform")}
+        >>> [layer.units for layer in convert.from_elmo(arrays, activation="relu")]
+        [3]
 
     Reference:
         `bilm/model.py` and `bilm/training.py` of allenai/bilm-tf.
@@ -118,14 +116,13 @@ def from_tacotron(state, activation, prefix=""):
     Raises:
         ValueError: If names or shapes are not those of either, or a number is not finite.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras import convert
-    >>> state = {f"highways.0.{gate}.weight": np.ones((3, 3)) for gate in "HT"}
-    >>> state |= {f"highways.0.{gate}.bias": np.zeros(3) for gate in "HT"}
-    >>> [layer.units for layer in convert.from_tacotron(state, activation="relu")]
-    [3]
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import convert
+        >>> state = {f"highways.0.{gate}.weight": np.ones((3, 3)) for gate in "HT"}
+        >>> state |= {f"highways.0.{gate}.bias": np.zeros(3) for gate in "HT"}
+        >>> [layer.units for layer in convert.from_tacotron(state, activation="relu")]
+        [3]
 
     Reference:
         `models/modules.py` of keithito/tacotron, `tacotron_pytorch/tacotron.py` of

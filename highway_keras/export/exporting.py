@@ -116,28 +116,25 @@ def export(
             operation of the network or the disk is full. An `ExportMismatch` if it does not compute
             what the Keras model does.
 
-    Example:
-
-    >>> from highway_keras.export import export
-    >>> export("run/best.keras", "serving/mnist/1").difference  # doctest: +SKIP
-    2.4e-07
+    Examples:
+        >>> from highway_keras.export import export
+        >>> export("run/best.keras", "serving/mnist/1").difference  # doctest: +SKIP
+        2.4e-07
     """
     path = checks.path("path", path)
     checks.flag("verify", verify)
     checks.flag("overwrite", overwrite)
+    checks.one_of("format", format, (None, *FORMATS))
     by_suffix = {known.suffix: name for name, known in FORMATS.items()}
-    lettered = any(map(str.isalpha, path.suffix))  # not that of a folder such as v1.2
-    if format is None and lettered and path.suffix not in by_suffix:
+    implied = by_suffix.get(path.suffix, "saved_model")
+    # model.h5 is a mistake, the folder v1.2 is none.
+    mistaken = path.suffix not in by_suffix and any(map(str.isalpha, path.suffix))
+    if format != implied and (format or mistaken):
         raise ValueError(
-            f"`path` must end in {', '.join(filter(None, by_suffix))}, or be a folder without a "
-            f"suffix, for a SavedModel; `format` says which otherwise. Received: path={path}."
+            f"`path` must end in {', '.join(filter(None, by_suffix))}, as its format does, or be a "
+            f"folder for a SavedModel. Received: path={path}, format={format!r}."
         )
-    if format is None:
-        format = by_suffix.get(path.suffix, "saved_model")
-    known = FORMATS[checks.one_of("format", format, FORMATS)]
-    if by_suffix.get(path.suffix, "saved_model") != format:
-        wanted = f"end in {known.suffix}" if known.suffix else "be a folder"
-        raise ValueError(f"`path` must {wanted} for format={format!r}. Received: path={path}.")
+    known = FORMATS[format := implied]
     if quantize not in (None, *known.quantizations):
         has = [f"{n}: {', '.join(f.quantizations)}" for n, f in FORMATS.items() if f.quantizations]
         raise ValueError(

@@ -68,7 +68,7 @@ def load_keras(path):
     model = keras.models.load_model(path)
 
     def run(images):
-        probabilities = model.predict(images, batch_size=500, verbose=0)
+        probabilities = model.predict(images, verbose=0)
         return {"probabilities": probabilities, "class_id": probabilities.argmax(-1)}
 
     return run, None
@@ -93,8 +93,10 @@ def main(format, path, folder):
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)
     images = np.load(folder / "images.npy")
-    # A second batch size: one that the export had been fixed to would fail here.
-    results = {"single_probabilities": run(images[:1])["probabilities"], **run(images)}
+    # In batches, for memory. One image is another size: one that it was fixed to would fail here.
+    parts = [run(images[first : first + 500]) for first in range(0, len(images), 500)]
+    results = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    results["single_probabilities"] = run(images[:1])["probabilities"]
     if run_encoded:
         files = [file.read_bytes() for file in sorted(folder.glob("*.png"))]
         for key, value in run_encoded(files).items():

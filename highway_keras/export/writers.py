@@ -20,7 +20,7 @@ ONNX_OPSET = 17
 def write(saved, path, format, quantize, class_names, calibration):
     """Write a `SavedNetwork`; `calibration` are the images that int8 activations need."""
     if format == "keras":
-        write_keras(saved.path, path, quantize)
+        write_keras(saved.model, path, quantize)
         return
     model = classifier(saved.model)
     if format == "saved_model":
@@ -49,12 +49,10 @@ def write(saved, path, format, quantize, class_names, calibration):
             openvino.save_model(openvino.Core().read_model(whole), path, compress_to_fp16=half)
 
 
-def write_keras(file, path, quantize):
-    """Write a Keras file again, without the optimizer's state, and optionally in int8."""
-    # Loading drops the optimizer of the whole, copying those of the models inside.
-    model = keras.models.load_model(file, compile=False)
+def write_keras(model, path, quantize):
+    """Write a Keras model that was loaded without its optimizer, optionally in int8."""
     model = unrolled(model) if quantize else model
-    copy = keras.models.clone_model(model)
+    copy = keras.models.clone_model(model)  # without the optimizers of the models inside
     copy_weights(model, copy)
     if quantize:
         with warnings.catch_warnings():

@@ -76,12 +76,11 @@ class ConvHighway1D(BaseConvHighway):
     `padding="causal"` is allowed here: an output then depends on no later input.
     The arguments, equation and errors are those of `ConvHighway2D`.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import ConvHighway1D
-    >>> ConvHighway1D(8, 3, padding="causal", dilation_rate=2)(keras.Input((100, 8))).shape
-    (None, 100, 8)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import ConvHighway1D
+        >>> ConvHighway1D(8, 3, padding="causal", dilation_rate=2)(keras.Input((100, 8))).shape
+        (None, 100, 8)
     """
 
     convolution = keras.layers.Conv1D
@@ -133,14 +132,13 @@ class ConvHighway2D(BaseConvHighway):
             size.
         TypeError: If the input is not floating point.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import ConvHighway2D
-    >>> inputs = keras.Input((32, 32, 3))
-    >>> x = keras.layers.Conv2D(16, 3, padding="same", activation="relu")(inputs)
-    >>> ConvHighway2D(16, 3, transform_bias_initializer=-1.0)(x).shape
-    (None, 32, 32, 16)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import ConvHighway2D
+        >>> inputs = keras.Input((32, 32, 3))
+        >>> x = keras.layers.Conv2D(16, 3, padding="same", activation="relu")(inputs)
+        >>> ConvHighway2D(16, 3, transform_bias_initializer=-1.0)(x).shape
+        (None, 32, 32, 16)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.1.
@@ -155,12 +153,11 @@ class ConvHighway3D(BaseConvHighway):
 
     The arguments, equation and errors are those of `ConvHighway2D`.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import ConvHighway3D
-    >>> ConvHighway3D(4, 3)(keras.Input((8, 16, 16, 4))).shape
-    (None, 8, 16, 16, 4)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import ConvHighway3D
+        >>> ConvHighway3D(4, 3)(keras.Input((8, 16, 16, 4))).shape
+        (None, 8, 16, 16, 4)
     """
 
     convolution = keras.layers.Conv3D

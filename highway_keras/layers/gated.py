@@ -204,14 +204,14 @@ class GatedLayer(keras.Layer):
             ValueError: If the layer is not built, has adapters, or constrains its kernels.
             NotImplementedError: If Keras has no adapters for a sublayer.
 
-        Example:
-
-        >>> from highway_keras import Highway
-        >>> layer = Highway()
-        >>> layer.build((None, 100))
-        >>> layer.enable_lora(rank=2)
-        >>> [tuple(w.shape) for w in layer.trainable_weights if w.name.startswith("lora_kernel")]
-        [(100, 2), (2, 100), (100, 2), (2, 100)]
+        Examples:
+            >>> from highway_keras import Highway
+            >>> layer = Highway()
+            >>> layer.build((None, 100))
+            >>> layer.enable_lora(rank=2)
+            >>> lora = [w for w in layer.trainable_weights if w.name.startswith("lora_kernel")]
+            >>> [tuple(w.shape) for w in lora]
+            [(100, 2), (2, 100), (100, 2), (2, 100)]
 
         Reference:
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)

@@ -61,15 +61,14 @@ class Highway(GatedLayer):
         ValueError: If `units` differs from the width of the input.
         TypeError: If the input is not floating point.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import Highway
-    >>> model = keras.Sequential(
-    ...     [keras.Input((20,)), keras.layers.Dense(8), Highway(), Highway(), Highway()]
-    ... )
-    >>> model.output_shape
-    (None, 8)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import Highway
+        >>> model = keras.Sequential(
+        ...     [keras.Input((20,)), keras.layers.Dense(8), Highway(), Highway(), Highway()]
+        ... )
+        >>> model.output_shape
+        (None, 8)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.

@@ -71,13 +71,12 @@ class HighwayStack(GatedLayer):
         ValueError: If `units` differs from the width of the input, or `depth` is not positive.
         TypeError: If the input is not floating point.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import HighwayStack
-    >>> model = keras.Sequential([keras.Input((50,)), HighwayStack(1000)])
-    >>> model.count_params()
-    5100000
+    Examples:
+        >>> import keras
+        >>> from highway_keras import HighwayStack
+        >>> model = keras.Sequential([keras.Input((50,)), HighwayStack(1000)])
+        >>> model.count_params()
+        5100000
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
@@ -206,6 +205,8 @@ class HighwayStack(GatedLayer):
                 f"Received: layers={layers!r}."
             )
         options = _options(layers[0])
+        starts = [getattr(la.transform_bias_initializer, "value", None) for la in layers]
+        options["transform_bias_initializer"] = None if None in starts else starts
         odd = {k for layer in layers for k, v in _options(layer).items() if options[k] != v}
         if any(layer.output_regularizer for layer in layers[:-1]):
             odd.add("activity_regularizer")
@@ -230,7 +231,12 @@ class HighwayStack(GatedLayer):
         """
         if not self.built:
             raise ValueError(f"{self.name!r} is not built: call it or `build` it first.")
-        layers = [Highway(**_options(self), name=f"{self.name}_{i}") for i in range(self.depth)]
+        start = self.transform_bias_initializer
+        starts = start.values if isinstance(start, stacked.ByLayer) else [start] * self.depth
+        layers = [
+            Highway(**_options(self), transform_bias_initializer=b, name=f"{self.name}_{i}")
+            for i, b in enumerate(starts)
+        ]
         layers[-1].output_regularizer = self.output_regularizer
         for index, layer in enumerate(layers):
             layer.build((None, layer.units))

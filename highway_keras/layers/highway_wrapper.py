@@ -54,16 +54,16 @@ class HighwayWrapper(GatedLayer):
         ValueError: If a layer changes the shape of its input, or `carry` is `"learned"` where
             `transform` is a layer.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import HighwayWrapper
-    >>> x = keras.Input((None, 64))
-    >>> HighwayWrapper(keras.layers.LSTM(64, return_sequences=True))(x).shape
-    (None, None, 64)
-    >>> gate = keras.layers.Dense(64, "sigmoid", bias_initializer="zeros", kernel_regularizer="l2")
-    >>> HighwayWrapper(keras.layers.Dense(64, "relu"), transform=gate)(x).shape
-    (None, None, 64)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import HighwayWrapper
+        >>> x = keras.Input((None, 64))
+        >>> HighwayWrapper(keras.layers.LSTM(64, return_sequences=True))(x).shape
+        (None, None, 64)
+        >>> options = {"bias_initializer": "zeros", "kernel_regularizer": "l2"}
+        >>> gate = keras.layers.Dense(64, "sigmoid", **options)
+        >>> HighwayWrapper(keras.layers.Dense(64, "relu"), transform=gate)(x).shape
+        (None, None, 64)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.

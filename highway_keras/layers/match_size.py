@@ -30,12 +30,11 @@ class MatchSize(keras.Layer):
     Output shape:
         The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled the same way.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import MatchSize
-    >>> MatchSize(32, strides=2)(keras.Input((28, 28, 16))).shape
-    (None, 14, 14, 32)
+    Examples:
+        >>> import keras
+        >>> from highway_keras import MatchSize
+        >>> MatchSize(32, strides=2)(keras.Input((28, 28, 16))).shape
+        (None, 14, 14, 32)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.1.

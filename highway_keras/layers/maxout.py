@@ -31,13 +31,12 @@ class Maxout(keras.Layer):
     Raises:
         ValueError: If `pieces` does not divide the channels of the input.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras.layers import Maxout
-    >>> x = keras.layers.Conv2D(2 * 16, 3)(keras.Input((32, 32, 3)))
-    >>> Maxout(2)(x).shape
-    (None, 30, 30, 16)
+    Examples:
+        >>> import keras
+        >>> from highway_keras.layers import Maxout
+        >>> x = keras.layers.Conv2D(2 * 16, 3)(keras.Input((32, 32, 3)))
+        >>> Maxout(2)(x).shape
+        (None, 30, 30, 16)
 
     Reference:
         [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389).

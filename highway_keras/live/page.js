@@ -158,7 +158,7 @@ class Page {
   }
 }
 
-/** The test images of the page: [{pixels, label}]. */
+/** The images of the page: [{pixels, label}]. */
 function decodeExamples({ inputShape, examples }) {
   const size = inputShape[0] * inputShape[1] * inputShape[2];
   const pixels = decodeBytes(examples.images);
