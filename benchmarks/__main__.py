@@ -3,11 +3,8 @@
 Each case of `cases.py` is measured, printed and written before the next begins.
 """
 
-import argparse
-import pathlib
 import statistics
 import sys
-from importlib import metadata
 
 from benchmarks import rows
 from benchmarks.cases import CASES
@@ -16,7 +13,6 @@ from benchmarks.turns import Worker, take_turns
 # Where the peers are that are not in Keras
 FRAMEWORKS = {"torch_eager": "torch", "torch_compile": "torch", "jax_scan": "jax"}
 FRAMEWORKS |= {"products": "jax"}
-LIBRARIES = ("keras", "tensorflow", "tensorflow-cpu", "jax", "torch")
 
 
 def main(arguments=None):
@@ -28,16 +24,13 @@ def main(arguments=None):
     parser.add_argument("--case", nargs="+", choices=[*models, *CASES], metavar="CASE", help=text)
     text = "peers to compare with (default: all installed)"
     parser.add_argument("--peer", nargs="+", choices=peers, help=text)
-    text = "also compare with the build of this library that `pip install --target` put there"
-    parser.add_argument("--before", metavar="FOLDER", type=_library, help=text)
     options = parser.parse_args(arguments)
     asked, failed = options.case or CASES, []
     for case in CASES.values():
         if case.name in asked or case.model in asked:
-            found = measure(case, options.turns, options.peer, options.before)
+            found = measure(case, options.turns, options.peer)
             if found:
-                sizes = {"peer": options.peer, "before": options.before, "turns": options.turns}
-                command = {"case": case.name, **sizes}
+                command = {"case": case.name, "peer": options.peer, "turns": options.turns}
                 rows.record(found, ("case", "peer"), options.out, "benchmarks", **command)
             else:
                 failed.append(case.name)
@@ -45,19 +38,13 @@ def main(arguments=None):
         sys.exit(f"Not measured, since ours does not run: {', '.join(failed)}.")
 
 
-def measure(case, turns, peers=None, before=None):
-    """Return how the peers of a case compare, a dictionary for each; none if ours does not run.
-
-    `before` is the folder of another build of this library, which becomes a peer of that name.
-    """
-    asked = {name: {} for name in case.peers if name == "ours" or not peers or name in peers}
-    if before:
-        asked = {"ours": {}, "before": {"library": pathlib.Path(before).resolve()}, **asked}
+def measure(case, turns, peers=None):
+    """Return how the peers of a case compare, a dictionary for each; none if ours does not run."""
     workers = []
-    for name, options in asked.items():
-        peer = "ours" if name == "before" else name
-        place = f"benchmarks.peers.with_{FRAMEWORKS.get(peer, 'keras')}:{peer}"
-        workers.append(Worker(name, place, case, backend="tensorflow", **options))
+    for name in case.peers:
+        if name == "ours" or not peers or name in peers:
+            place = f"benchmarks.peers.with_{FRAMEWORKS.get(name, 'keras')}:{name}"
+            workers.append(Worker(name, place, case, backend="tensorflow"))
     ours = workers[0]
     present = take_turns(workers, turns, lambda line: rows.say(f"{case.name}: {line}"))
     if ours not in present:
@@ -65,9 +52,7 @@ def measure(case, turns, peers=None, before=None):
     # How many operations a second the machine reaches in one large product, by type.
     machines = [worker for worker in present if worker.name.startswith("machine")]
     rates = {m.name.endswith("bfloat16"): statistics.median(m.values("rate")) for m in machines}
-    installed = [name for name in LIBRARIES if any(metadata.distributions(name=name))]
-    versions = " ".join(f"{name} {metadata.version(name)}" for name in installed)
-    found = []
+    found, versions = [], rows.versions()
     for worker in present:
         if worker not in machines:
             milliseconds = [1000 * second / case.steps for second in worker.values("seconds")]
@@ -83,12 +68,6 @@ def measure(case, turns, peers=None, before=None):
             row["peak_mb"] = worker.turns[-1]["megabytes"]
             found.append({**row, "n": turns, "versions": versions})
     return found
-
-
-def _library(folder):
-    if not pathlib.Path(folder, "highway_keras", "__init__.py").is_file():
-        raise argparse.ArgumentTypeError(f"must hold the package highway_keras. Received: {folder}")
-    return folder
 
 
 if __name__ == "__main__":

@@ -12,16 +12,18 @@ import pathlib
 
 from benchmarks import rows
 from highway_keras import analysis, models, results, training
+from highway_keras.models import shipped
 
 RESULT = rows.RESULTS / "compact.csv"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
-# Of a network: the data set and recipe of its weights, the gated layers to leave, how many images
-# choose them; and, if it is trained, too, how many fine-tune it and the epochs from scratch.
+# Of a network: the data set and recipe of its weights, its gated layers and how many to leave, how
+# many images choose them; and, if it is trained, too, how many fine-tune it and the epochs from
+# scratch.
 CASES = {
-    "thin-highway-50": ("mnist", "thin", (19, 9, 4, 29), 1000, None, 10),
-    "thin-highway-100": ("mnist", "thin", (19, 9, 4, 49), 1000, None, 10),
-    "mnist-highway-16": ("mnist", "modern-mnist", (6, 4), 5000, 10_000, 5),
-    "highway-b": ("cifar10", "muon-cifar", (13, 11), 1000),
+    "thin-highway-50": ("mnist", "thin", (49, 19, 9, 4, 29), 1000, None, 10),
+    "thin-highway-100": ("mnist", "thin", (99, 19, 9, 4, 49), 1000, None, 10),
+    "mnist-highway-16": ("mnist", "modern-mnist", (8, 6, 4), 5000, 10_000, 5),
+    "highway-b": ("cifar10", "muon-cifar", (14, 13, 11), 1000),
 }
 
 
@@ -31,31 +33,36 @@ def main(arguments=None):
     parser.add_argument("--layers", type=int, nargs="+", help="gated layers to leave (all)")
     parser.add_argument("--runs", default="compact-runs", help="folder of what is trained")
     options = parser.parse_args(arguments)
+    known = CASES[options.network][2]
+    if not set(options.layers or known) <= set(known):
+        parser.error(f"--layers must be of {known}. Received: {options.layers}.")
     case = Case(options.network, pathlib.Path(options.runs), options.data_dir)
-    for layers in options.layers or (case.of, *case.depths):
+    for layers in options.layers or known:
         for way in case.ways:
             key = {"model": case.name, "layers": str(layers), "way": way.__name__}
             if not options.out and any(key.items() <= r.items() for r in results.read("compact")):
                 continue
-            for row in way(layers):
-                row, out = {**key, "of": case.of, **row}, options.out or RESULT
-                rows.record([row], tuple(key), out, "benchmarks.compact", case.name, layers=layers)
+            for row, runs in way(layers):
+                row, made = {**key, "of": case.of, **row}, {"runs": runs, "layers": layers}
+                out = options.out or RESULT
+                rows.record([row], tuple(key), out, "benchmarks.compact", case.name, **made)
 
 
 class Case:
     """A network of `CASES`, and the folder with what becomes of it.
 
-    `closed`, `tuned` and `scratch` yield a row of the network with so many gated layers left: as it
-    is, trained further, and trained from scratch; or none.
+    `closed`, `tuned` and `scratch` yield a row of the network with so many gated layers left, and
+    the folders of its runs: as it is, trained further, and trained from scratch; or nothing.
     """
 
     def __init__(self, name, runs, data_dir):
-        self.name, self.data_dir, self.runs, self.folder = name, data_dir, runs, runs / name
+        self.name, self.data_dir, self.runs = name, data_dir, runs
         weights, recipe, self.depths, self.choosing, *trained = CASES[name]
         self.ways = [self.closed]
         if trained:
             self.tuning, self.epochs = trained
             self.ways += [self.tuned, self.scratch]
+        self.folder = runs / name / shipped.find_entry(name, weights)["sha256"][:8]
         self.recipe = training.get_recipe(recipe)
         self.whole = training.SavedNetwork(models.get(name).weights_file(weights))
         order = self.folder / "order.json"
@@ -67,7 +74,7 @@ class Case:
             self.folder.mkdir(parents=True, exist_ok=True)
             order.write_text(json.dumps([found.closed, found.curve]))
         self.order, self.curve = json.loads(order.read_text())
-        self.of = self.curve[0]["layers"]
+        self.of = self.depths[0]
 
     def images(self):
         return self.whole.load(None, self.data_dir, validation=0, limit=self.choosing)
@@ -87,13 +94,13 @@ class Case:
 
     def closed(self, layers):
         small = training.SavedNetwork(self.small(layers))
-        yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing)
+        yield self._row(layers, [small.evaluate(self.images())[1]], "", self.choosing), ()
 
     def tuned(self, layers):
         settings = {"learning_rate": self.recipe.learning_rate / 10, "limit": self.tuning}
         file, folder = str(self.small(layers)), self.folder / f"tuned-{layers}"
-        fits = [self._fit(file, folder, seed, TUNED, **settings) for seed in SEEDS]
-        yield self._row(layers, fits, TUNED, self.tuning or "all")
+        accuracies, runs = self._fit(file, folder, TUNED, **settings)
+        yield self._row(layers, accuracies, TUNED, self.tuning or "all"), runs
 
     def scratch(self, layers):
         """Nothing for a whole network, whose runs `accuracy.csv` has."""
@@ -105,8 +112,8 @@ class Case:
             options = {"model_options": {"depth": layers + 1, "implementation": "stack"}}
         else:
             model, folder = self._register(layers), self.folder / f"scratch-{layers}"
-        fits = [self._fit(model, folder, seed, self.epochs, **options) for seed in SEEDS]
-        yield self._row(layers, fits, self.epochs, "all")
+        accuracies, runs = self._fit(model, folder, self.epochs, **options)
+        yield self._row(layers, accuracies, self.epochs, "all"), runs
 
     def _register(self, layers):
         """Register the network that has so many gated layers from the start; return its name."""
@@ -121,12 +128,15 @@ class Case:
         models.register(name, factory, card.dataset, card.input_shape, card.classes)
         return name
 
-    def _fit(self, model, folder, seed, epochs, **options):
+    def _fit(self, model, folder, epochs, **options):
+        """Return the test accuracies and the folders of a run for each seed."""
         options = {"resume": True, "verbose": 2, "data_dir": self.data_dir, **options}
-        data, out = self.whole.dataset, folder / f"seed-{seed}"
-        return training.fit(
-            model, data, self.recipe, out, seed=seed, epochs=epochs, **options
-        ).test_accuracy
+        data, fits = self.whole.dataset, []
+        for seed in SEEDS:
+            out = folder / f"seed-{seed}"
+            options |= {"seed": seed, "epochs": epochs}
+            fits.append(training.fit(model, data, self.recipe, out, **options))
+        return [fit.test_accuracy for fit in fits], [fit.folder for fit in fits]
 
     def _row(self, layers, accuracies, epochs, images):
         found = results.spread([100 * accuracy for accuracy in accuracies])

@@ -5,9 +5,12 @@ import os
 import pathlib
 import statistics
 import sys
+from importlib import metadata
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 SPREAD = ("_low", "_high")
+LIBRARIES = ("keras", "tensorflow", "tensorflow-cpu", "jax", "torch")
 
 
 def parser(module, description, turns=None, data=False, file=None, **numbers):
@@ -56,11 +59,22 @@ def ratios(values, others):
     return [a / b for a, b in zip(values, others, strict=True)]
 
 
-def record(rows, keys, out, module, *files, **options):
+def versions(folder=None):
+    """Return the versions of the libraries that are installed here, or in a folder."""
+    where = {"path": [str(folder)]} if folder else {}
+    return " ".join(
+        f"{name} {found.version}"
+        for name in LIBRARIES
+        for found in list(metadata.distributions(name=name, **where))[:1]
+    )
+
+
+def record(rows, keys, out, module, *files, runs=(), **options):
     """Print rows as a table; also write them, if there is a file for them.
 
     A row replaces that of the same values of `keys`. `python -m module *files **options` is the
-    command that measures the rows again.
+    command that measures the rows again. `runs` are the `RunFolder`s of trainings that rows are of,
+    perhaps of another day and machine.
     """
     names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
     lines = [names, *([_cell(row, name) for name in names] for row in rows)]
@@ -72,7 +86,7 @@ def record(rows, keys, out, module, *files, **options):
         from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
 
         command = provenance.command_line("python", "-m", module, *files, **options)
-        made = provenance.of_command(command)
+        made = provenance.of_runs(command, *runs) if runs else provenance.of_command(command)
         update_rows(out, [{**made, **row} for row in rows], keys)
 
 

@@ -24,7 +24,7 @@ from importlib import metadata
 from benchmarks import rows
 from benchmarks.turns import ENVIRONMENT
 
-SERVE = pathlib.Path(__file__).parents[1] / "examples" / "kserve" / "serve.py"
+SERVE = rows.ROOT / "examples" / "kserve" / "serve.py"
 MODEL, PROTOCOLS = "network", ("grpc", "http")
 PICTURES, WARM_UP, LIMIT = 200, 20, 120  # files, requests of each client, seconds
 

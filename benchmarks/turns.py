@@ -27,20 +27,19 @@ class Worker:
     """A process that takes turns, seen from the measuring one. It starts with its first turn.
 
     `peer` is `"module:function"`. The generator function gets `arguments`, in the new process: what
-    can be pickled without the library that is measured. `library` is the folder to import
-    `highway_keras` from, by default this clone.
+    can be pickled without the library that is measured.
 
     `turns` has the figures of each turn, a dictionary: its seconds, processor seconds and memory,
     and what the peer yields. Those of the first include compiling. `absent` says why the worker
     takes no more turns.
     """
 
-    def __init__(self, name, peer, *arguments, library=None, backend=None):
+    def __init__(self, name, peer, *arguments, backend=None):
         self.name, self.turns, self.absent = name, [], None
         # Not forked: a library that this process has imported would be shared.
         context = multiprocessing.get_context("spawn")
         self._pipe, self._theirs = context.Pipe()
-        settings = (self._theirs, peer, arguments, library, backend)
+        settings = (self._theirs, peer, arguments, backend)
         self._process = context.Process(target=_work, args=settings)
 
     def values(self, figure):
@@ -95,7 +94,7 @@ def take_turns(workers, count, say=say, all_needed=False):
     return [worker for worker in workers if not worker.absent]
 
 
-def _work(pipe, peer, arguments, library, backend):
+def _work(pipe, peer, arguments, backend):
     """Be the process of a `Worker`.
 
     In a turn, the work is done twice, and only the second time counts: while a worker waits for the
@@ -108,8 +107,6 @@ def _work(pipe, peer, arguments, library, backend):
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    if library:
-        sys.path.insert(0, str(library))  # before the clone, which is the working directory
     module, _, function = peer.partition(":")
     try:
         works = getattr(importlib.import_module(module), function)(*arguments)

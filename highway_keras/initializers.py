@@ -26,10 +26,9 @@ class TransformBias(keras.initializers.Initializer):
     Raises:
         ValueError: If `value` is not a negative number.
 
-    Example:
-
-    >>> from highway_keras import Highway, TransformBias
-    >>> layer = Highway(transform_bias_initializer=TransformBias(-3.0))
+    Examples:
+        >>> from highway_keras import Highway, TransformBias
+        >>> layer = Highway(transform_bias_initializer=TransformBias(-3.0))
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.2.

@@ -32,11 +32,10 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     Raises:
         ValueError: If the shapes differ. Nothing is broadcast.
 
-    Example:
-
-    >>> from highway_keras import ops
-    >>> float(ops.highway(x=1.0, h=3.0, t=0.25))
-    1.5
+    Examples:
+        >>> from highway_keras import ops
+        >>> float(ops.highway(x=1.0, h=3.0, t=0.25))
+        1.5
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 and 3.

@@ -73,10 +73,9 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
     Raises:
         ValueError: If a factor is negative, or `clip_norm` is not positive.
 
-    Example:
-
-    >>> from highway_keras.training import CaffeSGD
-    >>> optimizer = CaffeSGD(0.01, momentum=0.9, nesterov=True, l2=0.001)
+    Examples:
+        >>> from highway_keras.training import CaffeSGD
+        >>> optimizer = CaffeSGD(0.01, momentum=0.9, nesterov=True, l2=0.001)
 
     Reference:
         The authors' Caffe solvers for Tables 1 and 3 of
@@ -148,10 +147,9 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     Raises:
         ValueError: If `clip_norm` is not positive.
 
-    Example:
-
-    >>> from highway_keras.training import ConvMuon
-    >>> optimizer = ConvMuon(0.01, weight_decay=0.1, adam_weight_decay=0.1)
+    Examples:
+        >>> from highway_keras.training import ConvMuon
+        >>> optimizer = ConvMuon(0.01, weight_decay=0.1, adam_weight_decay=0.1)
 
     Reference:
         [Jordan et al., 2024](https://kellerjordan.github.io/posts/muon/);

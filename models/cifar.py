@@ -40,11 +40,10 @@ def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     Raises:
         ValueError: If an argument is out of its range.
 
-    Example:
-
-    >>> from highway_keras.models import highway_b
-    >>> highway_b(classes=3, include_top=False, pooling="avg").output_shape
-    (None, 128)
+    Examples:
+        >>> from highway_keras.models import highway_b
+        >>> highway_b(classes=3, include_top=False, pooling="avg").output_shape
+        (None, 128)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.

@@ -41,11 +41,10 @@ def mnist_highway(
     Raises:
         ValueError: If an argument is out of its range.
 
-    Example:
-
-    >>> from highway_keras.models import mnist_highway
-    >>> mnist_highway(width=16).count_params()
-    38986
+    Examples:
+        >>> from highway_keras.models import mnist_highway
+        >>> mnist_highway(width=16).count_params()
+        38986
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.2, and the authors'

@@ -66,11 +66,10 @@ def card_text(name, dataset):
     Raises:
         ValueError: If there are no such weights.
 
-    Example:
-
-    >>> from highway_keras import models
-    >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[1])
-    library_name: keras
+    Examples:
+        >>> from highway_keras import models
+        >>> print(models.card_text("thin-highway-10", "mnist").splitlines()[1])
+        library_name: keras
     """
     card, entry = registry.get(name), shipped.find_entry(name, dataset)
     hub_name, source, limits = DATA.get(dataset, (dataset, dataset, ""))

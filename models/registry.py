@@ -14,11 +14,10 @@ _CARDS = dict(PAPER)
 def list_models():
     """Return the registered names, the paper's first, in its order.
 
-    Example:
-
-    >>> from highway_keras import models
-    >>> models.list_models()[:2]
-    ['thin-highway-10', 'thin-highway-20']
+    Examples:
+        >>> from highway_keras import models
+        >>> models.list_models()[:2]
+        ['thin-highway-10', 'thin-highway-20']
     """
     return list(_CARDS)
 
@@ -29,11 +28,10 @@ def get(name):
     Raises:
         ValueError: If no network has that name; the message lists near matches.
 
-    Example:
-
-    >>> from highway_keras import models
-    >>> models.get("mnist-highway-16").parameters
-    38986
+    Examples:
+        >>> from highway_keras import models
+        >>> models.get("mnist-highway-16").parameters
+        38986
     """
     if name not in list(_CARDS):  # which, unlike a dictionary, compares what has no hash
         hint = did_you_mean(name, _CARDS) or f" Known: {', '.join(_CARDS)}."
@@ -66,15 +64,14 @@ def create(name, weights=None, features_at=None, **overrides):
         ValueError: If an argument is out of its range, or the weights are damaged or do not fit.
         FileNotFoundError: If `weights` is neither known nor a file.
 
-    Example:
-
-    >>> from highway_keras import models
-    >>> models.create("thin-highway-10", input_shape=(8, 8, 1)).count_params()
-    49660
-    >>> stages = ["stage1_pool", "stage2_pool", "stage3_pool"]
-    >>> features = models.create("mnist-highway-16", weights="mnist", features_at=stages)
-    >>> features.output_shape
-    [(None, 12, 12, 16), (None, 6, 6, 16), (None, 3, 3, 16)]
+    Examples:
+        >>> from highway_keras import models
+        >>> models.create("thin-highway-10", input_shape=(8, 8, 1)).count_params()
+        49660
+        >>> stages = ["stage1_pool", "stage2_pool", "stage3_pool"]
+        >>> features = models.create("mnist-highway-16", weights="mnist", features_at=stages)
+        >>> features.output_shape
+        [(None, 12, 12, 16), (None, 6, 6, 16), (None, 3, 3, 16)]
     """
     return get(name).build(weights, features_at, **overrides)
 
@@ -102,19 +99,18 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
     Raises:
         ValueError: If the name is taken, or no backend takes it.
 
-    Example:
-
-    >>> import keras
-    >>> from highway_keras import Highway, models
-    >>> def small(name, input_shape, classes, layers=3):
-    ...     images = keras.Input(input_shape)
-    ...     x = keras.layers.Dense(20)(keras.layers.Flatten()(images))
-    ...     for _ in range(layers):
-    ...         x = Highway()(x)
-    ...     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
-    >>> card = models.register("small", small, "digits", (8, 8, 1), 10, "digits", layers=5)
-    >>> len(models.create("small").layers)
-    9
+    Examples:
+        >>> import keras
+        >>> from highway_keras import Highway, models
+        >>> def small(name, input_shape, classes, layers=3):
+        ...     images = keras.Input(input_shape)
+        ...     x = keras.layers.Dense(20)(keras.layers.Flatten()(images))
+        ...     for _ in range(layers):
+        ...         x = Highway()(x)
+        ...     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+        >>> card = models.register("small", small, "digits", (8, 8, 1), 10, "digits", layers=5)
+        >>> len(models.create("small").layers)
+        9
     """
     if check_name(name) in PAPER:
         raise ValueError(

@@ -60,11 +60,10 @@ def thin_mlp(
     Raises:
         ValueError: If an argument is out of its range.
 
-    Example:
-
-    >>> from highway_keras.models import thin_mlp
-    >>> thin_mlp(depth=10).count_params()
-    85660
+    Examples:
+        >>> from highway_keras.models import thin_mlp
+        >>> thin_mlp(depth=10).count_params()
+        85660
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.1.

@@ -36,10 +36,10 @@ def of_command(command):
     return {**here(), "command": command}
 
 
-def of_run(folder, command):
-    """Return the same columns for a `RunFolder`, from what was recorded while it trained."""
+def of_runs(command, *folders):
+    """Return the same columns for `RunFolder`s, from what was recorded while they trained."""
     from highway_keras.runs.machine import joined, sessions  # imports Keras
 
-    recorded = sessions(folder)
+    recorded = [session for folder in folders for session in sessions(folder)]
     found = {key: joined(recorded, key) or "not recorded" for key in COLUMNS[:-1]}
     return found | {"command": command}

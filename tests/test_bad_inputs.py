@@ -140,7 +140,7 @@ COMMANDS = {
     "evaluate maps.keras": "maps.keras",
     "evaluate unbuilt.keras": "unbuilt.keras",
     "evaluate logits.keras --dataset good.npz": "'logits'",
-    "evaluate nan.keras --dataset good.npz": "nan",
+    "evaluate nan.keras --dataset good.npz": "nan to nan",
     "evaluate lonely.keras": "--dataset",
     "evaluate odd-dataset/best.keras": "run.json",
     f"evaluate {RUN} --dataset good.npz": "10 classes",

@@ -10,12 +10,11 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import gates, rows
+from benchmarks import compact, gates, rows
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 from highway_keras import models, training
 from highway_keras.results import provenance
-from tools.footprint import ROOT
 
 PEERS = """
 import os
@@ -46,14 +45,15 @@ def tired():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # the workers' too
     (tmp_path / "peers_here.py").write_text(PEERS)
     return tmp_path
 
 
 def test_workers_take_turns(folder):
     said = []
-    workers = [Worker(n, "peers_here:note", folder, n, library=folder) for n in "ab"]
+    workers = [Worker(n, "peers_here:note", folder, n) for n in "ab"]
     assert take_turns(workers, 2, said.append) == workers
     # The first turn is the work once, any other the work twice.
     assert (folder / "notes").read_text() == "ab" + "aabb" * 2
@@ -75,8 +75,8 @@ def test_workers_take_turns(folder):
 def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
     said = []
     workers = [
-        Worker("a", "peers_here:note", folder, "a", library=folder),
-        Worker("lost", f"peers_here:{peer}", library=folder),
+        Worker("a", "peers_here:note", folder, "a"),
+        Worker("lost", f"peers_here:{peer}"),
     ]
     assert take_turns(workers, 1, said.append) == workers[:1]
     assert said[-1].startswith("without lost: ") and reason in said[-1]
@@ -85,13 +85,19 @@ def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--turns", "0"), *((o, "no/where") for o in ("--case", "--turns", "--out", "--before"))],
+    [("--turns", "0"), *((o, "no/where") for o in ("--case", "--turns", "--out"))],
 )
 def test_mistakes(option, value, capsys):
     with pytest.raises(SystemExit) as ended:
         command.main([option, value])
     assert ended.value.code == 2
-    assert option in capsys.readouterr().err
+    assert option in capsys.readouterr().err.splitlines()[-1]  # not in the usage, which has all
+
+
+def test_layers_that_are_not_measured(capsys):
+    with pytest.raises(SystemExit):
+        compact.main(["highway-b", "--layers", "5"])
+    assert "--layers must be of (14, 13, 11)" in capsys.readouterr().err
 
 
 def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
@@ -172,7 +178,7 @@ def test_a_benchmark(line, ratio, saved, tmp_path):
         pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
     words = shlex.split(line.replace("SAVED", str(saved)))
     call = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:], "--out", tmp_path / "rows"]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(call, cwd=rows.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ratio in done.stdout
     found = read_rows(tmp_path / "rows")

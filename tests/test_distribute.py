@@ -170,6 +170,8 @@ def test_a_batch_that_does_not_divide():
         Devices(replicas=replicas).check_shares(better, False)
         with pytest.raises(ValueError, match=rf"batch_size={size}\. Try batch_size={better}\."):
             Devices(replicas=replicas).check_shares(size, False)
+    with pytest.raises(ValueError, match="`distribute`"):
+        Devices(replicas=2).check_shares(32, True)  # images on disk
 
 
 def test_all_but_the_chief_write_elsewhere(tmp_path):

@@ -46,7 +46,7 @@ def test_examples(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)
 def test_docstring_is_complete(thing):
     text = inspect.getdoc(thing)
-    assert "Example:" in text and ">>>" in text
+    assert "Examples:" in text and ">>>" in text
     assert described_arguments(thing) >= set(inspect.signature(thing).parameters)
 
 

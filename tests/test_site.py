@@ -21,7 +21,9 @@ def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
     names = {}
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
         exec(compile(block, f"{guide}.md", "exec"), names)
     if guide == "transfer":
         assert names["accuracy"] > 0.8  # the features of MNIST's digits are worth something here

@@ -96,20 +96,6 @@ def test_damaged_weights(packed, zoo):
         models.get(NAME).weights_file("mnist")
 
 
-def test_weights_that_are_not_there_or_do_not_fit(packed):
-    absent, create = FileNotFoundError, models.create
-    for call, error, message in [
-        (lambda: create(NAME, weights="minst"), absent, "weights.*: mnist.*minst"),
-        (lambda: create("thin-plain-10", weights="mnist"), absent, "weights"),
-        (lambda: models.get(NAME).weights_file("cifar10"), ValueError, "weights.*mnist"),
-        (lambda: models.card_text("thin-plain-10", "cifar10"), ValueError, "no trained weights"),
-        (lambda: create(NAME, weights="mnist", units=49), ValueError, "weights.*shapes"),
-        (lambda: create(NAME, weights="mnist", depth=9), ValueError, "or more or fewer"),
-    ]:
-        with pytest.raises(error, match=message):
-            call()
-
-
 def test_weights_of_a_stack_load_into_a_chain():
     x = np.random.default_rng(0).random((5, 28, 28, 1))
     forms = ("stack", "layers")

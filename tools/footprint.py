@@ -13,7 +13,6 @@ import venv
 
 from benchmarks import rows
 
-ROOT = pathlib.Path(__file__).parents[1]
 ENVIRONMENTS = {"core": "", "cpu": "[cpu]"}
 MODULES = ("keras", "highway_keras")
 IMPORT = "import time; begun = time.perf_counter(); import {}; print(time.perf_counter() - begun)"
@@ -23,7 +22,7 @@ def main(arguments=None):
     options, found = rows.parser("tools.footprint", __doc__, turns=5).parse_args(arguments), []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
+        _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, rows.ROOT)
         (wheel,) = folder.glob("*.whl")
         for name, extra in ENVIRONMENTS.items():
             venv.create(folder / name)  # which does not even have pip
@@ -35,6 +34,7 @@ def main(arguments=None):
             size = sum(f.lstat().st_size for f in installed.rglob("*") if not f.is_dir())
             row = {"environment": name, "packages": len(list(installed.glob("*.dist-info")))}
             row |= {"megabytes": round(size / 1e6, 1), "n": options.turns if extra else 1}
+            row["versions"] = rows.versions(installed)
             count = options.turns + 1 if extra else 0  # the core has no backend to import
             turns = [
                 [float(_run(python, "-I", "-c", IMPORT.format(module))) for module in MODULES]

@@ -78,7 +78,7 @@ def _cifar_runs():
     }
     found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
     for row in found.to_dict("records"):
-        by = {"modern": "SGD", "muon": "Muon"}[row["recipe"]]
+        by = "Muon" if row["recipe"] == "muon" else "SGD"
         reached = curves[row["model"], by, row["seed"], row["epochs"]]
         yield {**row, "before": reached.iloc[-6], "end": reached.iloc[-1]}
 

@@ -23,8 +23,8 @@ DTYPE = "float16"  # that weights are rounded to
 
 
 def compared_fields(stored):
-    """Return the attributes of a recipe in `run.json` that decide the training; {} is no recipe."""
-    whole = json.loads(json.dumps(stored or {}))
+    """Return the attributes of a recipe in `run.json` that decide the training."""
+    whole = json.loads(json.dumps(stored))
     return {name: value for name, value in whole.items() if name not in PROSE}
 
 
@@ -90,7 +90,7 @@ def pack(folders, data_dir=None):
         "seeds": [run["seed"] for run in ended],
         "recipe": recipe["name"],
         "epochs": recipe["epochs"],
-        "dtype_policy": compared_fields(recipe)["dtype_policy"],
+        "dtype_policy": recipe["dtype_policy"],
         "images": len(images.x_train),
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],

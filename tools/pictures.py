@@ -11,7 +11,7 @@ from highway_keras.io import write_figure
 from tools.render import ROOT
 from tools.tables import long_trials, optimizer, rows
 
-MARKS = {"modern": "o", "muon": "s"}
+MARKS = {"authors": "^", "modern": "o", "muon": "s"}
 
 
 def depth_1000():

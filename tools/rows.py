@@ -63,7 +63,7 @@ def accuracy(options):
         "seeds": " ".join(map(str, seeds)),
         **{key: f"{spread[key]:.2f}" for key in ("best", "mean", "std")},
         "minutes": "" if None in took else f"{max(took):.1f}",
-        **provenance.of_run(folders[0], f"{fit_command(shared)} --runs {len(folders)}"),
+        **provenance.of_runs(f"{fit_command(shared)} --runs {len(folders)}", *folders),
     }
 
 
@@ -80,7 +80,7 @@ def curves(options):
         if not ended and not folder.has_diverged:
             raise ValueError(f"{path} has not ended: continue it with `fit --resume`.")
         run = {**{key: settings[key] for key in ("model", "dataset", "seed")}, "n": 1}
-        made = provenance.of_run(folder, fit_command(settings))
+        made = provenance.of_runs(fit_command(settings), folder)
         for epoch, losses in enumerate(history, start=1):
             found = {key: losses.get(key, "") for key in measured}
             if not ended and epoch == len(history):
@@ -156,7 +156,11 @@ def gates(options):
             kind=settings["kind"],
             activation=settings.get("activations"),
             epochs=settings["epochs"],
-            rungs=found.rungs.split(),
+            trials=len(found.trials),
+            rungs=found.rungs.split() or None,
+            **{name: settings.get(name) for name in (*RANGES, "objective")},
+            limit=settings["limit"],
+            seed=settings["seed"],
         )
     made = {
         "dataset": settings["dataset"],
@@ -166,47 +170,42 @@ def gates(options):
         **trained,
         "samples": len(images.x_train),
         "test_accuracy": training.evaluate(model, images).accuracy,
-        **provenance.of_run(folder, command),
+        **provenance.of_runs(command, folder),
     }
     for row in gate_rows(model, images.x_train, images.y_train):
         yield {**row, **made}
 
 
-def gate_rows(model, x, y, samples=2000, classes=(0, 1, 7)):
+def gate_rows(model, x, y):
     """Return a row per layer; layer 0 is the intact network, with what holds for the whole.
 
-    Single gates and block outputs are those of the first `samples` images. `classes` are those of
-    the paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
+    Single gates and block outputs are those of the first 2,000 images. The classes are those of the
+    paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
     """
     biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
-    mean = analysis.mean_gates(model, x, y)
-    gates = analysis.gates(model, x[:samples]).values
-    outputs = analysis.block_outputs(model, x[:samples]).values
-    changes = ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))]  # from the block before
-    routing = np.abs(mean.by_class.values).mean(axis=-1)
-    lesions = analysis.lesions(model, x, y)
-    needed = analysis.needed_layers(lesions).layers
-    rows = []
-    for index, name in enumerate(lesions.layers):
-        # If weights have mean zero, gates start at the sigmoid of their biases.
-        closed = 1 / (1 + np.exp(-starts[index]))
-        row = {
-            "layer": index + 1,
-            "start": starts[index],
-            "mean_bias": biases[index].mean(),
-            "moved": np.abs(biases[index] - starts[index]).mean(),
-            "below_start": (biases[index] < starts[index]).mean(),
-            "mean_gate": mean.overall.values[index].mean(),
-            "gate_moved": np.abs(mean.overall.values[index] - closed).mean(),
-            "open": (gates[:, index] > 0.5).mean(),
-            "ever_open": (gates[:, index] > 0.5).any(axis=0).mean(),
-            "change": changes[index],
-            **{f"routing_{number}": routing[number, index] for number in classes},
-            "lesion_loss": lesions.loss[index],
-            "lesion_error": lesions.error[index],
-            "matters": int(name in needed),
-        }
-        rows.append(row)
+    mean, lesions = analysis.mean_gates(model, x, y), analysis.lesions(model, x, y)
+    overall, routing = mean.overall.values, np.abs(mean.by_class.values).mean(axis=-1)
+    is_open = analysis.gates(model, x[:2000]).values > 0.5
+    outputs = analysis.block_outputs(model, x[:2000]).values
+    start = starts[:, None]
+    closed = 1 / (1 + np.exp(-start))  # where gates start if weights have mean zero
+    columns = {
+        "layer": range(1, 1 + len(starts)),
+        "start": starts,
+        "mean_bias": biases.mean(axis=1),
+        "moved": np.abs(biases - start).mean(axis=1),
+        "below_start": (biases < start).mean(axis=1),
+        "mean_gate": overall.mean(axis=1),
+        "gate_moved": np.abs(overall - closed).mean(axis=1),
+        "open": is_open.mean(axis=(0, 2)),
+        "ever_open": is_open.any(axis=0).mean(axis=1),
+        "change": ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))],  # from the one before
+        **{f"routing_{number}": routing[number] for number in (0, 1, 7)},
+        "lesion_loss": lesions.loss,
+        "lesion_error": lesions.error,
+        "matters": np.isin(lesions.layers, analysis.needed_layers(lesions).layers).astype(int),
+    }
+    rows = pd.DataFrame(columns).to_dict("records")
     return [intact(rows[0], lesions), *rows]
 
 
@@ -352,7 +351,7 @@ def halving(options):
             "rank_correlation_first_second": first.corr(second, "spearman"),
             "rank_correlation_second_end": second.corr(end, "spearman"),
             "rank_correlation_first_end": first.corr(end, "spearman"),
-            **provenance.of_run(search.folder, "python -m tools.rows halving FOLDER"),
+            **provenance.of_runs("python -m tools.rows halving FOLDER", search.folder),
         }
 
 

@@ -63,14 +63,13 @@ def scan(
         TypeError: If `x` is not floating point, or an activation has no hash: the loop is compiled
             once for each.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from highway_keras.depth_loop import scan
-    >>> kernel, bias = np.zeros((100, 8, 16)), np.full((100, 16), -30.0)
-    >>> x = np.ones((4, 8))
-    >>> bool(np.allclose(scan(x, kernel, bias), x))  # closed gates carry the input through
-    True
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras.depth_loop import scan
+        >>> kernel, bias = np.zeros((100, 8, 16)), np.full((100, 16), -30.0)
+        >>> x = np.ones((4, 8))
+        >>> bool(np.allclose(scan(x, kernel, bias), x))  # closed gates carry the input through
+        True
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.

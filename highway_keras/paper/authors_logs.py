@@ -72,10 +72,9 @@ def compare_with_authors(
         OSError: If the folder cannot be written.
         TrainingDiverged: If the loss is no longer finite.
 
-    Example:
-
-    >>> from highway_keras import paper
-    >>> rows = paper.compare_with_authors("mnist-highway-32", epochs=2)  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import paper
+        >>> rows = paper.compare_with_authors("mnist-highway-32", epochs=2)  # doctest: +SKIP
     """
     logs = results.authors_logs()
     log = logs[checks.one_of("model", model, logs)]
@@ -91,7 +90,7 @@ def compare_with_authors(
         fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
         command = ("highway-keras", "reproduce", "authors-log")
         command = provenance.command_line(*command, model=model, **changes, seed=seed)
-        made = {"n": 1, **provenance.of_run(folder, command)}
+        made = {"n": 1, **provenance.of_runs(command, folder)}
         new = [
             {
                 "model": model,

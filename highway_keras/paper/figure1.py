@@ -16,7 +16,7 @@ from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
 from highway_keras.paper.searches import read_searches
-from highway_keras.results.provenance import COLUMNS, of_run
+from highway_keras.results.provenance import COLUMNS, of_runs
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
 PRESETS = {
@@ -72,7 +72,7 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
     out = checks.path("out", out)
     with folder_lock(out, seconds=60):  # another process may be drawing
         found = read_searches(searches, depths, kinds)
-        made = {(search.kind, search.depth): of_run(search.folder, command) for search in found}
+        made = {(search.kind, search.depth): of_runs(command, search.folder) for search in found}
         tops, trials = top_rows(found), trial_rows(found)
         for name, rows in {"figure1-top10": tops, "figure1-trials": trials}.items():
             columns = max(rows, key=len)  # those of a failed trial are fewer

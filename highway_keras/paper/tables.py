@@ -23,8 +23,6 @@ from highway_keras.training.recipes import get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
 
 STYLES = {"authors": "--", "modern": "-", "muon": "-."}
-COLUMNS = ("table", "model", "dataset", "recipe", "seed", "epochs", "images", "dtype_policy")
-COLUMNS += ("test_accuracy", "test_loss", "best_epoch", "minutes", *provenance.COLUMNS)
 
 
 def reproduce_table(
@@ -50,7 +48,7 @@ def reproduce_table(
     ```
     OUT/MODEL-RECIPE/seed-0/   a folder of `fit`, and what it was trained on in machine.json
     OUT/table1.csv             a row for every finished run, whichever call trained it
-    OUT/table1.png             accuracy by epoch
+    OUT/table1.png             error by epoch
     ```
 
     `minutes` in a row counts training and the test images, and of a killed part the epochs that it
@@ -82,22 +80,16 @@ def reproduce_table(
         TrainingDiverged: After all other runs, if the loss of any is no longer finite.
         BusyError: After all other runs, if another process is training some of them in `out`.
 
-    Example:
-
-    >>> from highway_keras import paper
-    >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
+    Examples:
+        >>> from highway_keras import paper
+        >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
     is_chief = not distribute or data_parallel().is_chief
-    cards = _cards(table)
-    unknown = sorted(set(models or ()) - {card.name for card in cards})
-    if unknown:
-        raise ValueError(
-            f"`models` must name networks of {TABLES[table]}: "
-            f"{', '.join(card.name for card in cards)}. Received: {', '.join(unknown)}."
-        )
+    cards = {card.name: card for card in _cards(table)}
+    for name in models or ():
+        checks.one_of("models", name, cards)
     out = checks.path("out", out or f"runs/{table}")
-    if models:
-        cards = [card for card in cards if card.name in models]
+    cards = [card for card in cards.values() if not models or card.name in models]
     for card in cards:
         checks.one_of("recipe", recipe, variants(card))
     seeds = checks.seeds(seed, runs)
@@ -139,7 +131,7 @@ def read_table(table, out):
 
 def _write(table, out):
     with folder_lock(out, seconds=60):  # another process may be training other runs of the table
-        write_rows(out / f"{table}.csv", read_table(table, out), COLUMNS)
+        write_rows(out / f"{table}.csv", read_table(table, out))
 
 
 def _cards(table):
@@ -190,15 +182,15 @@ def _row(table, card, recipe, folder):
         limit=settings["limit"],
         dtype_policy=policy if policy != named.dtype_policy else None,
     )
-    return row | provenance.of_run(folder, command)
+    return row | provenance.of_runs(command, folder)
 
 
 def draw_table(plots, table, out):
-    """Draw the accuracy of each run by epoch, and its test accuracy as a point at its best epoch.
+    """Draw the error of each run by epoch, and its test error as a point at its best epoch.
 
-    The lines show the accuracy on held-out images if the recipe holds some out, otherwise that in
+    The lines show the error on held-out images if the recipe holds some out, otherwise that in
     training, with dropout and augmentation active. Dotted: the authors' log of that network, if
-    they published one. Both axes are logarithmic; accuracy is shown by its distance from 100 %.
+    they published one. Both axes are logarithmic.
     """
     lines, colours = [], {}
     for card, recipe, folder in _finished(table, out):
@@ -206,15 +198,13 @@ def draw_table(plots, table, out):
         colour = colours.setdefault(card.name, len(colours))
         key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
         label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
-        percent = [100 * row[key] for row in history]
-        lines.append(plots.Line(percent, label, STYLES[recipe], colour))
-        tested = [100 * measured["test_accuracy"]]
+        errors = [100 * (1 - row[key]) for row in history]
+        lines.append(plots.Line(errors, label, STYLES[recipe], colour))
+        tested = [100 * (1 - measured["test_accuracy"])]
         label = "test images, once a run"
         lines.append(plots.Line(tested, label, "o", colour, [measured["best_epoch"]]))
     for name, log in results.authors_logs().items():
         if name in colours:
-            percent = [100 * float(row["test_accuracy"]) for row in log]
-            lines.append(plots.Line(percent, f"{name}, authors' log: test", ":", colours[name]))
-    return plots.plot_lines(
-        lines, TABLES[table], "accuracy (%)", xscale="log", yscale="log", as_error=True
-    )
+            errors = [100 * (1 - float(row["test_accuracy"])) for row in log]
+            lines.append(plots.Line(errors, f"{name}, authors' log: test", ":", colours[name]))
+    return plots.plot_lines(lines, TABLES[table], "error (%)", xscale="log")
