@@ -16,31 +16,23 @@ SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normaliza
 
 
 class Clipped:
-    """Base of optimizers with a limit on the norm of all gradients together.
+    """Base of optimizers whose `global_clipnorm` limits the gradients of the whole batch.
 
-    On several devices the norm is that of the whole batch; Keras's `global_clipnorm` clips each
-    TensorFlow replica by the norm of its own share.
+    On several devices Keras's clips each TensorFlow replica by the norm of its own share.
     """
 
-    def __init__(self, *args: Any, clip_norm: float | None = None, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.clip_norm = checks.number("clip_norm", clip_norm, above=0, or_none="no limit")
-
     def _clip_gradients(self, grads):  # which Keras has unscaled and accumulated
-        grads = super()._clip_gradients(grads)
-        if self.clip_norm is None:
-            return grads
+        most = self.global_clipnorm or 0
+        if most <= 0:
+            return super()._clip_gradients(grads)
         norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(grads)))
-        factor = self.clip_norm / ops.maximum(norm, self.clip_norm)
+        factor = most / ops.maximum(norm, most)
         return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
-
-    def get_config(self):
-        return {**super().get_config(), "clip_norm": self.clip_norm}
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ClippedAdamW(Clipped, keras.optimizers.AdamW):
-    """Keras's AdamW with `clip_norm`."""
+    """Keras's AdamW."""
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -48,7 +40,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
     """SGD with momentum, an L2 penalty in the gradient, and another learning rate for biases.
 
     ```
-    gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
+    gradient *= min(1, global_clipnorm / norm)  # the norm of all gradients together
     g = gradient + l2 * w                 # the classifier's kernel: classifier_l2 * l2; biases: 0
     v = momentum * v - rate * g           # biases: bias_rate * rate
     w += v                                # nesterov=True: w += momentum * v - rate * g
@@ -66,12 +58,11 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
             (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
         bias_rate: Factor on the learning rate of all biases, at least 0.
-        clip_norm: Largest norm of all gradients together, without the penalty, and on several
-            devices for the whole batch; `None` for no limit.
-        **kwargs: The other arguments of `keras.optimizers.SGD`.
+        **kwargs: The other arguments of `keras.optimizers.SGD`. `global_clipnorm` limits the norm
+            of all gradients together, without the penalty; on several devices, of the whole batch.
 
     Raises:
-        ValueError: If a factor is negative, or `clip_norm` is not positive.
+        ValueError: If a factor is negative.
 
     Examples:
         >>> from highway_keras.training import CaffeSGD
@@ -90,11 +81,9 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         l2: float = 0.0,
         classifier_l2: float = 10.0,
         bias_rate: float = 2.0,
-        clip_norm: float | None = None,
         **kwargs: Any,
     ):
-        kwargs |= {"momentum": momentum, "nesterov": nesterov, "clip_norm": clip_norm}
-        super().__init__(learning_rate, **kwargs)
+        super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.l2 = float(checks.number("l2", l2, least=0))
         self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
         self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
@@ -124,7 +113,7 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     """Muon for the kernels of dense layers and of 2D convolutions; AdamW for all else.
 
     ```
-    gradient *= min(1, clip_norm / norm)  # the norm of all gradients together
+    gradient *= min(1, global_clipnorm / norm)  # the norm of all gradients together
     m = momentum * m + gradient
     u = gradient + momentum * m           # nesterov=False: u = m
     w -= rate * weight_decay * w
@@ -140,12 +129,8 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     `exclude_layers`.
 
     Args:
-        clip_norm: As for `CaffeSGD`.
         **kwargs: The arguments of `keras.optimizers.Muon`. `weight_decay` is for what Muon trains,
-            `adam_weight_decay` for the rest.
-
-    Raises:
-        ValueError: If `clip_norm` is not positive.
+            `adam_weight_decay` for the rest. `global_clipnorm` is as for `CaffeSGD`.
 
     Examples:
         >>> from highway_keras.training import ConvMuon

@@ -7,7 +7,7 @@ from keras import ops
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_model import LesionedChain, largest_batch, lesion_model
+from highway_keras.analysis.lesion_model import LesionedStack, largest_batch, lesion_model
 
 SAMPLES, CLASSES = 23, 3
 
@@ -194,13 +194,10 @@ def test_masks_and_the_arguments_of_a_call_hold_in_lesions(make):
         layer.transform_bias.assign(bias)
 
 
-def test_chains_of_dense_layers_of_equal_options_run_as_one_loop():
-    layers = [Highway(activation="tanh"), Highway(activation="tanh"), Highway(), Highway()]
-    unlike = as_model((8,), *layers, Highway(carry="learned"), softmax())
-    for model, expected in ((unlike, [2, 2]), (stack(), [5]), (nested(), [3])):
-        scored = lesion_model(Graph(model), (), from_logits=False)
-        depths = [layer.depth for layer in scored.layers if isinstance(layer, LesionedChain)]
-        assert depths == expected
+def test_all_lesions_of_a_stack_run_as_one_loop():
+    scored = lesion_model(Graph(stack()), (), from_logits=False)
+    depths = [layer.layer.depth for layer in scored.layers if isinstance(layer, LesionedStack)]
+    assert depths == [5]
 
 
 def test_a_batch_is_as_large_where_sides_are_open():

@@ -2,10 +2,9 @@
 
 A batch of n samples grows to k * n on its way: the intact copy first, then one for each lesion so
 far. All copies run through a layer together, and whatever comes before a lesion is computed once.
-Dense gated layers in a chain are lesioned together, in one compiled loop.
+The layers of a `HighwayStack` are lesioned together, in one compiled loop.
 """
 
-import collections
 import functools
 import math
 import os
@@ -16,10 +15,10 @@ from keras import ops
 from highway_keras.analysis.graph import of_gated
 from highway_keras.backends import shim
 from highway_keras.depth_loop.block import Block
-from highway_keras.layers import Highway, HighwayStack
+from highway_keras.layers import HighwayStack
 from highway_keras.layers.highway_stack import joint_weights
 
-# XLA runs the loop of a `LesionedChain` on one core; TensorFlow runs several of them at once.
+# XLA runs the loop of a `LesionedStack` on one core; TensorFlow runs several of them at once.
 PARTS = min(os.cpu_count(), 4) if keras.backend.backend() == "tensorflow" else 1
 # Chosen by measurement: numbers in the largest tensor, and samples per batch. 576 columns of
 # 50 units fit into a CPU's cache, and fill the tiles of its matrix product: 500 take 15 % longer.
@@ -34,7 +33,6 @@ def lesion_model(graph, label_shape, from_logits):
     They are loss, wrong classes and sum of the probabilities, each summed over the positions of a
     sample, `(n, 1 + blocks, 3)`. `label_shape` is that of a sample's labels.
     """
-    chain_of = {id(call): chain for chain in chains(graph) for call in chain}
     copies = {}  # of a tensor by its id: 1, and one for each lesion that was made before it
 
     def repeated(x, wanted):
@@ -45,22 +43,19 @@ def lesion_model(graph, label_shape, from_logits):
         return Copies(wanted - more, more, autocast=False)(x)  # whatever the global policy is
 
     def visit(call, *args, **kwargs):
-        chain = chain_of.get(id(call), [])
-        if call in chain[1:]:
-            return of_gated(args, kwargs)[0]  # the first of the chain has done the work of all
         tensors = keras.tree.flatten((args, kwargs))
-        before = max(
-            call.blocks.start if chain else 0, *(copies.get(id(x), 1) - 1 for x in tensors)
-        )
+        made = (copies.get(id(x), 1) - 1 for x in tensors)
+        before = max(call.blocks.start if call.blocks else 0, *made)
         args, kwargs = keras.tree.map_structure(lambda x: repeated(x, 1 + before), (args, kwargs))
-        x, passed = of_gated(args, kwargs) if chain else (None, {})
-        if len(chain) > 1 or (chain and type(call.layer) is HighwayStack):
-            outputs = LesionedChain([c.layer for c in chain], 1 + before)(x)
-        elif chain:
-            outputs = LesionedLayer(call.layer, 1 + before)(x, **passed)
+        if call.blocks:
+            x, passed = of_gated(args, kwargs)
+            if type(call.layer) is HighwayStack:
+                outputs = LesionedStack(call.layer, 1 + before)(x)
+            else:
+                outputs = LesionedLayer(call.layer, 1 + before)(x, **passed)
         else:
             outputs = call.run(*args, **kwargs)
-        after = 1 + before + sum(len(c.blocks) for c in chain)
+        after = 1 + before + len(call.blocks)
         copies.update((id(y), after) for y in keras.tree.flatten(outputs))
         return outputs
 
@@ -69,36 +64,6 @@ def lesion_model(graph, label_shape, from_logits):
     labels = keras.Input(label_shape, dtype="int32", name="labels")
     scores = Scores(every, from_logits)([predictions, labels])
     return keras.Model([*graph.inputs, labels], scores)
-
-
-def chains(graph):
-    """Return the calls of gated layers: runs of dense ones with equal options, and single others.
-
-    In a run, each is fed only by the one before.
-    """
-    uses = collections.Counter(id(x) for call in graph.calls for x in call.inputs)
-    uses.update(map(id, graph.outputs))
-    found = []
-    for call in graph.gated:
-        last = found[-1][-1] if found else None
-        fed = last and last.outputs is call.inputs[0] and uses[id(last.outputs)] == 1
-        dense = fed and _is_dense(last.layer) and _is_dense(call.layer)
-        if dense and _options(last.layer) == _options(call.layer):
-            found[-1].append(call)
-        else:
-            found.append([call])
-    return found
-
-
-def _is_dense(layer):
-    """Return whether a `LesionedChain` computes what a gated layer does."""
-    return type(layer) is HighwayStack or (
-        type(layer) is Highway and layer.block.quantization_mode is None
-    )
-
-
-def _options(layer):
-    return layer.learned_carry, layer.dtype_policy.name, *layer.activations
 
 
 def largest_batch(graph):
@@ -150,29 +115,26 @@ class LesionedLayer(Copies):
         return super().compute_output_spec(self.layer.compute_output_spec(inputs))
 
 
-class LesionedChain(Copies):
-    """A chain of dense gated layers on all copies, and one more copy for each of its blocks.
+class LesionedStack(Copies):
+    """A stack of gated layers on all copies, and one more copy for each of its blocks.
 
     It is one compiled loop over stacked weights. The loop runs the lesioned copies one after
     another, each starting at its lesion: a matrix of one batch stays in a CPU's cache, a matrix of
     all copies does not. The number of samples must be a multiple of `PARTS`.
     """
 
-    def __init__(self, layers, copies=1):
-        self.depth = sum(getattr(layer, "depth", 1) for layer in layers)
-        super().__init__(copies, self.depth, dtype=layers[0].compute_dtype)
-        self.layers = list(layers)
+    def __init__(self, layer, copies):
+        super().__init__(copies, layer.depth, dtype=layer.compute_dtype)
+        self.layer = layer
 
     def call(self, inputs):
-        first, width = self.layers[0], inputs.shape[-1]
-        gates = [first.transform_activation] * (2 if first.learned_carry else 1)
-        block = Block("highway", tuple(_CHEAPER.get(f, f) for f in (first.activation, *gates)))
-        kernels, biases = zip(*map(joint_weights, self.layers), strict=True)
-        kernel = ops.concatenate([ops.reshape(k, (-1, width, k.shape[-1])) for k in kernels])
-        bias = ops.concatenate([ops.reshape(b, (-1, b.shape[-1], 1)) for b in biases])
-        kernel, bias = (ops.cast(w, inputs.dtype) for w in (kernel, bias))
+        layer, width = self.layer, inputs.shape[-1]
+        gates = [layer.transform_activation] * (2 if layer.learned_carry else 1)
+        block = Block("highway", tuple(_CHEAPER.get(f, f) for f in (layer.activation, *gates)))
+        kernel, bias = (ops.cast(w, inputs.dtype) for w in joint_weights(layer))
         rows = ops.reshape(inputs, (self.copies, PARTS, -1, width))
-        parts = [_lesioned_chain(block)(rows[:, part], kernel, bias) for part in range(PARTS)]
+        run = _lesioned_chain(block)
+        parts = [run(rows[:, part], kernel, bias[..., None]) for part in range(PARTS)]
         return ops.reshape(ops.concatenate(parts, axis=1), (-1, *ops.shape(inputs)[1:]))
 
 

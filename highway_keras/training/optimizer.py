@@ -11,8 +11,8 @@ def from_recipe(recipe, steps):
     rate, decay = _schedule(recipe, steps), recipe.weight_decay
     if recipe.optimizer == "sgd":
         options = {name: getattr(recipe, name) for name in SGD}
-        return CaffeSGD(rate, clip_norm=recipe.clip_norm, **options)
-    options = {"weight_decay": decay, "clip_norm": recipe.clip_norm}
+        return CaffeSGD(rate, global_clipnorm=recipe.clip_norm, **options)
+    options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
     if recipe.optimizer == "adamw":
         optimizer = ClippedAdamW(rate, **options)
     else:
