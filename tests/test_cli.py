@@ -28,6 +28,7 @@ from highway_keras.cli import command as cli
 from highway_keras.export import export
 from highway_keras.io import replacing
 from highway_keras.messages import notice
+from highway_keras.models.shipped import find_entry
 from highway_keras.training import saved_network
 
 
@@ -286,6 +287,38 @@ def test_the_sample_picture_is_a_seven_and_its_negative_looks_inverted(trained, 
         assert network[1:] == [] or printed.out.splitlines()[1].split()[1] == "7"
         (line,) = printed.err.splitlines()
         assert "1 of 2 pictures look inverted" in line and str(negative) in line
+
+
+def test_a_photo_is_named_by_a_network_in_colour(capsys, tmp_path):
+    photo = np.random.default_rng(0).integers(0, 256, (40, 60, 3), "uint8")
+    Image.fromarray(photo).save(tmp_path / "photo.jpg")
+    assert (
+        run("predict", "highway-a", tmp_path / "photo.jpg", "--weights", "cifar10", "--json") == 0
+    )
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["classes"][0]["class"] in find_entry("highway-a", "cifar10")["class_names"]
+
+
+def test_options_of_fit_reach_the_library(monkeypatch):
+    """Whatever a run would do with them; the others are proven by runs."""
+
+    def fit_runs(model, runs, **options):
+        received.update(options, model=model, runs=runs)
+        raise KeyboardInterrupt
+
+    received, asked = {}, "--weights mnist --freeze --class-weight balanced --distribute --seed 4"
+    asked += " --dtype-policy mixed_bfloat16 --data-dir there --set momentum=0.5 --runs 3"
+    monkeypatch.setattr(training, "fit_runs", fit_runs)
+    assert run("fit", "thin-highway-10", *asked.split()) == 130
+    expected = {
+        "weights": "mnist",
+        "freeze": True,
+        "class_weight": "balanced",
+        "runs": 3,
+        "seed": 4,
+    }
+    expected |= {"distribute": True, "dtype_policy": "mixed_bfloat16", "data_dir": "there"}
+    assert received.items() >= (expected | {"momentum": 0.5, "model": "thin-highway-10"}).items()
 
 
 # How it ends

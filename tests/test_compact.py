@@ -136,6 +136,8 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
     assert '"images": 359' in capsys.readouterr().out
     assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
+    analyze = ["analyze", str(small), "--limit", "20", "--out", str(tmp_path / "look")]
+    assert cli.main(analyze) == 0 and len(read_rows(tmp_path / "look" / "layers.csv")) == 1
 
 
 def test_the_command_asks_first_whether_its_folder_can_be_written(tmp_path, monkeypatch, capsys):

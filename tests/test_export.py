@@ -262,6 +262,7 @@ def test_a_wrong_export_is_an_error(tmp_path):
 
     found = check()
     assert (found["difference"], found["accuracy"], found["images"]) == (0, 1, 20)
+    check("float16", probabilities=expected + 0.015)
     shifted, nan, wrong = expected.copy(), expected.copy(), labels.copy()
     shifted[3, 4] += 0.5
     nan[7, 0] = np.nan
@@ -275,6 +276,8 @@ def test_a_wrong_export_is_an_error(tmp_path):
         ({"names": list("zyxwvutsrq")}, "class_name of image 0"),
         ({"class_id": labels[::-1]}, "accuracy"),
         ({"quantize": "int8", "class_id": wrong}, "accuracy"),
+        ({"quantize": "float16", "probabilities": expected + 0.03}, r"up to 0.03 \(image 0"),
+        ({"probabilities": expected + 0.015}, r"up to 0.015 \(image 0"),
     ]:
         with pytest.raises(ExportMismatch, match=text):
             check(**changed)

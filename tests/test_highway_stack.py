@@ -131,6 +131,17 @@ def test_biases_by_layer_and_other_starts_are_kept(start, expected):
     np.testing.assert_array_equal(array(stack.transform_bias), np.repeat([expected], 4, 0).T)
 
 
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras exports so no torch model")
+def test_a_stack_exports_for_batches_of_any_size(tmp_path):
+    tensorflow = pytest.importorskip("tensorflow")
+    model = as_chain([HighwayStack(3)])
+    model.export(tmp_path / "saved", verbose=False)
+    served = tensorflow.saved_model.load(tmp_path / "saved")
+    for rows in (1, 5):
+        x = np.ones((rows, 6), "float32")
+        np.testing.assert_allclose(served.serve(x), array(model(x)), atol=1e-6)
+
+
 @pytest.mark.parametrize("depth", [1, 1000])
 def test_gates_start_by_the_depth(depth):
     stack = HighwayStack(depth, transform_kernel_initializer="zeros")

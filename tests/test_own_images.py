@@ -58,6 +58,14 @@ def test_folders_with_numbers_are_in_the_order_of_the_numbers(tmp_path):
     assert load(write_classes(tmp_path, 120, classes=names)).class_names == names
 
 
+def test_links_to_folders_are_followed(tmp_path):
+    write_classes(tmp_path / "images", 60)
+    (tmp_path / "images" / "ant").rename(tmp_path / "elsewhere")
+    before = len(pictures_of(load(tmp_path / "images", validation=0)))
+    (tmp_path / "images" / "ant").symlink_to(tmp_path / "elsewhere")
+    assert len(pictures_of(load(tmp_path / "images", validation=0))) == before * 3 / 2 == 60
+
+
 def test_pictures_are_read_as_predict_reads_them(tmp_path):
     """In the size asked for, of which a line says so, and a photo as its EXIF data turn it."""
     write_classes(tmp_path, 30, size=(9, 7))
