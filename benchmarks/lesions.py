@@ -42,11 +42,11 @@ def main(arguments=None):
 
 def work(file, limit, data_dir, batch):
     """Measure all lesions; with a `batch`, evaluate in batches of that size instead."""
-    from highway_keras import analysis, data, training
+    from highway_keras import analysis, training
     from highway_keras.training.evaluation import compile_classifier
 
     saved = training.SavedNetwork(file)
-    images = data.load(saved.dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    images = saved.load(None, data_dir, validation=0, limit=limit)
     x, y = images.x_train, images.y_train
     compile_classifier(saved.model)
     yield

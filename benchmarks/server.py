@@ -68,11 +68,11 @@ def _prepare(file, folder, data_dir):
     """Export a saved network; return PNG files of test images and the classes Keras sees there."""
     from PIL import Image
 
-    from highway_keras import data, training
+    from highway_keras import training
     from highway_keras.export import export
 
     saved = training.SavedNetwork(file)
-    images = data.load(saved.dataset, data_dir=data_dir)
+    images = saved.load(None, data_dir)
     export(file, folder, dataset=images)
     pixels, files = images.x_test[:PICTURES], []
     for image in pixels:

@@ -23,9 +23,9 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     import numpy as np
 
-    from highway_keras import data, training
+    from highway_keras import training
 
-    dataset = data.load(training.SavedNetwork(options.file).dataset, data_dir=options.data_dir)
+    dataset = training.SavedNetwork(options.file).load(None, options.data_dir)
     with tempfile.TemporaryDirectory() as folder:
         images = pathlib.Path(folder, "images.npy")
         np.save(images, dataset.x_test[: max(BATCHES)])

@@ -76,7 +76,7 @@ def quantized():
 
 def every_step():
     """A prediction for each step of a sequence."""
-    return as_model((4, 8), Highway(name="a"), Highway(name="b"), softmax())
+    return as_model((4, 8), HighwayStack(2, name="a"), softmax())
 
 
 # Each with the names of its blocks.
@@ -87,7 +87,7 @@ MODELS = {
     nested: ["one", "two", "one (2)"],
     shared: ["shared", "shared (2)"],
     quantized: ["a", "b"],
-    every_step: ["a", "b"],
+    every_step: ["a_0", "a_1"],
 }
 every_model = pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 

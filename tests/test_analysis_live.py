@@ -156,17 +156,23 @@ def test_closed_layers_are_layers_whose_gate_is_0(opened):
 
 
 @pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@in_chromium
+def test_a_page_opens(opened, chromium):
+    chromium.open(opened[2])
+    assert chromium.errors == []
+
+
+@pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     images, labels = digits()
     analysis.live_page(shipped("thin-highway-10"), images, labels, folder / "live.html")
     return folder / "live.html"
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -69,10 +69,10 @@ def test_the_starts_of_layers_that_differ():
     layers.append(HighwayWrapper(keras.layers.Dense(8), transform=OwnGate()))
     graph = Graph(keras.Sequential([keras.Input((8,)), *layers]))
     np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0, 1, np.nan, np.nan])
-    stack = HighwayStack.from_layers(layers[:2])
+    stack = HighwayStack.from_layers(layers[:3])
     for same in ([stack], stack.unstack()):
         graph = Graph(keras.Sequential([keras.Input((8,)), *same]))
-        np.testing.assert_array_equal(block_starts(graph), [-1, 2])
+        np.testing.assert_array_equal(block_starts(graph), [-1, 2, 0])
 
 
 def test_the_folder_has_pictures_and_a_row_a_layer(analysed):
@@ -180,9 +180,12 @@ def test_another_file_is_not_overwritten(name, tmp_path):
 
 
 def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("highway_keras.analysis.lesioning.lesions", broken)
+    for work in ("lesioning.lesions", "gating.mean_gates"):
+        monkeypatch.setattr(f"highway_keras.analysis.{work}", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
         with pytest.raises(ValueError, match="`class_names`"):
             analysis.analyze(network(), *samples(), tmp_path, class_names=names)
     with pytest.raises(ValueError, match="`threshold`"):
         analysis.analyze(network(), *samples(), tmp_path, threshold=1.5)
+    with pytest.raises(ValueError, match="`y`"):
+        analysis.analyze(network(), samples()[0], samples()[1] + 1, tmp_path)

@@ -111,7 +111,7 @@ COMMANDS = {
     f"{SEARCH} --depth 1": "depth=1",
     f"predict {RUN} picture.png --top 11": "--top",
     # Fields of the recipe, and arguments of the network.
-    f"{FIT} --set momentun=0.9": "momentun",
+    f"{FIT} --set momentun=0.9": "--set must be one of",
     f"{FIT} --set epochs=3": "'epochs'",
     f"{FIT} --model-set kind=dense": "kind",
     f"{FIT} --model-set weights=mnist": "--model-set",

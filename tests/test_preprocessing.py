@@ -45,6 +45,7 @@ def test_config_and_shape(kind):
     assert kind.from_config(config).get_config() == config
     assert config.items() >= LAYERS[kind].items()
     assert keras.saving.get_registered_name(kind) == f"highway_keras>{kind.__name__}"
+    assert layer.compute_output_shape(IMAGES.shape) == IMAGES.shape
     assert layer(keras.Input(IMAGES.shape[1:])).shape == (None, *IMAGES.shape[1:])
 
 

@@ -261,7 +261,7 @@ def exports(options):
         dataset = models.get(name).dataset
         file = models.get(name).weights_file(dataset)
         saved = training.SavedNetwork(file)
-        images = data.load(saved.dataset, data_dir=options.data_dir)
+        images = saved.load(None, options.data_dir)
         made = provenance.of_command(f"python -m tools.rows exports {name}")
         with tempfile.TemporaryDirectory() as folder:
             for (format, quantize), _, done in exported(file, folder, images):

@@ -94,6 +94,7 @@ def analyze(
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     checks.number("threshold", threshold, least=0, below=1)
     x, title = as_arrays(x, graph.inputs), title or model.name
+    as_labels(y, len(x[0]), graph.outputs[0].shape[-1])
     page = out / "index.html"
     names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
     held = [name for name in names if (out / name).exists()]

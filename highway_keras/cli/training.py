@@ -98,11 +98,10 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):
         raise ValueError(f"'{name}' must be given once. Received: an option and --set {name}=...")
-    if recipe or not model.endswith(".keras"):  # mistakes come before a backend is imported
+    for key in dict(set):  # mistakes come before a backend is imported
+        checks.one_of("set", key, vars(RECIPES["quick"]))
+    if recipe or not model.endswith(".keras"):  # whose default depends on its data set
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
-    else:  # a file's default depends on its data set, which its run.json names
-        for key in dict(set):
-            checks.one_of("set", key, vars(RECIPES["quick"]))
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
     training = library("training")

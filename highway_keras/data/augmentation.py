@@ -23,6 +23,9 @@ class _RandomImages(keras.layers.Layer):
         images = ops.cast(inputs, self.compute_dtype)
         return self._alter(images) if training else images
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}
 

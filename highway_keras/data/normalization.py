@@ -52,6 +52,9 @@ class GlobalContrastNormalization(keras.layers.Layer):
         deviation = ops.sqrt(ops.mean(ops.square(images), axes, keepdims=True))
         return ops.cast(images / ops.maximum(deviation, self.epsilon), self.compute_dtype)
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}
 
@@ -103,3 +106,6 @@ class MeanImage(keras.layers.Layer):
 
     def call(self, inputs):
         return ops.cast(inputs, self.compute_dtype) - ops.cast(self.mean, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape

@@ -94,7 +94,7 @@ def main(format, path, folder):
     run, run_encoded = RUNTIMES[format](path)
     images = np.load(folder / "images.npy")
     # In batches, for memory. One image is another size: one that it was fixed to would fail here.
-    parts = [run(images[first : first + 500]) for first in range(0, len(images), 500)]
+    parts = [run(images[first : first + 200]) for first in range(0, len(images), 200)]
     results = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     results["single_probabilities"] = run(images[:1])["probabilities"]
     if run_encoded:

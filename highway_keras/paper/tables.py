@@ -23,6 +23,7 @@ from highway_keras.training.recipes import get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
 
 STYLES = {"authors": "--", "modern": "-", "muon": "-."}
+LEAST = 0.01  # percent, of an error of 0 on a logarithmic axis
 
 
 def reproduce_table(
@@ -198,9 +199,9 @@ def draw_table(plots, table, out):
         colour = colours.setdefault(card.name, len(colours))
         key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
         label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
-        errors = [100 * (1 - row[key]) for row in history]
+        errors = [max(100 * (1 - row[key]), LEAST) for row in history]
         lines.append(plots.Line(errors, label, STYLES[recipe], colour))
-        tested = [100 * (1 - measured["test_accuracy"])]
+        tested = [max(100 * (1 - measured["test_accuracy"]), LEAST)]
         label = "test images, once a run"
         lines.append(plots.Line(tested, label, "o", colour, [measured["best_epoch"]]))
     for name, log in results.authors_logs().items():
