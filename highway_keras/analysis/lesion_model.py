@@ -141,7 +141,6 @@ class LesionedStack(Copies):
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
     """Return the compiled chain of a block: copies `(k, n, d)` in, those and the lesioned out."""
-    scan = shim.scan if shim.HAS_LOOPS else ops.scan
 
     def run(rows, kernel, bias):
         depth = kernel.shape[0]
@@ -161,7 +160,7 @@ def _lesioned_chain(block):
             carried = x[0] if len(parts) == 2 else x[0] * parts[2][0]
             return y, from_block(index + 1, carried)
 
-        copies, lesioned = scan(step, ops.swapaxes(rows, -1, -2), ops.arange(depth))
+        copies, lesioned = shim.scan(step, ops.swapaxes(rows, -1, -2), ops.arange(depth))
         return ops.swapaxes(ops.concatenate([copies, lesioned]), -1, -2)
 
     return shim.compiled(run)

@@ -8,11 +8,6 @@ compiled = jax.jit
 scan = jax.lax.scan
 
 
-def stop_gradient(x):
-    """Return `x`: JAX needs no barrier, it differentiates through compiled loops."""
-    return x
-
-
 def differentiable_once(gradient):
     """Return the function unchanged: JAX differentiates it as often as one likes."""
     return gradient

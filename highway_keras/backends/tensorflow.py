@@ -17,8 +17,12 @@ ONCE = (
 
 
 def compiled(f):
-    """Return `f` compiled by XLA."""
-    return tf.function(f, autograph=False, jit_compile=True)
+    """Return `f` compiled by XLA, without a gradient of its own.
+
+    A tape that saw a compiled loop would want its stacks, which XLA does not hand out.
+    """
+    run = tf.function(f, autograph=False, jit_compile=True)
+    return lambda *inputs: run(*tf.nest.map_structure(tf.stop_gradient, inputs))
 
 
 def scan(step, carry, xs, reverse=False):
@@ -47,14 +51,6 @@ def scan(step, carry, xs, reverse=False):
     return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
 
 
-def stop_gradient(x):
-    """Return `x` for a compiled loop that has a gradient by hand.
-
-    A tape that saw the loop would want its stacks, which XLA does not hand out.
-    """
-    return tf.stop_gradient(x)
-
-
 def differentiable_once(gradient):
     """Return a function that computes gradients by a compiled loop and has none itself."""
 
@@ -63,7 +59,7 @@ def differentiable_once(gradient):
 
     @tf.custom_gradient
     def compute(*inputs):
-        return gradient(*tf.nest.map_structure(stop_gradient, inputs)), refuse
+        return gradient(*inputs), refuse
 
     return compute
 

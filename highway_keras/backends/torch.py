@@ -1,8 +1,11 @@
 """PyTorch: no compiled loops; the depth loop is a plain one and autodiff gives its gradient."""
 
 import torch
+from keras import ops
 
 HAS_LOOPS = False
+
+scan = ops.scan
 
 
 def compiled(f):

@@ -13,19 +13,19 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
     Return the outputs in a tuple: the last block's or, as a sequence, every block's, then the
     transform gates if requested.
     """
-    if not shim.HAS_LOOPS:
-        return _plain_loop(block, x, kernel, bias, relu_share, return_sequence, return_gate)
     forward, backward = _loops(block, return_sequence, return_gate)
+    if not shim.HAS_LOOPS:  # autodiff gives the gradient
+        return forward(x, kernel, bias, relu_share)[0]
 
     # As arguments, not captured: on JAX a captured tensor could not be a traced one.
     @ops.custom_gradient
     def run(x, kernel, bias, relu_share):
-        inputs = [shim.stop_gradient(v) for v in (x, kernel, bias, relu_share)]
-        outputs, residuals = forward(*inputs)
+        outputs, residuals = forward(x, kernel, bias, relu_share)
 
         def gradient(*upstream):  # TensorFlow gives it as arguments, JAX as one tuple
             d_outputs = tree.flatten(upstream)
-            gradients = backward(d_outputs, kernel, bias, relu_share, *residuals)
+            once = shim.differentiable_once(backward)
+            gradients = once(d_outputs, kernel, bias, relu_share, *residuals)
             return *gradients, ops.zeros_like(relu_share)
 
         return outputs, gradient
@@ -40,7 +40,7 @@ def _loops(block, return_sequence, return_gate):
     def forward(x, kernel, bias, relu_share):
         def step(x, weights):
             y, parts = block.forward(x, *weights, relu_share)
-            kept = [] if block.recomputes else parts
+            kept = parts if shim.HAS_LOOPS and not block.recomputes else []
             return y, (x, kept, [parts[1]] if return_gate else [])
 
         y, (xs, kept, gates) = shim.scan(step, _columns(x), (kernel, bias[..., None]))
@@ -63,23 +63,9 @@ def _loops(block, return_sequence, return_gate):
         dx, d_weights = shim.scan(step, last, layers, reverse=True)
         return _columns(dx), *d_weights
 
-    return shim.compiled(forward), shim.differentiable_once(shim.compiled(backward))
+    return shim.compiled(forward), shim.compiled(backward)
 
 
 def _columns(x):
     """Rows to columns, and back."""
     return ops.swapaxes(x, -1, -2)
-
-
-def _plain_loop(block, x, kernel, bias, relu_share, return_sequence, return_gate):
-    """The chain for a backend without compiled loops; its own autodiff gives the gradient."""
-    y, ys, gates = _columns(x), [], []
-    for w, b in zip(kernel, bias[..., None], strict=True):
-        y, parts = block.forward(y, w, b, relu_share)
-        ys.append(y)
-        gates.extend(parts[1:2])
-    outputs = [
-        ops.stack(ys) if return_sequence else y,
-        *([ops.stack(gates)] if return_gate else []),
-    ]
-    return tuple(_columns(v) for v in outputs)
