@@ -16,7 +16,7 @@ from highway_keras.cli.command import main
 from highway_keras.io import write_json
 from highway_keras.paper import section4
 from highway_keras.paper.figure1 import top_rows
-from highway_keras.paper.searches import read_searches
+from highway_keras.paper.search_results import read_searches
 from highway_keras.results import provenance
 
 pytestmark = needs_populations

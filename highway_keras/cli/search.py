@@ -81,7 +81,7 @@ def search(dataset, json, **arguments):
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
         folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
         cli.check_paths(out=folder, resume=continues)
-    tuning, searches = library("tuning"), library("paper.searches")
+    tuning, searches = library("tuning"), library("paper.search_results")
     # cli.JSON has stdout to itself; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
