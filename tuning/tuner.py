@@ -13,7 +13,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.backends import shim
 from highway_keras.extras import extra
-from highway_keras.io import digest, folder_lock, make_folder, replacing, write_json
+from highway_keras.io import LEFTOVERS, digest, folder_lock, make_folder, replacing, write_json
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
@@ -237,6 +237,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     self.oracle.reload()
             self.oracle.settings, self.oracle.epochs = settings, epochs
             if not self.is_chief:
+                for leftover in pathlib.Path(self.project_dir).rglob(LEFTOVERS):
+                    leftover.unlink(missing_ok=True)  # of a process that was killed
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else no worker would come
                 chief.check_free()
