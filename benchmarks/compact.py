@@ -131,11 +131,10 @@ class Case:
     def _fit(self, model, folder, epochs, **options):
         """Return the test accuracies and the folders of a run for each seed."""
         options = {"resume": True, "verbose": 2, "data_dir": self.data_dir, **options}
-        data, fits = self.whole.dataset, []
-        for seed in SEEDS:
-            out = folder / f"seed-{seed}"
-            options |= {"seed": seed, "epochs": epochs}
-            fits.append(training.fit(model, data, self.recipe, out, **options))
+        named = {"dataset": self.whole.dataset, "recipe": self.recipe, "epochs": epochs, **options}
+        fits = [
+            training.fit(model, out=folder / f"seed-{seed}", seed=seed, **named) for seed in SEEDS
+        ]
         return [fit.test_accuracy for fit in fits], [fit.folder for fit in fits]
 
     def _row(self, layers, accuracies, epochs, images):

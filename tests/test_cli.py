@@ -291,10 +291,8 @@ def test_the_sample_picture_is_a_seven_and_its_negative_looks_inverted(trained, 
 
 def test_a_photo_is_named_by_a_network_in_colour(capsys, tmp_path):
     photo = np.random.default_rng(0).integers(0, 256, (40, 60, 3), "uint8")
-    Image.fromarray(photo).save(tmp_path / "photo.jpg")
-    assert (
-        run("predict", "highway-a", tmp_path / "photo.jpg", "--weights", "cifar10", "--json") == 0
-    )
+    Image.fromarray(photo).save(file := tmp_path / "photo.jpg")
+    assert run("predict", "highway-a", file, "--weights", "cifar10", "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["classes"][0]["class"] in find_entry("highway-a", "cifar10")["class_names"]
 

@@ -198,9 +198,8 @@ def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monk
         with pytest.raises(Killed):
             search(tmp_path / "killed", digits, **wild)
     (trial, *_) = tmp_path.glob("killed/*/trial_*")
-    trial.joinpath(
-        io.LEFTOVERS.replace("*", "0-state-1.npz")
-    ).touch()  # of a writer that was killed
+    half_written = io.LEFTOVERS.replace("*", "0-state-1.npz")
+    trial.joinpath(half_written).touch()
     search(tmp_path / "killed", digits, **wild)
     assert not list(tmp_path.glob(f"killed/*/*/{io.LEFTOVERS}"))
     assert [epoch for _, epoch in trained] == [0, 1, 2, 0, 1, 2, 3]  # none twice

@@ -9,9 +9,9 @@ import json
 import keras
 import numpy as np
 
+from benchmarks.rows import ROOT
 from highway_keras import models
 from highway_keras.models import shipped
-from tools.render import ROOT
 
 RECORD = ROOT / "tests" / "recorded" / "outputs.json"
 

@@ -4,11 +4,11 @@ So every picture shows only what has rows. Those of a network's layers, Figures 
 `highway-keras analyze`, and their numbers from `python -m tools.rows gates` and `layers`.
 """
 
+from benchmarks.rows import ROOT
 from highway_keras import models, results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
-from tools.render import ROOT
 from tools.tables import long_trials, optimizer, rows
 
 MARKS = {"authors": "^", "modern": "o", "muon": "s"}

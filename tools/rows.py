@@ -21,6 +21,7 @@ import keras
 import numpy as np
 import pandas as pd
 
+from benchmarks.rows import RESULTS, ROOT
 from benchmarks.serving import exported
 from highway_keras import analysis, convert, data, models, results, training
 from highway_keras.analysis import report
@@ -32,8 +33,6 @@ from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.machine import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
 from tools.pack import common_settings, compared_fields
-from tools.render import ROOT
-from tools.tables import RESULTS
 
 # Runs
 

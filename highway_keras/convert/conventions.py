@@ -131,12 +131,11 @@ def to_highway(convention, activation, arrays, check_biases=None):
     if convention.transposed:
         kernel, gate_kernel = kernel.T, gate_kernel.T
     sign = -1 if convention.carries else 1  # 1 - sigmoid(z) = sigmoid(-z)
-    start = sign * convention.gate_start
     layer = Highway(
         width,
         activation=activation,
         use_bias=bias is not None,
-        transform_bias_initializer=start,
+        transform_bias_initializer=sign * convention.gate_start,
     )
     layer.build((None, width))
     layer.kernel.assign(kernel)

@@ -12,7 +12,6 @@ from keras import ops
 
 from highway_keras import checks
 from highway_keras.depth_loop import scan
-from highway_keras.initializers import TransformBias
 from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer, common, negated
 from highway_keras.layers.highway import Highway
@@ -206,8 +205,11 @@ class HighwayStack(GatedLayer):
                 f"Received: layers={layers!r}."
             )
         options = _options(layers[0])
-        starts = [_constant(layer.transform_bias_initializer) for layer in layers]
-        options["transform_bias_initializer"] = None if None in starts else starts
+        shape = layers[0].transform_bias.shape
+        starts = [layer.transform_bias_initializer(shape, dtype="float32") for layer in layers]
+        starts = np.stack([ops.convert_to_numpy(start) for start in starts])
+        if not np.ptp(starts, axis=1).any():  # each layer's is a constant
+            options["transform_bias_initializer"] = starts[:, 0]
         odd = {k for layer in layers for k, v in _options(layer).items() if options[k] != v}
         if any(layer.output_regularizer for layer in layers[:-1]):
             odd.add("activity_regularizer")
@@ -273,14 +275,6 @@ def joint_weights(layer: Highway | HighwayStack):
         kernels.append(layer.carry_kernel)
         biases.append(layer.carry_bias)
     return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
-
-
-def _constant(initializer):
-    """Return the number that all of a bias starts at, or `None`."""
-    if isinstance(initializer, keras.initializers.Zeros | keras.initializers.Ones):
-        return float(isinstance(initializer, keras.initializers.Ones))
-    known = isinstance(initializer, TransformBias | keras.initializers.Constant)
-    return initializer.value if known and checks.is_number(initializer.value) else None
 
 
 def _options(layer):

@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write_rows, write_text
-from highway_keras.runs import PROSE, check_free
+from highway_keras.runs import HELD, PROSE, check_free
 
 # What says something about a run without deciding its training
 DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
@@ -89,10 +89,9 @@ class RunFolder:
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
         if not resume:
             check_free(self.path)
-        files = (self.settings, self.state, self.history)
         # A search goes on without its settings, beside its best network.
-        files += (self.best, self.final) if "model" in settings else ()
-        if any(file.exists() for file in files):
+        held = HELD if "model" in settings else HELD[:3]
+        if any((self.path / name).exists() for name in held):
             recorded = [self.read_json()] if self.settings.exists() else []
             recorded += [self.read_state()["settings"]] if self.state.exists() else []
             if not recorded:
