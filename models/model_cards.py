@@ -117,5 +117,8 @@ def card_text(name, dataset):
     return (
         f"{head}# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
         f"highway-keras evaluate {name} --weights {dataset}\n"
-        f"highway-keras predict {name} picture.png --weights {dataset}\n```\n"
+        f"highway-keras predict {name} picture.png --weights {dataset}\n```\n\n"
+        "```python\nimport keras\nfrom highway_keras import models\n\n"
+        f'file = models.get("{name}").weights_file("{dataset}")\n'
+        "model = keras.models.load_model(file)  # takes pixels, 0 to 255\n```\n"
     )

@@ -180,7 +180,7 @@ def test_another_file_is_not_overwritten(name, tmp_path):
 
 
 def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
-    for work in ("lesioning.lesions", "gating.mean_gates"):
+    for work in ("lesioning.measured", "gating.mean_gates"):
         monkeypatch.setattr(f"highway_keras.analysis.{work}", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
         with pytest.raises(ValueError, match="`class_names`"):
@@ -189,3 +189,6 @@ def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
         analysis.analyze(network(), *samples(), tmp_path, threshold=1.5)
     with pytest.raises(ValueError, match="`y`"):
         analysis.analyze(network(), samples()[0], samples()[1] + 1, tmp_path)
+    with pytest.raises(ValueError, match="`model` must return one prediction"):
+        whole = network()
+        analysis.analyze(keras.Model(whole.inputs, 2 * whole.outputs), *samples(), tmp_path)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from helpers import all_but, altered
 
-from highway_keras import Highway, data, io, models, training
+from highway_keras import Highway, data, io, models, results, training
 from highway_keras.cli import command as cli
 from highway_keras.models import shipped
+from highway_keras.results.spread import mean_text
 from tools import outputs
 from tools.pack import pack
 
@@ -70,8 +71,8 @@ def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     measured = training.evaluate(whole, noise())
     assert (packed["loss"], packed["accuracy"]) == (measured.loss, measured.accuracy)
     assert shipped.read_index() == [packed] and models.get(NAME).weights == ("mnist",)
-    results = [training.RunFolder(runs / n).read_json()["results"] for n in "01"]
-    assert packed["accuracies"] == [result["test_accuracy"] for result in results]
+    ended = [training.RunFolder(runs / n).read_json()["results"] for n in "01"]
+    assert packed["accuracies"] == [run["test_accuracy"] for run in ended]
     text = models.get(NAME).weights_file("mnist").with_suffix(".md").read_text()
     assert text == models.card_text(NAME, "mnist")
     facts = ("85,660 parameters", "| `thin`, 1 epoch |", "2 (seeds 3, 4)", packed["sha256"])
@@ -123,6 +124,8 @@ def test_shipped_weights_are_whole_and_described(name, dataset):
     text = models.card_text(name, dataset)
     assert file.with_suffix(".md").read_text() == text
     assert min(entry["accuracies"]) > entry["accuracy"] - 0.01 and entry["hardware"]
+    runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
+    assert mean_text(runs) == results.accuracies()[name]  # of all runs of the rows
     total = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}[dataset]
     held_out = round(total * training.get_recipe(entry["recipe"]).validation)
     assert (entry["images"], entry["held_out"]) == (total - held_out, held_out)

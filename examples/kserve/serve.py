@@ -4,7 +4,7 @@
 
 It speaks the Open Inference Protocol, version 2, over HTTP and gRPC. A request has one input,
 `encoded`: PNG or JPEG files, as bytes over gRPC, in base64 over HTTP, since JSON holds no bytes. It
-needs the `requirements.txt` next to this file, but neither Keras nor highway-keras.
+needs the `requirements.txt` next to this file, and uses neither Keras nor highway-keras.
 """
 
 import argparse

@@ -75,7 +75,11 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    graph, count, measure = measurement(model, x, y, from_logits, batch_size)
+    return measured(*measurement(model, x, y, from_logits, batch_size), verbose)
+
+
+def measured(graph, count, measure, verbose):
+    """Return the `Lesions` of a `measurement`."""
     loss, wrong = measure(verbose)
     return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), count)
 

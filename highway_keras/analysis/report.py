@@ -89,12 +89,13 @@ def analyze(
         >>> from highway_keras import analysis
         >>> found = analysis.analyze(network, x_train, y_train, "look")  # doctest: +SKIP
     """
-    out, graph = checks.path("out", out), Graph(model)
+    out = checks.path("out", out)
+    checks.number("threshold", threshold, least=0, below=1)
+    measurement = lesioning.measurement(model, x, y)  # which refuses what no pass can use
+    graph = measurement[0]
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
-    checks.number("threshold", threshold, least=0, below=1)
     x, title = as_arrays(x, graph.inputs), title or model.name
-    as_labels(y, len(x[0]), graph.outputs[0].shape[-1])
     page = out / "index.html"
     names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
     held = [name for name in names if (out / name).exists()]
@@ -105,8 +106,8 @@ def analyze(
             f"Received: out={out}, whose {held[0]} is something else."
         )
     with folder_lock(out):
-        mean = gating.mean_gates(model, x, y, verbose=verbose)  # first: sooner refused than lesions
-        lesions = lesioning.lesions(model, x, y, verbose=verbose)
+        mean = gating.mean_gates(model, x, y, verbose=verbose)
+        lesions = lesioning.measured(*measurement, verbose)
         first = [array[:1] for array in x]
         found = Analysis(
             biases=gating.transform_biases(model),

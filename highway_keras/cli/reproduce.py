@@ -160,7 +160,7 @@ MEASUREMENTS = {
             default=[0.5, 1.0, 2.0],
             help="of the start",
         ),
-        cli.option("--seeds", type=int, default=5, help="of each, from 0 on"),
+        cli.option("--seeds", type=int, default=5, help="number of seeds, from 0 on"),
         cli.limit(500),
     ),
     "starts": (
@@ -175,7 +175,7 @@ MEASUREMENTS = {
     "first-losses": (
         "The loss before the first step, next to those of the authors' logs.",
         ("model", "kernel_initializer", "input_scale", "mean", "std", "authors"),
-        cli.option("--seeds", type=int, default=10, help="of each, from 0 on"),
+        cli.option("--seeds", type=int, default=10, help="number of seeds, from 0 on"),
         cli.option("--limit", type=int, default=1000, help="held-out images"),
     ),
 }

@@ -16,7 +16,9 @@ OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
 DEPTHS = {"dest": "depths", "metavar": "DEPTH", "type": int}
 KINDS = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
 RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
-START = cli.option("--transform-bias", default=[-10.0, -1.0], **RANGE, help="to draw from")
+START = cli.option(
+    "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
+)
 
 
 def _rung(text):

@@ -77,7 +77,7 @@ def out(default):
 
 
 DATA_DIR = option("--data-dir", help="where tensorflow-datasets keeps its data")
-SEED = option("--seed", type=int, default=0, help="of the first run, or of all draws")
+SEED = option("--seed", type=int, default=0, help="seed of the first run, or of all random draws")
 JSON = flag("--json", "print JSON")
 DISTRIBUTE = flag("--distribute", "train data-parallel on all devices")
 POPULATION = option(

@@ -35,7 +35,7 @@ class HighwayStack(GatedLayer):
 
     A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so the carry
     path passes on more than a third of the input's amplitude, `(1 - T) ** depth`, however many
-    layers there are. A stack of 1000 layers then trains like one of 10.
+    layers there are.
 
     Args:
         depth: Number of layers, a positive integer.

@@ -4,6 +4,7 @@ Pages of `docs/` are also read in the repository, so they link to `../results/`,
 root to `docs/`. In the site all of them are in one folder, and the first one is README.md.
 """
 
+import inspect
 import os
 import pathlib
 import re
@@ -35,13 +36,18 @@ written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md"
 written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
 written |= {"index.md": ROOT / "README.md", "LICENSE": ROOT / "LICENSE"}
 networks = "|".join(map(re.escape, models.list_models()))
+public = {name: getattr(highway_keras, name) for name in highway_keras.__all__}
+rooms = {room: found for room, found in public.items() if inspect.ismodule(found)}
+names = [f"{room}.{name}" for room in rooms for name in getattr(rooms[room], "__all__", ())]
+api = {name.removeprefix("layers."): f"highway_keras.{name}" for name in names}
+mentioned = re.compile(rf"(?<!\[)`({'|'.join(map(re.escape, api))})`")
 for name, path in written.items():
     text = re.sub(r"<!--(=.+?|/)-->", "", path.read_text(encoding="utf-8"))
     up = "../" * name.count("/")
     text = text.replace(f"]({up}../", f"]({up}").replace("](docs/", "](")
     if name == "zoo/index.md":
         text = re.sub(rf"^\| `({networks})`", r"| [`\1`](\1.md)", text, flags=re.MULTILINE)
-    add(name, text)
+    add(name, mentioned.sub(lambda m: f"[{m[0]}][{api[m[1]]}]", text))
 for path in (ROOT / "results").glob("*.csv"):
     add(f"results/{path.name}", path.read_text(encoding="utf-8"))
 for path in docs.rglob("*.ipynb"):  # their links are not mkdocs's, so they lead to pages as built
@@ -102,14 +108,12 @@ for path in (*package, *(ROOT / room for room in BESIDE)):
 nav = mkdocs_gen_files.Nav()
 nav["API"] = "index.md"
 rows = ["# API\n", "| module | what it holds |", "|---|---|"]
-for room in highway_keras.__all__:
-    found = getattr(highway_keras, room)
-    if getattr(found, "__name__", "") == f"highway_keras.{room}":
-        first, _, _ = found.__doc__.partition("\n\n")
-        rows.append(f"| [`highway_keras.{room}`]({room}.md) | {' '.join(first.split())} |")
-        options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
-        add(f"api/{room}.md", f"# highway_keras.{room}\n\n::: highway_keras.{room}\n{options}")
-        nav[f"highway_keras.{room}"] = f"{room}.md"
+for room, found in rooms.items():
+    first, _, _ = found.__doc__.partition("\n\n")
+    rows.append(f"| [`highway_keras.{room}`]({room}.md) | {' '.join(first.split())} |")
+    options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
+    add(f"api/{room}.md", f"# highway_keras.{room}\n\n::: highway_keras.{room}\n{options}")
+    nav[f"highway_keras.{room}"] = f"{room}.md"
 nav["Command"] = "command.md"
 add("api/index.md", "\n".join([*rows, "\n[The command](command.md) has a page of its own."]))
 add("api/SUMMARY.md", "".join(nav.build_literate_nav()))
