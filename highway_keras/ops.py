@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, TypeAlias
 
 from keras import ops
@@ -51,8 +50,8 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
 
 def agree(*shapes):
     """Return whether shapes can be equal: an unknown size (`None`) agrees with any."""
-    axes = itertools.zip_longest(*shapes, fillvalue=-1)
-    return all(len({*sizes} - {None}) <= 1 for sizes in axes)
+    sides = zip(*shapes, strict=False)
+    return len({*map(len, shapes)}) <= 1 and all(len({*s} - {None}) <= 1 for s in sides)
 
 
 def _check_shapes(**tensors):

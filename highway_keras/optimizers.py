@@ -26,7 +26,7 @@ class Clipped:
         if most <= 0:
             return super()._clip_gradients(grads)
         norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(grads)))
-        factor = most / ops.maximum(norm, most)
+        factor = most / ops.maximum(norm, most) + (norm - norm)  # NaN, as in Keras, if it overflows
         return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
 
 

@@ -1,6 +1,14 @@
 """Measurements as CSV, a file for each kind; their rows, their spread, and where they come from."""
 
-from highway_keras.results.rows import DIVERGED, TABLES, accuracies, authors_logs, read, update_rows
+from highway_keras.results.rows import (
+    DIVERGED,
+    TABLES,
+    accuracies,
+    authors_logs,
+    read,
+    read_rows,
+    update_rows,
+)
 from highway_keras.results.spread import mean_text, spread, summarize, text
 
 __all__ = [
@@ -10,6 +18,7 @@ __all__ = [
     "authors_logs",
     "mean_text",
     "read",
+    "read_rows",
     "spread",
     "summarize",
     "text",

@@ -25,6 +25,17 @@ def read(name):
     return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
 
 
+def read_rows(path, keys):
+    """Return the rows of a CSV file that has the columns `keys`; none if there is no file."""
+    path = pathlib.Path(path)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = csv.DictReader(lines)
+    missing = [key for key in keys if lines and key not in rows.fieldnames]
+    if missing:
+        raise ValueError(f"{path} must have the columns {', '.join(keys)}. Move it out of the way.")
+    return list(rows)
+
+
 def update_rows(path, rows, keys):
     """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
 
@@ -34,11 +45,9 @@ def update_rows(path, rows, keys):
             last.
         keys: Names of the columns that identify a row.
     """
-    path = pathlib.Path(path)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = {tuple(str(r[key]) for key in keys): r for r in (*csv.DictReader(lines), *rows)}
-    columns = [name for name in rows[0] if name not in COLUMNS]
-    write_rows(path, list(found.values()), [*columns, *COLUMNS])
+    found = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
+    names = dict.fromkeys(name for row in (*rows, *found.values()) for name in row)
+    write_rows(path, list(found.values()), [*(n for n in names if n not in COLUMNS), *COLUMNS])
 
 
 def authors_logs():

@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import keras
 import pytest
 
+from highway_keras import data
 from highway_keras.models import registry
 from highway_keras.training import trainer
 
@@ -44,6 +45,11 @@ def no_pictures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "write_picture", lambda *arguments: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return data.load("digits")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from types import FunctionType
 from typing import NamedTuple
 
 import keras
+import numpy as np
 from helpers import all_but
 from keras import layers as kl
 
@@ -84,6 +85,7 @@ OWN_GATES = {
 }
 HALVED = {"strides": 2, **FIRST}
 SAME = {"padding": "same"}
+DILATED = {"dilation_rate": 2, **SAME, **FIRST}
 
 
 def perceptron():
@@ -115,7 +117,7 @@ CASES = [
     row("stack-gate-options", HighwayStack, (4, 6), 3 * 126, depth=3, **TANH),
     row("stack-penalized", HighwayStack, (4, 6), 3 * 78, depth=3, use_bias=False, **PENALIZED),
     conv("1d-causal", ConvHighway1D, (4, 7, 4), 104, padding="causal", dilation_rate=2),
-    conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4)),
+    conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4), None, np.array([3, 3])),
     conv("2d-groups", ConvHighway2D, (4, 5, 6, 4), 104, 4, (2, 3), groups=2, dilation_rate=2),
     conv("2d-gate-size", ConvHighway2D, (4, 4, 5, 6), 184, transform_kernel_size=(1, 2), **FIRST),
     conv("2d-learned", ConvHighway2D, (4, 5, 6, 4), 3 * (9 * 16 + 4), **LEARNED),
@@ -126,7 +128,7 @@ CASES = [
     wrap("wrapped-dense-gate-options", lambda: kl.Dense(6, "relu"), (4, 5, 6), 126, **GATES),
     wrap("wrapped-dense-own-gates", lambda: kl.Dense(6, "relu"), (4, 6), 126, **OWN_GATES),
     wrap("wrapped-conv2d", lambda: kl.Conv2D(4, 3, **SAME), (4, 5, 6, 4), 3 * 148, **LEARNED),
-    wrap("wrapped-first", lambda: kl.Conv2D(4, 3, **SAME, **FIRST), (4, 4, 5, 6), 296),
+    wrap("wrapped-first", lambda: kl.Conv2D(4, (3, 5), **DILATED), (4, 4, 5, 6), 488),
     wrap("wrapped-depthwise", lambda: kl.DepthwiseConv2D(3, **SAME), (4, 5, 6, 4), 40 + 148),
     # Without biases: the gradient of a key's bias is zero, as softmax ignores a shift.
     wrap("wrapped-attention", lambda: kl.MultiHeadAttention(2, 3, use_bias=False), (4, 3, 6), 186),

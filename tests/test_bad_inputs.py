@@ -62,7 +62,10 @@ def write_runs(w):
         (w / name / "run.json").write_text(settings)
         with zipfile.ZipFile(w / name / "best.keras", "a") as archive:
             archive.comment = b""  # else it is of another run
-    (w / "lonely.keras").write_bytes((w / "run" / "best.keras").read_bytes())
+    network = (w / "run" / "best.keras").read_bytes()
+    (w / "lonely.keras").write_bytes(network)
+    shutil.copytree(w / "run", w / "spoilt")
+    (w / "spoilt" / "best.keras").write_bytes(network.replace(b"PK\1\2", b"PK\0\0"))
     models.thin_mlp(4).save_weights(w / "deep.weights.h5")
 
 
@@ -99,6 +102,7 @@ COMMANDS = {
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
     f"{FIT} --weights none.h5": "--weights",
     f"{FIT} --weights mnist": "--weights does not fit",
+    f"{FIT} --weights spoilt/best.keras": "spoilt/best.keras",
     f"{FIT} --freeze": "--freeze",
     "evaluate thin-highway-10": "--weights mnist",
     "evaluate fitnet-a --weights mnist": "--weights",
@@ -113,6 +117,7 @@ COMMANDS = {
     # Fields of the recipe, and arguments of the network.
     f"{FIT} --set momentun=0.9": "--set must be one of",
     f"{FIT} --set epochs=3": "'epochs'",
+    f"{FIT} --set preprocessing=None": "preprocessing",
     f"{FIT} --model-set kind=dense": "kind",
     f"{FIT} --model-set weights=mnist": "--model-set",
     f"{FIT} --model-set depth={30 * '9'}": "depth",
@@ -132,6 +137,7 @@ COMMANDS = {
     f"{FIT} --out file": "--out",
     # Saved networks.
     "fit none.keras": "MODEL none.keras",
+    "fit empty": "MODEL empty",
     "evaluate file": "file",
     "evaluate cut.keras": "cut.keras",
     "evaluate lost.keras": "lost.keras",

@@ -74,10 +74,7 @@ def test_workers_take_turns(folder):
 )
 def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
     said = []
-    workers = [
-        Worker("a", "peers_here:note", folder, "a"),
-        Worker("lost", f"peers_here:{peer}"),
-    ]
+    workers = [Worker("a", "peers_here:note", folder, "a"), Worker("lost", f"peers_here:{peer}")]
     assert take_turns(workers, 1, said.append) == workers[:1]
     assert said[-1].startswith("without lost: ") and reason in said[-1]
     assert len(workers[0].turns) == 2

@@ -16,11 +16,7 @@ WIDTH = 6
 EARLY = ("W", "b", "W_carry", "b_carry")
 LATE = ("W", "W_carry", "b", "b_carry")
 ORDERS = {"1.0": EARLY, "1.2": LATE, "2.0": LATE}
-ACTIVATIONS = {
-    "linear": lambda z: z,
-    "relu": lambda z: np.maximum(z, 0),
-    "tanh": np.tanh,
-}
+ACTIVATIONS = {"linear": lambda z: z, "relu": lambda z: np.maximum(z, 0), "tanh": np.tanh}
 TOLERANCE = 2e-6
 
 

@@ -217,6 +217,7 @@ WRONG = {
     "a bad Dataset": (DataError, lambda: dataclasses.replace(load((X, Y)), x_val=X[:5] / 255)),
     "unnamed classes": (DataError, lambda: dataclasses.replace(load((X, Y)), y_val=Y[:5] + 3)),
     "misspelled name": (ValueError, lambda: "CIFAR-10"),
+    "no name": (ValueError, lambda: ""),
     "no file": (FileNotFoundError, lambda: "absent.npz"),
 }
 
@@ -226,6 +227,12 @@ def test_bad_sources(kind, make):
     with pytest.raises(kind, match=r"dataset|[xy]_train|x_val|class_names") as caught:
         load(make())
     assert "\n" not in str(caught.value)
+
+
+def test_a_class_whose_only_image_is_held_out_is_named():
+    y = np.repeat([0, 1, 2], [12, 1, 12])
+    with pytest.warns(Notice, match="left to train on of 1:"):
+        load((X[: len(y)], y))
 
 
 def test_bad_arguments():

@@ -48,11 +48,6 @@ def shallow(images, *hidden):
     )
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return data.load("digits")
-
-
 def write_run(folder, model):
     """Leave a network as `fit` does, with its settings beside it."""
     model.save(folder / "best.keras")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from harness import array, built, gradients, layer_gradients, named_weights, standard_normal
 from layer_cases import GATED, named
-from numpy_highway import ACTIVATIONS, highway
+from numpy_highway import ACTIVATIONS, highway, transform
 
 from highway_keras import ConvHighway2D, Highway, HighwayWrapper, TransformBias, initializers, ops
 from highway_keras.layers import MatchSize, Maxout
@@ -37,25 +37,16 @@ def with_random_biases(layer):
 def test_values_equal_numpy(case):
     layer, x = with_random_biases(built(case)), standard_normal(case.input_shape)
     outputs, gate = (array(z) for z in layer(x, return_gate=True))
+    weights, exact = named_weights(layer), x.astype("float64")
     if case in DIRECT:
-        y, _, t = highway(x.astype("float64"), named_weights(layer), case.arguments)
-        np.testing.assert_allclose(gate, t, rtol=0, atol=1e-6)
+        y, _, t = highway(exact, weights, case.arguments)
     else:
+        options = {**layer.layer.get_config(), **case.arguments}
+        t = transform("transform_", exact, weights, options) if case in DEFAULT else gate
         carry = 1 - gate if layer.carry is None else array(layer.carry(x))
         y = block_state(layer, x) * gate + x * carry
+    np.testing.assert_allclose(gate, t, rtol=0, atol=1e-6)
     np.testing.assert_allclose(outputs, y, rtol=1e-6, atol=1e-6)
-
-
-def test_wrapped_convolution_equals_the_convolutional_layer():
-    options = {"padding": "same", "activation": "relu", "dilation_rate": 2}
-    options["data_format"] = "channels_first"
-    layer = ConvHighway2D(4, (3, 5), **options)
-    wrapper = HighwayWrapper(keras.layers.Conv2D(4, (3, 5), **options))
-    x = standard_normal((2, 4, 4, 4))
-    expected = array(layer(x))
-    wrapper.build(x.shape)
-    wrapper.set_weights(layer.get_weights())
-    np.testing.assert_allclose(array(wrapper(x)), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(**named(DIRECT))
@@ -95,6 +86,8 @@ def test_equations_2_to_4_on_given_tensors():
     assert array(ops.highway(x[:0], h[:0], t[:0])).shape == (0, 3, 4)
     with pytest.raises(ValueError, match=r"c\.shape=\(1, 3, 4\)"):
         ops.highway(x, h, t, c[:1])
+    with pytest.raises(ValueError, match=r"t\.shape=\(None,\)"):
+        ops.highway(*2 * [keras.Input((None,))], keras.Input(()))
 
 
 @pytest.mark.parametrize(**named(DEFAULT))
@@ -175,7 +168,7 @@ def test_gates_compute_in_float32():
 
     options = {"transform_activation": gate, "activation": gate, "carry": "learned"}
     outputs = Highway(dtype="mixed_bfloat16", **options)(standard_normal((2, 3)))
-    assert found[-3:] == ["bfloat16", "float32", "float32"]
+    assert found[-3:] == ["float32", "float32", "bfloat16"]
     assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
 
 

@@ -250,6 +250,12 @@ def test_arrays_are_no_path_to_find_again(tmp_path):
     assert saved.evaluate(saved.load((x, y)))[1] >= 0
 
 
+def test_the_pictures_of_a_run_may_move(copy, tmp_path):
+    before = fit(copy, tmp_path / "run")
+    moved = copy.rename(tmp_path / "moved")
+    assert fit(moved, tmp_path / "run", resume=True).history == before.history
+
+
 def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_classes(tmp_path / "digits", 60)
@@ -290,18 +296,11 @@ def test_a_part_of_streamed_images_is_trained_and_measured(folder, tmp_path, mon
     assert found.confusion and len(found.history) == 2
 
 
-class Spoil(keras.callbacks.Callback):
-    def __init__(self, folder):
-        super().__init__()
-        self.paths = [*folder.glob("train/*/*.png")]
-
-    def on_epoch_end(self, epoch, logs=None):
-        for path in self.paths:
-            path.unlink()
-
-
 @pytest.mark.filterwarnings("ignore:The pictures of")
 def test_a_picture_that_vanishes_is_named(copy, tmp_path, monkeypatch):
     monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    spoil = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: shutil.rmtree(copy / "train", True)
+    )
     with pytest.raises(FileNotFoundError, match=r"train.*\.png"):
-        fit(copy, tmp_path / "run", validation=0, epochs=4, callbacks=[Spoil(copy)])
+        fit(copy, tmp_path / "run", validation=0, epochs=4, callbacks=[spoil])

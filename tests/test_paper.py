@@ -6,10 +6,11 @@ import math
 import keras
 import numpy as np
 import pytest
-from helpers import read_rows
+from helpers import read_noise, read_rows
 
-from highway_keras import data, models
+from highway_keras import models
 from highway_keras.cli import command as cli
+from highway_keras.data import loading
 from highway_keras.paper import starts
 from highway_keras.results import provenance
 from highway_keras.tuning import HighwayHyperModel
@@ -18,17 +19,7 @@ from highway_keras.tuning.weights import assign, draw
 
 @pytest.fixture
 def noise(monkeypatch):
-    """Ten kinds of noise in place of the public data sets."""
-
-    def load(name, data_dir=None, validation=0.1, limit=50, *options):
-        shapes = {"mnist": (28, 28, 1)}
-        y = np.arange(limit) % 10
-        shape = (limit, *shapes.get(name, (32, 32, 3)))
-        x = np.random.default_rng(0).integers(0, 100, shape).astype("uint8")
-        held = slice(None if validation else 0)
-        return data.Dataset(name, x, y, x[held], y[held], x[:0], y[:0], [*map(str, range(10))])
-
-    monkeypatch.setattr(data, "load", load)
+    monkeypatch.setattr(loading, "read_public", read_noise)
 
 
 def small_images(n=60):
@@ -118,7 +109,7 @@ def test_starts_reach_the_kernels_of_h_alone():
     [
         ("gradients --limit 40", "gradient-norms", 3 * 4 * 3 * 2),
         ("starts --depth 3 --limit 40 --epochs 1", "starts", 36 + 18),
-        ("first-losses --seeds 1 --limit 40", "first-losses", 14),
+        ("first-losses --seeds 1 --limit 6", "first-losses", 14),
     ],
 )
 def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows, noise, tmp_path):
@@ -126,12 +117,13 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     found = read_rows(tmp_path / f"{file}.csv")
     assert len(found) == rows
     for row in found:
-        assert row["images"] == "40" and all(row[key] for key in provenance.COLUMNS)
+        assert row["images"] == command.split("--limit ")[1].split()[0]
+        assert all(row[key] for key in provenance.COLUMNS)
         assert set(command.split()) <= set(row["command"].split())
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
 
 
-@pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 51)])
+@pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 7)])
 def test_first_losses_need_seeds_and_images(option, value, noise, tmp_path, capsys):
     command = f"reproduce first-losses --{option} {value} --out {tmp_path / 'none'}"
     assert cli.main(command.split()) == 2 and f"--{option}" in capsys.readouterr().err

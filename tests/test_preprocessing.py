@@ -10,7 +10,6 @@ from highway_keras.data import (
     Mirror,
     PadAndCrop,
     augmenter,
-    load,
     preprocessor,
 )
 
@@ -21,11 +20,6 @@ LAYERS = {
     PadAndCrop: {"pad": 3, "seed": 5},
     Mirror: {"seed": 5},
 }
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load("digits", limit=300)
 
 
 def to_numpy(tensor):

@@ -18,11 +18,6 @@ from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return data.load("digits")
-
-
 def network(digits):
     start = [keras.Input((8, 8, 1)), data.preprocessor(("scale", "mean"), digits.x_train)]
     layers = [ConvHighway2D(1, 3), Flatten(), Dense(24), HighwayStack(2, activation="tanh")]

@@ -113,6 +113,16 @@ def whole(run, tmp_path_factory):
     return altered(run, out, recipe=recipe, limit=None, model_options={})
 
 
+def test_a_file_that_something_else_wrote_is_named_before_the_work(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("kind,loss,note\nplain,2.0,mine\n")
+    results.update_rows(path, [{"kind": "highway", "loss": 1.0}], ("kind",))
+    assert [row["note"] for row in results.read_rows(path, ("kind",))] == ["mine", ""]
+    path.write_text("kind;loss\nplain;2.0\n")
+    with pytest.raises(ValueError, match=r"rows\.csv.*kind"):
+        results.read_rows(path, ("kind",))
+
+
 def test_runs_as_one_row(whole, tmp_path, monkeypatch):
     before = altered(whole, tmp_path / "before", seed=2)
     (tmp_path / "rows").mkdir()
@@ -129,11 +139,7 @@ def test_runs_as_one_row(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"recipe": {"l2": 0.1, "momentum": 0.5}},
-        {"model_options": {"depth": 4}},
-    ],
+    "changes", [{"recipe": {"l2": 0.1, "momentum": 0.5}}, {"model_options": {"depth": 4}}]
 )
 def test_a_row_is_of_the_network_and_its_recipe_as_they_are(changes, whole, tmp_path):
     one = argparse.Namespace(what=[altered(whole, tmp_path / "other", **changes)])

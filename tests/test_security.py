@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import re
 import zipfile
 
 import keras
@@ -59,8 +60,10 @@ def test_a_network_cannot_download(spelling, tmp_path, capsys):
     path, stolen = tmp_path / "evil.keras", tmp_path / "stolen"
     stolen.mkdir()  # else Keras would download to another folder
     with_lambda(path, DOWNLOADS[spelling], tmp_path)
-    with pytest.raises(ValueError, match=r"evil.keras cannot be loaded as a Keras model"):
+    with pytest.raises(ValueError, match=r"evil.keras cannot be loaded as a Keras model") as error:
         training.SavedNetwork(path)
+    by_keras = str(error.value.__cause__)  # for what it calls, not for a mistake in the file
+    assert re.search("not deserialize .*get_file|not locate function 'system'", by_keras)
     with pytest.raises(ValueError, match="weights"):
         models.create("thin-highway-10", weights=path)
     assert cli.main(["evaluate", str(path), "--dataset", "digits"]) == 2

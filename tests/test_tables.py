@@ -4,10 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import read_rows
+from helpers import read_noise, read_rows
 
-from highway_keras import data, models, paper, results, training
+from highway_keras import models, paper, results, training
 from highway_keras.cli import command as cli
+from highway_keras.data import loading
 from highway_keras.paper.tables import read_table
 from highway_keras.runs import machine
 from highway_keras.training import trainer
@@ -20,20 +21,9 @@ COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 
 AUTHORS = {"model": "mnist-highway-32", "verbose": 0}
 
 
-def images(name, data_dir=None, validation=0.1, limit=None, *options):
-    """Ten kinds of noise, in the shape of the data set that is asked for."""
-    shape, classes = {"mnist": ((28, 28, 1), 10), "cifar10": ((32, 32, 3), 10)}[name]
-    y = np.arange(60) % classes
-    noise = np.random.default_rng(0).integers(0, 100, (60, *shape))
-    x = (noise + 15 * y[:, None, None, None]).astype("uint8")
-    kept, held = slice(0, limit), slice(40, 50 if validation else 40)
-    parts = (x[kept], y[kept], x[held], y[held], x[50:], y[50:])
-    return data.Dataset(name, *parts, tuple("0123456789"))
-
-
 @pytest.fixture(autouse=True)
 def small_images(monkeypatch):
-    monkeypatch.setattr(data, "load", images)
+    monkeypatch.setattr(loading, "read_public", read_noise)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +31,7 @@ def whole(tmp_path_factory):
     """A reproduction that nothing interrupted."""
     out = tmp_path_factory.mktemp("tables") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "load", images)
+        patch.setattr(loading, "read_public", read_noise)
         paper.reproduce_table("table1", "modern", out=out, **TINY)
     return out
 
@@ -210,7 +200,7 @@ def compared(tmp_path_factory):
     """Two epochs beside the authors' log: the folder and the rows."""
     out = tmp_path_factory.mktemp("authors") / "log"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "load", images)
+        patch.setattr(loading, "read_public", read_noise)
         return out, paper.compare_with_authors(epochs=2, out=out, **AUTHORS)
 
 

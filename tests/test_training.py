@@ -163,7 +163,7 @@ MISTAKES = {
     "model_options": [{"model_options": {"activation": keras.ops.tanh}}],
     "limit": [{"limit": 0}],
     "test_curve": [{"distribute": True, "test_curve": True}],
-    "class_weight": [{"class_weight": v} for v in ("equal", {"x": 1}, {11: 1}, {0: -1})],
+    "class_weight": [{"class_weight": v} for v in ("equal", [1, 2], {"x": 1}, {11: 1}, {0: -1})],
     "sample_weight": [{"sample_weight": np.ones(128)}],
     "freeze": [{"freeze": True}, {"freeze": "yes"}],
     "input_shape": [{"input_shape": (8, 8, 1)}],
@@ -438,19 +438,19 @@ def test_weights_that_are_not_finite_are_not_saved(dataset, tmp_path):
     assert len(folder.read_state()["history"]) == 1 and not folder.has_ended
 
 
-def test_runs_that_have_ended_are_not_trained_again(tmp_path):
-    options = {**SMALL, "out": tmp_path, "epochs": 1}
-    first = training.fit_runs("thin-highway-10", 2, dataset="digits", **options)
-    folders = [one.folder for one in first]
+def test_runs_that_have_ended_are_not_trained_again(runs, tmp_path):
+    out = shutil.copytree(runs[0].folder.path.parent, tmp_path / "runs")
+    options = {**SMALL, "out": out, "dataset": "digits"}
+    folders = [training.RunFolder(out / one.folder.path.name) for one in runs]
     settings = folders[1].read_json()
     del settings["results"]
     folders[1].write_json(settings)
     before = [folders[0].machine.read_bytes(), folders[0].state.read_bytes()]
     with pytest.raises(ValueError, match="resume=True"):
-        training.fit_runs("thin-highway-10", 2, dataset="digits", **options)
-    again = training.fit_runs("thin-highway-10", 2, dataset="digits", resume=True, **options)
-    assert [one.history for one in again] == [one.history for one in first]
-    assert [one.test_loss for one in again] == [one.test_loss for one in first]
+        training.fit_runs("thin-highway-10", 2, **options)
+    again = training.fit_runs("thin-highway-10", 2, resume=True, **options)
+    assert [one.history for one in again] == [one.history for one in runs]
+    assert [one.test_loss for one in again] == [one.test_loss for one in runs]
     assert [folders[0].machine.read_bytes(), folders[0].state.read_bytes()] == before
 
 

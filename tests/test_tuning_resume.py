@@ -21,13 +21,7 @@ from keras_tuner.src.distribute import oracle_chief
 from highway_keras import data, io
 from highway_keras.backends import shim
 from highway_keras.cli import command as cli
-from highway_keras.tuning import (
-    HighwayHyperModel,
-    PopulationRandomSearch,
-    chief,
-    population,
-    tuner,
-)
+from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief, population, tuner
 from highway_keras.tuning.oracle import ENDED, PopulationOracle
 from highway_keras.tuning.population import Population
 

@@ -8,10 +8,11 @@ import types
 import keras
 import numpy as np
 import pytest
-from helpers import all_but, altered
+from helpers import all_but, altered, read_noise
 
 from highway_keras import Highway, data, io, models, results, training
 from highway_keras.cli import command as cli
+from highway_keras.data import loading
 from highway_keras.models import shipped
 from highway_keras.results.spread import mean_text
 from tools import outputs
@@ -22,21 +23,12 @@ NAME = "thin-highway-10"
 SHIPPED = [(entry["name"], entry["dataset"]) for entry in shipped.read_index()]
 
 
-def noise(*arguments, **options):
-    """Ten kinds of noise, in the shape of MNIST."""
-    y = np.arange(80) % 10
-    x = np.random.default_rng(0).integers(0, 100, (80, 28, 28, 1)) + 15 * y[:, None, None, None]
-    x = x.astype("uint8")
-    parts = (x[:50], y[:50], x[50:60], y[50:60], x[60:], y[60:])
-    return data.Dataset("mnist", *parts, tuple("0123456789"))
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Folders of two runs that differ in their seeds, and of others."""
     folder = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "load", noise)
+        patch.setattr(loading, "read_public", read_noise)
         training.fit(NAME, "mnist", out=folder / "0", seed=3, epochs=1, verbose=0)
     altered(folder / "0", folder / "1", seed=4)
     altered(folder / "0", folder / "deep", model_options={"depth": 3})
@@ -48,7 +40,7 @@ def runs(tmp_path_factory):
 def zoo(runs, tmp_path, monkeypatch):
     """An empty folder of weights, and images of noise under the name of MNIST."""
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    monkeypatch.setattr(data, "load", noise)
+    monkeypatch.setattr(loading, "read_public", read_noise)
     return tmp_path / "weights"
 
 
@@ -68,7 +60,7 @@ def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
     np.testing.assert_equal(whole.layers[-1].get_weights(), network.get_weights())
     assert packed["dtype"] == "float16" and packed["bytes"] < 2 * network.count_params()
-    measured = training.evaluate(whole, noise())
+    measured = training.evaluate(whole, data.load("mnist"))
     assert (packed["loss"], packed["accuracy"]) == (measured.loss, measured.accuracy)
     assert shipped.read_index() == [packed] and models.get(NAME).weights == ("mnist",)
     ended = [training.RunFolder(runs / n).read_json()["results"] for n in "01"]
@@ -76,7 +68,7 @@ def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     text = models.get(NAME).weights_file("mnist").with_suffix(".md").read_text()
     assert text == models.card_text(NAME, "mnist")
     facts = ("85,660 parameters", "| `thin`, 1 epoch |", "2 (seeds 3, 4)", packed["sha256"])
-    facts += ("| 50 training images, preprocessed by `scale` (gray levels / 256); 10 others held",)
+    facts += ("| 54 training images, preprocessed by `scale` (gray levels / 256); 6 others held",)
     assert [fact for fact in facts if fact not in text] == []
     io.write_json(shipped.FOLDER / shipped.INDEX, [{**packed, "dtype_policy": "mixed_bfloat16"}])
     assert "| `thin`, 1 epoch, in `mixed_bfloat16` |" in models.card_text(NAME, "mnist")

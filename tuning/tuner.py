@@ -458,6 +458,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if activation not in self._templates:
             self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
         assign(self._templates[activation], weights)
+        # Its configuration is that of the first trial saved: `load_model` reads the weights alone.
         # Not `save_weights`: on a full disk HDF5 ends the process with a segmentation fault. Of a
         # `.keras` archive Keras writes that part in memory.
         with replacing(self._get_checkpoint_fname(trial.trial_id)) as temporary:
@@ -486,7 +487,7 @@ def check_backend():
     """Raise an `ImportError` unless the backend can train populations."""
     if not shim.HAS_LOOPS:
         raise ImportError(
-            "The population search needs the TensorFlow or the JAX backend; with any backend "
+            "Populations of trials need the TensorFlow or the JAX backend; with any backend "
             "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )

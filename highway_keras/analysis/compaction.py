@@ -82,8 +82,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     copy = keras.models.clone_model(keras.Model(model.inputs, model.outputs, name=model.name))
     if len(copy.weights) != len(model.weights):
         raise ValueError(
-            "`model` must have no adapters, and be quantized as a whole or not at all. Save it and "
-            "load it first, which merges adapters."
+            "`model` must have no adapters. Save it and load it first, which merges them."
         )
     copy_weights(model, copy)
     graph, count, measure = measurement(copy, x, y, batch_size=batch_size)

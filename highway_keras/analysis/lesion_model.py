@@ -49,7 +49,7 @@ def lesion_model(graph, label_shape, from_logits):
         args, kwargs = keras.tree.map_structure(lambda x: repeated(x, 1 + before), (args, kwargs))
         if call.blocks:
             x, passed = of_gated(args, kwargs)
-            if type(call.layer) is HighwayStack:
+            if isinstance(call.layer, HighwayStack):
                 outputs = LesionedStack(call.layer, 1 + before)(x)
             else:
                 outputs = LesionedLayer(call.layer, 1 + before)(x, **passed)

@@ -96,7 +96,7 @@ def plot_figure1(curves, tops=None):
             points = [(row["depth"], row["top10_mean"]) for row in means if row["kind"] == kind]
             if points:
                 axes.semilogy(*zip(*points, strict=True), f"o{style}", color="k", label=kind)
-        _finish(axes, "mean of the top 10", "hidden layers")
+        _finish(axes, "mean of the top 10", "hidden layers", "training loss (nats)")
         axes.set_xticks(depths)
         if means:
             axes.legend(frameon=False, fontsize=TICK)
@@ -246,8 +246,11 @@ def plot_lesions(lesions, needed=None):
         from highway_keras.analysis.lesioning import needed_layers  # imports Keras
 
         needed = needed_layers(lesions)
+    error, intact = 100 * lesions.error, 100 * lesions.intact_error
     floor = 50 / lesions.samples  # half a sample: on a logarithmic axis, 0 needs a place
-    error, intact = np.maximum(100 * lesions.error, floor), 100 * lesions.intact_error
+    is_logarithmic = max(error.max(), floor) > 4 * max(error.min(), floor)
+    floor = floor if is_logarithmic else 0
+    error = np.maximum(error, floor)
     matters = np.isin(lesions.layers, needed.layers)
     numbers = np.arange(1, len(error) + 1)
     figure, (axes,) = _panels((8, 4))
@@ -259,7 +262,7 @@ def plot_lesions(lesions, needed=None):
     label = f"threshold (+{100 * needed.threshold:g} points)"
     axes.axhline(intact + 100 * needed.threshold, color=MUTED, ls=":", lw=1, label=label)
     ylabel = f"Error on {lesions.samples:,} samples (%)"
-    if error.max() > 4 * error.min():
+    if is_logarithmic:
         axes.set_yscale("log")
         ylabel = ylabel.replace(")", ", logarithmic)")
     title = f"{len(needed.layers)} of {needed.of} gated layers matter"

@@ -135,7 +135,9 @@ def analyze(
         except Exception as error:  # the rest must not be lost
             live, no_live = None, reason(error)
         found = dataclasses.replace(found, live=live, no_live=no_live)
-        write_text(found.page, _page(found, title, gating.block_starts(graph)))
+        single = gating.gates(model, first, per_position=True).values()
+        share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single]))
+        write_text(found.page, _page(found, title, gating.block_starts(graph), share))
         return found
 
 
@@ -201,15 +203,17 @@ def live_page(model, x, y, path, class_names=None, title=None):
     write_text(path, render(graph, images, labels, names, title or model.name, observe))
 
 
-def _page(found, title, starts):
-    """Return the page of an `Analysis`; `starts` are those of the biases, by `block_starts`."""
-    lesions, biases, last = found.lesions, found.biases.values, found.outputs.values[0]
+def _page(found, title, starts, is_open):
+    """Return the page of an `Analysis`.
+
+    `starts` are those of the biases, by `block_starts`; `is_open` is the share of open gates.
+    """
+    lesions, biases = found.lesions, found.biases.values
     moved = ""
     if not np.isnan(starts).any():
         share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
         start = "the start of their layer" if np.ptp(starts) else f"their start {starts[0]:g}"
         moved = f", {share:.0%} of them below {start}"
-    is_open = np.where(np.isnan(last), np.nan, found.gates.values[0] > 0.5)
     differences = np.abs(found.mean.by_class.values)
     by_layer = np.nanmean(differences, axis=(0, 2))
     most, worst = int(np.argmax(by_layer)), int(np.argmax(lesions.error))
@@ -223,7 +227,7 @@ def _page(found, title, starts):
         "bias": f"{np.nanmean(biases):.2f}",
         "moved": moved,
         "mean_gate": f"{np.nanmean(found.mean.overall.values):.2f}",
-        "open": f"{np.nanmean(is_open):.0%}",
+        "open": f"{is_open:.0%}",
         "difference": f"{np.nanmean(differences):.3f}",
         "largest": f"{most + 1} ({by_layer[most]:.3f})",
         "worst": f"{worst + 1} ({lesions.layers[worst]})",

@@ -4,4 +4,11 @@ import importlib
 
 import keras
 
-shim = importlib.import_module(f"highway_keras.backends.{keras.backend.backend()}")
+from highway_keras.extras import BACKENDS
+
+name = keras.backend.backend()
+if name not in BACKENDS:
+    raise ImportError(
+        f"highway-keras runs on {', '.join(BACKENDS)}. Received: KERAS_BACKEND={name}."
+    )
+shim = importlib.import_module(f"highway_keras.backends.{name}")

@@ -115,7 +115,7 @@ def parser():
         prog="highway-keras",
         description="Highway networks in Keras: train, evaluate and use the networks of "
         '"Training Very Deep Networks" (Srivastava et al., 2015).',
-        epilog="A first run that downloads nothing: highway-keras fit thin-highway-10 --dataset digits",
+        epilog="A run that downloads nothing: highway-keras fit thin-highway-10 --dataset digits",
     )
     whole.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     families = {"": whole.add_subparsers(title="commands", metavar="COMMAND", required=True)}

@@ -93,7 +93,9 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
     if model not in models.list_models():  # else a folder of that name is not meant
-        model = str(cli.trained_file("model", model))
+        file = cli.trained_file("model", model)
+        is_path = file.exists() or file.suffix or len(file.parts) > 1
+        model = str(checks.existing_file("model", file) if is_path else file)
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):

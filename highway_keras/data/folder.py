@@ -91,7 +91,7 @@ def check_readable(paths):
     if broken:
         raise DataError(
             f"{_listed(broken)} cannot be read, the first because: {next(iter(broken.values()))} "
-            "Repair or remove them, or leave them out by skip_broken=True."
+            "Repair or remove them, or have `fit` or `data.load` leave them out: skip_broken=True."
         )
 
 

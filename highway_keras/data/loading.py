@@ -10,7 +10,7 @@ from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out
 from highway_keras.data.folder import check_readable, read_folder, read_pictures
 from highway_keras.data.public import NAMES, read_digits, read_public
-from highway_keras.messages import did_you_mean
+from highway_keras.messages import did_you_mean, notice
 
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
@@ -81,6 +81,10 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
                 f"'{title}' must hold enough images that one is left for {part}. Received: "
                 f"{len(y)} to train on, {len(y_test)} to test on, validation={validation}."
             )
+    classes = np.unique(np.concatenate([labels for _, labels in parts]))
+    lost = [class_names[label] for label in np.setdiff1d(classes, y[kept])]
+    if lost:
+        notice(f"{title}: no image is left to train on of {', '.join(lost)}: there are too few.")
     kept = kept[:limit]
     images = [x[kept], x[held_out], x_test]
     if is_folder(name):
@@ -120,7 +124,7 @@ def _read(name, data_dir, skip_broken):
     path = checks.path("dataset", name)
     if path.suffix == ".npz":
         return path.stem, *read_npz(path)
-    if path.is_dir():
+    if is_folder(name):
         return path.resolve().name, *read_folder(path, skip_broken)
     raise ValueError(
         f"`dataset` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "

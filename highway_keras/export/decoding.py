@@ -6,6 +6,7 @@ from highway_keras.data.images import EXIF, JPEG, ORIENTATION
 
 # Gray level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)
+PNG = b"\x89PNG\r\n\x1a\n"  # how a file begins
 
 
 def decode_all(pictures, shape):
@@ -18,7 +19,9 @@ def decode(picture, shape):
     """Return the image of `shape`, uint8, that the bytes of a PNG or JPEG file hold."""
     height, width, channels = shape
     is_jpeg = tf.strings.substr(picture, 0, len(JPEG)) == JPEG
-    pixels = tf.cond(is_jpeg, lambda: _jpeg(picture), lambda: _png(picture))
+    # TensorFlow's decoders also take GIF: what does not begin as PNG is spoilt.
+    png = PNG + tf.strings.substr(picture, len(PNG), tf.strings.length(picture))
+    pixels = tf.cond(is_jpeg, lambda: _jpeg(picture), lambda: _png(png))
     if channels == 1:
         luma = tf.reduce_sum(tf.cast(pixels, tf.int32) * LUMA, axis=-1, keepdims=True)
         pixels = (luma + 32768) // 65536

@@ -56,6 +56,7 @@ class GatedLayer(keras.Layer):
         super().__init__(**arguments)
         # Not in the class, where PyTorch, which keeps layers apart, would still find the None.
         self.block = self.transform = self.carry = None
+        self._made, self._changed = [], {}
         for name, module in _OPTIONS.items():
             setattr(self, name, module.get(options[name]))
         if options["transform_kernel_initializer"] is None:
@@ -95,31 +96,32 @@ class GatedLayer(keras.Layer):
             bias_initializer=self.transform_bias_initializer,
         )
         if self.learned_carry:
-            self._add_sublayer(
-                "carry",
-                input_shape,
-                activation=gate,
-                kernel_initializer=negated(self.transform_kernel),
-                bias_initializer=negated(self.transform_bias),
-            )
+            start = {}  # a layer of the user's has its own
+            if self.carry is None:
+                start = {
+                    "activation": gate,
+                    "kernel_initializer": negated(self.transform_kernel),
+                    "bias_initializer": negated(self.transform_bias),
+                }
+            self._add_sublayer("carry", input_shape, **start)
         self.input_spec = self.transform.input_spec
 
     def _add_sublayer(self, name, input_shape, **options):
         layer = getattr(self, name)
         if layer is None:
-            layer = self.make_sublayer(
-                input_shape,
-                name=name,
-                dtype=self.dtype_policy,
-                trainable=self.trainable,
-                kernel_regularizer=self.kernel_regularizer,
-                bias_regularizer=self.bias_regularizer,
-                kernel_constraint=self.kernel_constraint,
-                bias_constraint=self.bias_constraint,
-                **options,
-            )
+            options |= {
+                "dtype": self.dtype_policy,
+                "trainable": self.trainable,
+                "kernel_regularizer": self.kernel_regularizer,
+                "bias_regularizer": self.bias_regularizer,
+                "kernel_constraint": self.kernel_constraint,
+                "bias_constraint": self.bias_constraint,
+            }
+            options |= self._changed.get(name, {})
+            layer = self.make_sublayer(input_shape, name=name, **options)
             layer.supports_masking = True  # this layer passes the mask on
             setattr(self, name, layer)
+            self._made.append(name)
         # Where sides are open, numbers for them show whether they stay as they are.
         probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
         seen = len(layer._inbound_nodes)
@@ -150,8 +152,9 @@ class GatedLayer(keras.Layer):
 
     def call(self, inputs, return_gate=False, **of_block):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
-        h, t = self.block_state(inputs, **of_block), self.transform(inputs)
-        c = None if self.carry is None else self.carry(inputs)
+        # The gates first: attention removes the mask of its input.
+        t, c = self.transform(inputs), None if self.carry is None else self.carry(inputs)
+        h = self.block_state(inputs, **of_block)
         # The sublayers of a `HighwayWrapper` may have dtypes of their own.
         h, t, c = (z if z is None else ops.cast(z, self.compute_dtype) for z in (h, t, c))
         return self.finish(highway(inputs, h, t, c), t, return_gate)
@@ -260,8 +263,18 @@ class GatedLayer(keras.Layer):
 
     def get_config(self):
         config = super().get_config()
-        if self.transform is not None:  # it may be quantized by now
-            config["dtype"] = keras.dtype_policies.serialize(self.transform.dtype_policy)
+        changed = {}
+        for name in self._made:  # Keras or a user may change them one by one
+            layer = getattr(self, name)
+            quantization = getattr(layer, "quantization_config", None)
+            now = {
+                "dtype": keras.dtype_policies.serialize(layer.dtype_policy),
+                "trainable": layer.trainable,
+                "quantization_config": keras.saving.serialize_keras_object(quantization),
+            }
+            changed[name] = {k: v for k, v in now.items() if v != config.get(k)}
+        if any(changed.values()):
+            config["sublayers"] = changed
         return {
             **config,
             **{name: of.serialize(getattr(self, name)) for name, of in _OPTIONS.items()},
@@ -270,6 +283,14 @@ class GatedLayer(keras.Layer):
             "carry": "learned" if self.learned_carry else "coupled",
             **{name: getattr(self, name) for name in self.sizes},
         }
+
+    @classmethod
+    def from_config(cls, config):
+        config = {**config}
+        changed = keras.saving.deserialize_keras_object(config.pop("sublayers", {}))
+        layer = super().from_config(config)
+        layer._changed = changed
+        return layer
 
 
 def common(arguments):

@@ -279,7 +279,7 @@ def joint_weights(layer: Highway | HighwayStack):
 
 def _options(layer):
     """Return the arguments that a built stack and its layers share, apart from initializers."""
-    apart = ("name", "depth", "rematerialize", "activity_regularizer")
+    apart = ("name", "depth", "rematerialize", "activity_regularizer", "sublayers")
     config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
     # A function as such: a user's may have the name of one of Keras's.

@@ -44,7 +44,8 @@ class HighwayWrapper(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
-        **of_block: What the layer H takes besides, such as `use_causal_mask=True` of attention.
+        **of_block: What the layer H takes besides, such as `use_causal_mask=True` of attention:
+            tensors or settings, not both in one call.
 
     Output shape:
         That of the input.
@@ -140,11 +141,11 @@ class HighwayWrapper(GatedLayer):
 
     def get_config(self):
         config = {k: v for k, v in super().get_config().items() if k not in _OPTIONS_OF_H}
-        if "transform" in self.passed:
-            config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
         layers = {"layer": self.block, **{name: getattr(self, name) for name in self.passed}}
         return {**config, **{k: keras.saving.serialize_keras_object(v) for k, v in layers.items()}}
 
     @classmethod
     def from_config(cls, config):
-        return cls(**keras.saving.deserialize_keras_object(config))
+        layers = ("layer", "transform", "carry")
+        made = {k: keras.saving.deserialize_keras_object(config[k]) for k in layers if k in config}
+        return super().from_config({**config, **made})

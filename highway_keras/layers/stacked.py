@@ -55,12 +55,18 @@ def initializer(of_layer):
         depth, *layer_shape = shape
         if type(of_layer) in _OF_ANY_SHAPE:
             return of_layer(shape, dtype=dtype)
-        if isinstance(of_layer, keras.initializers.VarianceScaling) and len(layer_shape) == 2:
+        if _counts_depth(of_layer) and len(layer_shape) == 2:
             # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
             return math.sqrt(depth) * of_layer(shape, dtype=dtype)
         return ops.stack([reseeded(of_layer, i)(layer_shape, dtype=dtype) for i in range(depth)])
 
     return start
+
+
+def _counts_depth(start):
+    scaling = keras.initializers.VarianceScaling
+    is_keras = isinstance(start, scaling) and type(start).__call__ is scaling.__call__
+    return is_keras and start.input_axes is None and start.output_axes is None
 
 
 def regularizer(of_layer):

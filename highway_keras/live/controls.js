@@ -67,7 +67,7 @@ function pressed(page, event) {
     ArrowRight: () => page.step(1),
     Backspace: () => page.clear(),
     Delete: () => page.clear(),
-    c: () => page.centre(),
+    c: () => page.pad.channels === 1 && page.centre(),
     e: () => page.erase(!page.pad.erasing),
     o: () => page.openAll(),
   };

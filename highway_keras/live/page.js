@@ -68,6 +68,7 @@ class Page {
   }
 
   centre() {
+    this.example = null;
     this.pad.show(this.pad.fitted());
     this.stale();
   }

@@ -21,7 +21,7 @@ import keras
 
 from highway_keras import checks, data, models, results
 from highway_keras.io import folder_lock
-from highway_keras.results import provenance, update_rows
+from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training import fit
 from highway_keras.training.evaluation import EVALUATION_BATCH
@@ -166,6 +166,8 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
     command = f"highway-keras reproduce first-losses --seeds {seeds} --limit {limit}"
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]
+    keys = ("model", "kernel_initializer", "input_scale", "images", "n")
+    read_rows(out / "first-losses.csv", keys)  # what is there must be readable
     with folder_lock(out):
         for model, kernel, scale in cases:
             losses = first_losses(model, kernel, scale, seeds, limit, data_dir)
@@ -182,6 +184,5 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
                 "authors": before[model]["test_loss"],
             }
             rows.append(row | provenance.of_command(command))
-            keys = ("model", "kernel_initializer", "input_scale", "images", "n")
             update_rows(out / "first-losses.csv", rows[-1:], keys)
     return rows

@@ -19,10 +19,10 @@ from highway_keras import checks, data
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
 from highway_keras.models.thin import UNITS
-from highway_keras.results import provenance, update_rows
+from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population
-from highway_keras.tuning.searches import DEPTHS
+from highway_keras.tuning.searches import DEPTHS, check_backend
 from highway_keras.tuning.weights import draw
 
 KINDS = tuple(UNITS)
@@ -94,6 +94,7 @@ def reproduce_gradients(
     Returns:
         The rows, dictionaries.
     """
+    check_backend()
     checks.positive_integers(seeds=seeds)
     out = checks.path("out", out)
     x, y = _scaled_mnist(limit, data_dir)
@@ -209,8 +210,11 @@ def reproduce_starts(
     Returns:
         The rows, dictionaries.
     """
+    check_backend()
     checks.positive_integer("epochs", epochs)
+    checks.seed(seed)
     out = checks.path("out", out)
+    read_rows(out / "starts.csv", SETTING)  # what is there must be readable: said before the work
     x, y = _scaled_mnist(limit, data_dir)
     command = provenance.command_line(
         *("highway-keras", "reproduce", "starts"),

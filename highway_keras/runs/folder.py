@@ -176,7 +176,8 @@ class RunFolder:
                 raise ValueError("not a row for each epoch")
         except (KeyError, TypeError, ValueError, csv.Error) as error:
             raise ValueError(
-                f"The run's history {self.history} cannot be read, or lacks epochs. {ANEW}"
+                f"The run's history {self.history} cannot be read, or lacks epochs. Resume the "
+                "run, which restores it, or delete the folder to start anew."
             ) from error
         return rows
 
@@ -204,6 +205,8 @@ class RunFolder:
         try:
             with np.load(checks.existing_file("state", self.state)) as state:
                 return json.loads(str(state["run"]))
+        except (MemoryError, PermissionError):
+            raise
         except Exception as error:  # damaged archives raise errors of many kinds
             raise self._unreadable_state() from error
 
@@ -233,10 +236,15 @@ class RunFolder:
             with np.load(self.state) as state:
                 if len(state.files) != 1 + len(variables):
                     raise ValueError("of another model")
-                for number, variable in enumerate(variables):
-                    variable.assign(state[f"{number}"])
+                arrays = [state[f"{number}"] for number in range(len(variables))]
+            if any(a.shape != tuple(v.shape) for a, v in zip(arrays, variables, strict=True)):
+                raise ValueError("of another model")
+        except (MemoryError, PermissionError):
+            raise
         except Exception as error:  # damaged archives raise errors of many kinds
             raise self._unreadable_state() from error
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
 
     def _unreadable_state(self):
         return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
@@ -246,13 +254,18 @@ def identity_in(path):
     """Return the `identity` of the run that saved a network; empty if its file carries none."""
     if not zipfile.is_zipfile(path):  # such as `.weights.h5`
         return ""
-    with zipfile.ZipFile(path) as archive:
-        return archive.comment.decode(errors="replace")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.comment.decode(errors="replace")
+    except zipfile.BadZipFile:  # who loads it says so
+        return ""
 
 
 def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
     before, now = _compared(before), _compared(now)
+    if "images" in before and before["images"] == now.get("images"):  # wherever they lie
+        now["dataset"] = before.get("dataset")
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot

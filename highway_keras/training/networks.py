@@ -253,6 +253,8 @@ def check_loads_as_saved(model, image_shape):
         try:
             model.save(file)
             loaded = keras.models.load_model(file, compile=False)
+        except (MemoryError, OSError):  # a full disk
+            raise
         except Exception as error:  # of many kinds
             raise ValueError(
                 f"`model` must be one that Keras can save and load again. Received: {model.name!r}"

@@ -99,6 +99,10 @@ class Recipe:
     def __post_init__(self):
         for name, check in CHECKS.items():
             check(name, getattr(self, name))
+        for name in ("preprocessing", "augmentation"):
+            steps = getattr(self, name)
+            if not isinstance(steps, tuple | list):
+                raise ValueError(f"`{name}` must be a tuple. {checks.received(name, steps)}")
         epochs = self.decay_epochs
         rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
         if not rising or list(epochs) != sorted(set(epochs)):

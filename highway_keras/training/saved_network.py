@@ -228,11 +228,14 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:
-        if not zipfile.is_zipfile(path):  # Keras calls it "not found"
-            raise OSError
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):  # Keras calls it "not found"
+                raise OSError
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
+    except (MemoryError, PermissionError):
+        raise
     except Exception as error:  # damaged archives raise errors of many kinds
         said = "it is damaged, cut short, or was not saved as a .keras file"
         if str(error).strip() and not isinstance(error, OSError):

@@ -237,6 +237,11 @@ def loss_weights(images, class_weight=None, sample_weight=None):
         counts = np.bincount(labels, minlength=len(names))
         equal = len(labels) / (len(names) * np.maximum(counts, 1))
         class_weight = dict(enumerate(equal.tolist()))
+    if not isinstance(class_weight, dict | None):
+        raise ValueError(
+            "`class_weight` must be 'balanced' or a dictionary by class. "
+            f"{checks.received('class_weight', class_weight)}"
+        )
     for key, value in (class_weight or {}).items():
         if key not in names and key not in range(len(names)):
             raise ValueError(
