@@ -2,6 +2,7 @@
 
 import functools
 import json
+import pathlib
 import re
 
 import h5py
@@ -10,9 +11,20 @@ import numpy as np
 import pytest
 
 from highway_keras import Highway, HighwayStack, convert
-from tools.rows import OLD, STATES
 
 WIDTH = 6
+OLD = pathlib.Path(__file__).with_name("old_weights")
+KERAS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
+LAYERS = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
+STATES = {
+    "allennlp-2.10.1": (convert.from_allennlp, "tanh", {}),
+    "tacotron-tensorflow": (
+        convert.from_tacotron,
+        "relu",
+        {"prefix": "model/inference/encoder_cbhg/"},
+    ),
+    "tacotron-pytorch": (convert.from_tacotron, "relu", {"prefix": "encoder.cbhg."}),
+}
 EARLY = ("W", "b", "W_carry", "b_carry")
 LATE = ("W", "W_carry", "b", "b_carry")
 ORDERS = {"1.0": EARLY, "1.2": LATE, "2.0": LATE}
@@ -99,6 +111,16 @@ def test_keras_formula(version, activation):
         layer = convert.from_keras1(in_order(some, version), activation, version)
         assert type(layer) is Highway and layer.use_bias == ("b" in some)
         assert difference([layer], keras_highway(inputs(), some, activation)) < TOLERANCE
+
+
+@pytest.mark.parametrize("version", KERAS)
+def test_file_of_the_real_keras(version):
+    outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
+    before = "dense_1"
+    for name, activation in LAYERS.items():
+        layer = convert.from_keras1(file, activation, KERAS[version], layer=name)
+        assert 0 < np.abs(run([layer], outputs[before]) - outputs[name]).max() < TOLERANCE
+        before = name
 
 
 @pytest.mark.parametrize("file", [*STATES, "bilm-tf"])

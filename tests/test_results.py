@@ -147,11 +147,6 @@ def test_a_row_is_of_the_network_and_its_recipe_as_they_are(changes, whole, tmp_
         list(rows.accuracy(one))
 
 
-def test_conversions_as_rows():
-    found = [row["largest_difference"] for row in rows.conversions(None)]
-    assert len(found) == 8 and all(0 < difference < 2e-6 for difference in found)
-
-
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_comes_out_of_rows(name, tmp_path):
     write_figure(tmp_path / name, pictures.PICTURES[name](), dpi=30)

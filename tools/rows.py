@@ -5,7 +5,6 @@
     python -m tools.rows gates FOLDER [TRIAL]      the layers of a network of section 4
     python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
-    python -m tools.rows conversions               how converted layers agree with their sources
     python -m tools.rows halving FOLDER            what rungs would have kept of whole searches
 
 Runs of a table each have a row in its own file, which `reproduce` writes. Rows replace those in the
@@ -23,7 +22,7 @@ import pandas as pd
 
 from benchmarks.rows import RESULTS, ROOT
 from benchmarks.serving import exported
-from highway_keras import analysis, convert, data, models, results, training
+from highway_keras import analysis, data, models, results, training
 from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
@@ -247,7 +246,7 @@ def intact(row, lesions):
     return {**dict.fromkeys(row, ""), "layer": 0, **dict(whole)}
 
 
-# Files for and from other libraries
+# Files for other libraries
 
 
 def exports(options):
@@ -269,53 +268,6 @@ def exports(options):
                 keys = ("keras_accuracy", "accuracy", "difference", "images")
                 row |= {**{key: getattr(done, key) for key in keys}, "n": 1}
                 yield {**row, "seed": saved.settings["seeds"][0], **made}
-
-
-OLD = ROOT / "tests" / "old_weights"
-KERAS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
-LAYERS = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
-STATES = {
-    "allennlp-2.10.1": (convert.from_allennlp, "tanh", {}),
-    "tacotron-tensorflow": (
-        convert.from_tacotron,
-        "relu",
-        {"prefix": "model/inference/encoder_cbhg/"},
-    ),
-    "tacotron-pytorch": (convert.from_tacotron, "relu", {"prefix": "encoder.cbhg."}),
-}
-
-
-def conversions(options):
-    """Yield how far layers converted from `tests/old_weights` are from their libraries' outputs."""
-    made = {"n": 1, "seed": "", **provenance.of_command("python -m tools.rows conversions")}
-
-    def difference(layers, x, expected):
-        for layer in layers:
-            x = layer(x)
-        return float(np.abs(np.asarray(x) - expected).max())
-
-    def row(file, layers, difference):
-        return {"file": file, "layers": layers, "largest_difference": difference, **made}
-
-    for version, layout in KERAS.items():
-        outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
-        inputs = ("dense_1", *LAYERS)  # each layer is applied to what the one before computed
-        differences = [
-            difference(
-                [convert.from_keras1(file, activation, layout, layer=name)],
-                outputs[before],
-                outputs[name],
-            )
-            for before, (name, activation) in zip(inputs, LAYERS.items(), strict=False)
-        ]
-        yield row(file.name, len(LAYERS), max(differences))
-    for name, (function, activation, options) in STATES.items():
-        state = {key.replace("|", "/"): a for key, a in np.load(OLD / f"{name}.npz").items()}
-        x, y = state.pop("x"), state.pop("y")
-        found = function(state, activation, **options)
-        yield row(f"{name}.npz", len(found), difference(found, x, y))
-    outputs, found = np.load(OLD / "bilm-tf.npz"), convert.from_elmo(OLD / "bilm-tf.hdf5", "relu")
-    yield row("bilm-tf.hdf5", len(found), difference(found, outputs["x"], outputs["y"]))
 
 
 # Searches
@@ -361,7 +313,6 @@ RECORDS = {
     "gates": (gates, "analysis", ("dataset", "searched_bias", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
-    "conversions": (conversions, "convert", ("file",)),
     "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
 }
 
