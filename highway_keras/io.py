@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import secrets
+import zipfile
 
 from filelock import FileLock, Timeout
 
@@ -81,6 +82,19 @@ def write_rows(path, rows, columns=None, line_end="\n"):
         writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator=line_end)
         writer.writeheader()
         writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
+
+
+def compress(path):
+    """Compress a `.keras` file, which Keras stores as it is.
+
+    If weights are rounded to float16, LZMA leaves 0.45 to 0.5 of the size, deflate 0.55 to 0.65. In
+    an int8 file it removes what HDF5 adds for each of many small arrays.
+    """
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in sorted(archive.namelist())}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
 
 
 def write_figure(path, figure, dpi=150):

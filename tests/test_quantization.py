@@ -34,7 +34,7 @@ def small(digits, tmp_path_factory):
     return model, path
 
 
-def test_what_is_exported_is_what_keras_quantizes(small):
+def test_what_is_exported_is_what_keras_quantizes(small, tmp_path):
     model, path = small
     chain = unrolled(model)
     twin = keras.models.clone_model(chain)
@@ -43,6 +43,8 @@ def test_what_is_exported_is_what_keras_quantizes(small):
     loaded = keras.models.load_model(path)
     np.testing.assert_equal(loaded.get_weights(), twin.get_weights())
     assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # and no convolution
+    loaded.save(tmp_path / "by_keras.keras")
+    assert path.stat().st_size < 0.5 * (tmp_path / "by_keras.keras").stat().st_size
     card = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert (card["format"], card["quantize"]) == ("keras", "int8")
     assert card["parameters"] == model.count_params()

@@ -6,13 +6,12 @@ one are shipped, so nothing is chosen by the test images; the figures cover all 
 
 import argparse
 import json
-import zipfile
 
 import keras
 import numpy as np
 
 from highway_keras import data, models
-from highway_keras.io import replacing, write_json, write_text
+from highway_keras.io import compress, replacing, write_json, write_text
 from highway_keras.models import shipped
 from highway_keras.runs import PROSE
 from highway_keras.runs.folder import RunFolder
@@ -105,19 +104,6 @@ def pack(folders, data_dir=None):
     write_json(shipped.FOLDER / shipped.INDEX, entries, indent=1)
     write_text(file.with_suffix(".md"), models.card_text(name, dataset))
     return entry
-
-
-def compress(path):
-    """Compress a `.keras` file.
-
-    Keras stores float32; if weights are rounded to float16, half the bits are 0. LZMA, which can be
-    told about four-byte numbers, leaves 0.45 to 0.5 of the size, deflate 0.55 to 0.65.
-    """
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in sorted(archive.namelist())}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
 
 
 def main():

@@ -11,6 +11,7 @@ import warnings
 import keras
 from keras import ops
 
+from highway_keras.io import compress
 from highway_keras.layers import HighwayStack
 from highway_keras.models.weight_files import copy_weights
 
@@ -60,6 +61,7 @@ def write_keras(model, path, quantize):
             warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
             copy.quantize(quantize)
     copy.save(path)
+    compress(path)
 
 
 def write_saved_model(model, path, class_names):
