@@ -1,4 +1,4 @@
-"""What proves a speed: peers side by side in one run, printed as ratios.
+"""Measurements of speed: peers run side by side, and their ratios are printed.
 
 Run from a clone, with the repository as the working directory; none of this is installed.
 `docs/benchmarks.md` lists the commands. Peers have a process each, and the processes take turns

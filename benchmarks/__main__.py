@@ -10,7 +10,7 @@ from benchmarks import rows
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 
-# Where the peers are that are not in Keras
+# The framework of each peer that is not written in Keras
 FRAMEWORKS = {"torch_eager": "torch", "torch_compile": "torch", "jax_scan": "jax"}
 FRAMEWORKS |= {"products": "jax"}
 

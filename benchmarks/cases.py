@@ -29,7 +29,7 @@ class Case:
 
     @property
     def name(self):
-        size = "" if self.batch <= 128 else f" batch {self.batch}"  # the recipes' have no name
+        size = "" if self.batch <= 128 else f" batch {self.batch}"  # sizes of recipes are not named
         return f"{self.model} {'train' if self.training else 'predict'}{size}"
 
     @property
@@ -44,13 +44,14 @@ class Case:
 
     @property
     def operations(self):
-        """Operations of a step's products, additions included: in training, three products for one.
+        """Operations in the matrix products of a step, additions included.
 
-        The other two are the gradients of the weights and of a layer's input.
+        Training takes three products for one in prediction: the other two are the gradients of the
+        weights and of a layer's input.
         """
         products = 784 * 50 + (self.depth - 1) * 2 * 50 * 50 + 50 * 10 if self.thin else 0
         if not self.thin:
-            from highway_keras import models  # imports Keras, which a worker does by itself
+            from highway_keras import models  # not above: it imports Keras
 
             products = models.get(self.model).multiplications
         return 2 * products * self.batch * (3 if self.training else 1)

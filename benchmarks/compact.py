@@ -16,9 +16,9 @@ from highway_keras.models import shipped
 
 RESULT = rows.RESULTS / "compact.csv"
 SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
-# Of a network: the data set and recipe of its weights, its gated layers and how many to leave, how
-# many images choose them; and, if it is trained, too, how many fine-tune it and the epochs from
-# scratch.
+# For each network: the data set and recipe of its weights, the numbers of gated layers to leave,
+# all of them first, and how many images choose them. If it is also trained: how many images
+# fine-tune it (None: all), and the epochs from scratch.
 CASES = {
     "thin-highway-50": ("mnist", "thin", (49, 19, 9, 4, 29), 1000, None, 10),
     "thin-highway-100": ("mnist", "thin", (99, 19, 9, 4, 49), 1000, None, 10),
@@ -49,10 +49,11 @@ def main(arguments=None):
 
 
 class Case:
-    """A network of `CASES`, and the folder with what becomes of it.
+    """A network of `CASES`, and the folder of what is made from it.
 
-    `closed`, `tuned` and `scratch` yield a row of the network with so many gated layers left, and
-    the folders of its runs: as it is, trained further, and trained from scratch; or nothing.
+    `closed`, `tuned` and `scratch` take the number of gated layers left and yield at most one pair:
+    a row, and the folders of its runs. The network is measured as it is, trained further, or
+    trained from scratch.
     """
 
     def __init__(self, name, runs, data_dir):
@@ -84,7 +85,7 @@ class Case:
         return self.order[: self.of - layers]
 
     def small(self, layers):
-        """Return the file of the network without them."""
+        """Return the file of the network with so many gated layers left, made if it is missing."""
         from highway_keras.analysis.compaction import leave_out
 
         path = self.folder / f"{layers}.keras"
@@ -103,7 +104,7 @@ class Case:
         yield self._row(layers, accuracies, TUNED, self.tuning or "all"), runs
 
     def scratch(self, layers):
-        """Nothing for a whole network, whose runs `accuracy.csv` has."""
+        """Train from scratch, except the whole network, whose runs are in `accuracy.csv`."""
         if layers == self.of:
             return
         options = {}

@@ -3,10 +3,10 @@
     python -m benchmarks.gates
 
 A twin has other layers where Highway A has highway layers; all else is the same. `plain` is what
-is left if T = 1; `plain, wider`, with wider stages, has 7 % more weights than Highway A, `maxout`
+remains if T = 1; `plain, wider` has wider stages and 7 % more weights than Highway A; `maxout` has
 as many. All train on 25,000 images of CIFAR-10 and are measured on 10,000 others of its training
-set, which also choose the rate of each kind, with the first seed. Trainings stay in a folder:
-called again, the benchmark goes on where it stopped.
+set. The learning rate of each kind is chosen on these, too, with the first seed. Trainings stay in
+a folder: called again, the benchmark resumes where it stopped.
 """
 
 import pathlib
@@ -25,7 +25,7 @@ NETWORKS = {  # by name in the rows: the registered network and arguments of its
     "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
     "highway, zero gate kernels": ("highway-a-zero", {}),
 }
-KINDS = list(NETWORKS)[:4]  # each at the rate that suits it, other biases at that of bias -1
+KINDS = list(NETWORKS)[:4]  # each at its own best rate, the other networks at that of bias -1
 WIDER = ((22,) * 3, (44,) * 3, (88,) * 3)
 SEEDS = (0, 1, 2)
 IMAGES, EPOCHS = 25_000, 8

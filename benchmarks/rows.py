@@ -14,10 +14,10 @@ LIBRARIES = ("keras", "tensorflow", "tensorflow-cpu", "jax", "torch")
 
 
 def parser(module, description, turns=None, data=False, file=None, **numbers):
-    """Return the parser of a benchmark with the options that all have.
+    """Return the argument parser of a benchmark, with the options that all benchmarks share.
 
-    `numbers` are further options: by name a default, a positive integer or `None`, and what it
-    counts.
+    `numbers` adds options that take a positive integer. Each maps a name to a pair: the default
+    (`None` for all) and what the option counts.
     """
     made = argparse.ArgumentParser(
         prog=f"python -m {module}",
@@ -70,11 +70,11 @@ def versions(folder=None):
 
 
 def record(rows, keys, out, module, *files, runs=(), **options):
-    """Print rows as a table; also write them, if there is a file for them.
+    """Print rows as a table; if `out` is given, also write them to that file.
 
-    A row replaces that of the same values of `keys`. `python -m module *files **options` is the
-    command that measures the rows again. `runs` are the `RunFolder`s of trainings that rows are of,
-    perhaps of another day and machine.
+    A row replaces the one with the same values of `keys`. `python -m module *files **options` is
+    the command that repeats the measurement. `runs` are the `RunFolder`s of trainings that the rows
+    describe, which may be from another day or machine.
     """
     names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
     lines = [names, *([_cell(row, name) for name in names] for row in rows)]

@@ -6,9 +6,9 @@ The peer is what a keras-tuner user writes: `keras_tuner.RandomSearch` over a ne
 layers per block. Both search the same space on the same MNIST images for the same number of epochs.
 Each run has its own process; its time includes building and compiling, not importing and reading
 images. Half of the peer's trials run before ours and half after, so a machine that slows down slows
-both. Trials count per hour, and per hour of processor time. A projection to a search as long as the
-paper's knows only the latter, and is left out where the runs are too short to tell what a step
-takes: without rungs, and with those of docs/figure1.md, which stock random search does not have.
+both. Trials are compared by time and by processor time. A projection to a search as long as the
+paper's uses processor time only. It is made without rungs and with those of docs/figure1.md, which
+stock random search does not have. It is left out if the runs are too short to time a step.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
 PROJECTED = {"images": 60_000, "epochs": 400, "trials": 100, "rungs": {10: 20, 40: 5}}
-LONGER = 2  # epochs, of the runs that a projection is made from
+LONGER = 2  # how many more epochs the second run for a projection has
 SIZES = {
     "trials": (100, "trials of ours"),
     "stock_trials": (10, "trials of the peer"),
@@ -53,8 +53,8 @@ def _compare(options, depth):
     for unit in ("seconds", "cpu"):
         a_trial = (run[unit] / run["trials"] for run in (stock, ours))
         row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
-    # A trial takes a start time and a time per step: runs of two lengths give both. All of our
-    # trials share one start, so both lengths have as many of them.
+    # A trial takes time to start and time for each step: runs of two lengths give both. All our
+    # trials share one start, so both runs need the same number of trials.
     steps, steps_seen = -(-options.limit // BATCH_SIZE), True
     an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
     ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
@@ -79,7 +79,7 @@ def _compare(options, depth):
 
 
 def _run(name, depth, trials, epochs, options):
-    """Return the figures of a search, the one turn of its process."""
+    """Search in a new process, as its only turn, and return the figures."""
     asked = (name, depth, trials, epochs, options.limit, options.data_dir)
     worker = Worker(name, "benchmarks.search:work", *asked)
     take_turns(

@@ -31,7 +31,7 @@ def main(arguments=None):
 
 
 def measure(way):
-    """Yield the rows of a way: each rate with the first seed, the best one, at last, with all."""
+    """Yield the rows of a way: one for each rate, by the first seed; the best one last, by all."""
     runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
     finite = [rate for rate, (one,) in runs.items() if one]
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))
@@ -53,12 +53,12 @@ def measure(way):
 
 
 def run(way, rate, seed):
-    """Return what one run reached and took; a run that diverges reaches nothing."""
+    """Return the accuracies and the cost of one run; `None` if it diverges."""
     import keras
 
     from highway_keras import training
 
-    keras.utils.set_random_seed(seed)  # the classifier's start in a model of one's own
+    keras.utils.set_random_seed(seed)  # decides the new classifier in `with_adapters`
     images = few_images(seed)
     model = with_adapters(images) if way == "adapters" else MODEL
     start = {"all": {"weights": WEIGHTS}, "frozen": {"weights": WEIGHTS, "freeze": True}}

@@ -26,11 +26,11 @@ ENVIRONMENT = {
 class Worker:
     """A process that takes turns, seen from the measuring one. It starts with its first turn.
 
-    `peer` is `"module:function"`. The generator function gets `arguments`, in the new process: what
-    can be pickled without the library that is measured.
+    `peer` names a generator function, as `"module:function"`. It is called in the new process with
+    `arguments`, which must be picklable without the library that is measured.
 
-    `turns` has the figures of each turn, a dictionary: its seconds, processor seconds and memory,
-    and what the peer yields. Those of the first include compiling. `absent` says why the worker
+    `turns` has a dictionary for each turn: its seconds, processor seconds and megabytes, and the
+    figures that the peer yields. The first turn includes compiling. `absent` says why the worker
     takes no more turns.
     """
 
@@ -95,11 +95,11 @@ def take_turns(workers, count, say=say, all_needed=False):
 
 
 def _work(pipe, peer, arguments, backend):
-    """Be the process of a `Worker`.
+    """Run a peer in the process of a `Worker`.
 
-    In a turn, the work is done twice, and only the second time counts: while a worker waits for the
-    others, the system takes back its memory and clears its caches, at times seconds of work. The
-    first turn is done once and counts whole: it shows what compiling takes.
+    In each turn the work is done twice, and only the second time counts: while a worker waits for
+    the others, the system may reclaim its memory and its caches, which can cost it seconds. In the
+    first turn it is done once, to show how long compiling takes.
     """
     os.environ.update({**ENVIRONMENT, **os.environ})
     if backend:

@@ -1,7 +1,7 @@
-"""Run the command: `python -m highway_keras`, which imports Keras before it reads its arguments.
+"""Run the command as `python -m highway_keras`.
 
-Python imports a package before it runs its `__main__`. The script `highway-keras` imports Keras
-only for the commands that need it, and without the lines that TensorFlow's libraries print.
+Python imports the package, and so Keras, before it runs `__main__`. The script `highway-keras`
+imports Keras only for the commands that need it, and hides what TensorFlow's libraries print.
 """
 
 import sys

@@ -84,7 +84,7 @@ def seeds(first, runs):
 
 
 def floating(name, dtype):
-    """Raise unless `dtype`, the name of a tensor's, is a floating-point one."""
+    """Raise unless `dtype`, given by its name, is floating point."""
     if "float" not in dtype:
         raise TypeError(
             f"`{name}` must be floating point, because gates blend input and block state. "
@@ -94,7 +94,7 @@ def floating(name, dtype):
 
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
-    if value not in list(choices):  # a dictionary would ask for its hash
+    if value not in list(choices):  # a dictionary raises if `value` has no hash
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"`{name}` must be one of {listed}. {received(name, value)}")
     return value
@@ -115,7 +115,7 @@ def serialized(name, value):
 
 
 def paths(name, value):
-    """Return a list of paths, strings or `os.PathLike`; a single path is not a list."""
+    """Return `value` as a list of paths, strings or `os.PathLike`; a single path is refused."""
     single = isinstance(value, str | bytes | os.PathLike)
     found = list(value) if isinstance(value, Iterable) and not single else [None]
     if not all(isinstance(one, str | os.PathLike) for one in found):
@@ -132,7 +132,7 @@ def path(name, value):
 
 def class_names(name, value, count):
     """Raise unless `value` names each of `count` classes, in their order."""
-    # Neither a set nor a dictionary, which may have any order.
+    # Sets and dictionaries are refused: their order need not be that of the classes.
     ordered = isinstance(value, Sized) and not isinstance(value, str | bytes | Set | Mapping)
     named = ordered and all(isinstance(one, str) and one.strip() for one in value)
     if not named or not len(value) == len(set(value)) == count:
@@ -145,7 +145,7 @@ def class_names(name, value, count):
 def existing_file(name, value):
     """Return `value` as a `pathlib.Path` if it is that of a file."""
     file = path(name, value)
-    if not os.path.isfile(file):  # unlike `Path.is_file`, it raises for no name
+    if not os.path.isfile(file):  # unlike `Path.is_file`, it never raises
         found = ", which is not a regular file" if os.path.exists(file) else ""
         raise FileNotFoundError(
             f"`{name}` must be an existing file. Received: {name}={file}{found}."

@@ -62,10 +62,9 @@ class TransformBias(keras.initializers.Initializer):
 def get(
     identifier: float | str | Callable[..., Any] | dict[str, Any] | None,
 ) -> keras.initializers.Initializer | Callable[..., Any] | None:
-    """Return an initializer as `keras.initializers.get` does, or the constant that a number states.
+    """Return an initializer as `keras.initializers.get` does, also for a number.
 
-    A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`
-    (tests and analyses use it to hold gates open).
+    A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`.
     """
     if isinstance(identifier, numbers.Real) and not isinstance(identifier, bool):
         value = float(checks.number("value", identifier))  # no NaN
@@ -79,11 +78,10 @@ serialize = keras.initializers.serialize
 def reseeded(
     initializer: keras.initializers.Initializer | Callable[..., Any] | None, offset: int = 1
 ) -> keras.initializers.Initializer | Callable[..., Any] | None:
-    """Return an initializer of the same kind that draws other numbers, as for a second weight.
+    """Return an initializer of the same kind that draws other numbers, for another weight.
 
-    A Keras initializer with a whole number as its seed, its own or one that it was made with, draws
-    the same numbers each time. Functions and initializers with a `SeedGenerator` are returned as
-    they are.
+    A Keras initializer whose seed is an integer, chosen by the user or by Keras, draws the same
+    numbers on every call. Functions and initializers with a `SeedGenerator` are returned unchanged.
 
     Args:
         initializer: What `get` returns.

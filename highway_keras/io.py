@@ -21,10 +21,10 @@ LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writ
 
 @contextlib.contextmanager
 def replacing(path):
-    """Yield a path to write to, whose file then replaces the one at `path`.
+    """Yield a temporary path; the file written there then replaces the one at `path`.
 
-    A process killed while it writes leaves `path` as it was, and so does a full disk. The path to
-    write to is next to it and has the same suffix, by which Keras chooses the format.
+    If the process is killed or the disk is full, `path` stays as it was. The temporary path is in
+    the same folder and has the same suffix, from which Keras infers the format.
     """
     path = pathlib.Path(path).expanduser()
     # A name that no other process draws: two may write the same file.
@@ -53,7 +53,7 @@ def make_folder(path):
 
 
 def read_text(path):
-    """Return the text of a file in UTF-8; a pipe, which could keep one waiting, is refused."""
+    """Return the text of a UTF-8 file; a pipe is refused, because reading it could block."""
     return checks.existing_file("path", path).read_text(encoding="utf-8")
 
 
@@ -120,9 +120,9 @@ def folder_lock(path, seconds=SECONDS):
 
 @contextlib.contextmanager
 def file_lock(path):
-    """Keep others from writing a file or folder that does not exist yet; see `folder_lock`.
+    """Keep others from writing a file or folder, which need not exist yet; see `folder_lock`.
 
-    The lock is next to it.
+    The lock file is next to it.
     """
     path = pathlib.Path(path)
     with _lock(path, path.with_name(f".{path.name}.lock"), SECONDS):
@@ -136,7 +136,7 @@ def _lock(path, file, seconds):
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
-        if not file.exists():  # a file system that makes no files
+        if not file.exists():  # not held: no file can be created here, as in /proc
             raise OSError(f"{path} cannot be written.") from None
         by = "another process"
         with contextlib.suppress(OSError, ValueError):
@@ -147,12 +147,12 @@ def _lock(path, file, seconds):
     except OSError as error:
         raise OSError(f"{path} cannot be written ({error.strerror}).") from error
     try:
-        with contextlib.suppress(OSError):  # a full disk: others will not learn who it is
-            # Never through a link that is there.
+        with contextlib.suppress(OSError):  # on a full disk, the owner stays unknown to others
+            # `write_text` replaces a link at this place instead of following it.
             write_text(owner, f"process {os.getpid()} on {platform.node()}")
         yield
     finally:
         for path in (owner, file):
-            with contextlib.suppress(OSError):  # Windows keeps files that are open
+            with contextlib.suppress(OSError):  # Windows cannot delete open files
                 path.unlink()
         lock.release()

@@ -41,7 +41,7 @@ def cell(value):
 
 
 def in_picture(text):
-    """Return `text` as Matplotlib draws it letter by letter: it reads dollars as mathematics."""
+    """Return `text` for Matplotlib: shortened, and its dollars escaped, which start mathematics."""
     text = printable(text)
     if len(text) > LONGEST_IN_PICTURE:
         text = f"{text[: LONGEST_IN_PICTURE - 1]}…"

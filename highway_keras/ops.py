@@ -42,7 +42,7 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     x, h, t = ops.convert_to_tensor(x), ops.convert_to_tensor(h), ops.convert_to_tensor(t)
     c = None if c is None else ops.convert_to_tensor(c)
     _check_shapes(x=x, h=h, t=t, c=c)
-    # Not `ops.add`: on TensorFlow it treats an operand without rows as a bias.
+    # Not `ops.add`: on TensorFlow it takes an empty batch, of shape (0, d), for a bias.
     if c is None:
         return ops.subtract(x, ops.multiply(t, ops.subtract(x, h)))
     return ops.subtract(ops.multiply(h, t), ops.multiply(ops.negative(x), c))

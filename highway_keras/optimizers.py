@@ -18,10 +18,10 @@ SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normaliza
 class Clipped:
     """Base of optimizers whose `global_clipnorm` limits the gradients of the whole batch.
 
-    On several devices Keras's clips each TensorFlow replica by the norm of its own share.
+    On several devices, Keras's own clipping uses the norm of each TensorFlow replica's share alone.
     """
 
-    def _clip_gradients(self, grads):  # which Keras has unscaled and accumulated
+    def _clip_gradients(self, grads):  # after Keras has unscaled and accumulated them
         most = self.global_clipnorm or 0
         if most <= 0:
             return super()._clip_gradients(grads)
@@ -120,13 +120,13 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     w -= rate * rms_rate * sqrt(max(rows, columns)) * orthogonal(u)
     ```
 
-    `orthogonal(u)` has the singular vectors of u and singular values of about 1, by `ns_steps`
-    steps of Newton and Schulz. A kernel `(height, width, inputs, filters)` is the matrix
-    `(height * width * inputs, filters)` that image patches are multiplied by, and so is any other
-    weight with four axes; Keras's own Muon leaves them to AdamW. AdamW also trains biases, the
-    classifier, which is the layer named `predictions`, embeddings, and kernels with three or five
-    axes: those of a `HighwayStack` and of 1D and 3D convolutions. Name other classifiers in
-    `exclude_layers`.
+    `orthogonal(u)` has the singular vectors of u and singular values of about 1; `ns_steps`
+    Newton-Schulz steps compute it. A kernel `(height, width, inputs, filters)`, like any other
+    weight with four axes, is treated as the matrix `(height * width * inputs, filters)` that
+    multiplies image patches; Keras's own Muon leaves it to AdamW. Here AdamW trains biases, the
+    weights of normalization, embeddings, the classifier, which is the layer named `predictions`,
+    and kernels with three or five axes: those of a `HighwayStack` and of 1D and 3D convolutions.
+    Name other classifiers in `exclude_layers`.
 
     Args:
         **kwargs: The arguments of `keras.optimizers.Muon`. `weight_decay` is for what Muon trains,
@@ -144,7 +144,7 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
     def _should_use_adamw(self, variable):
         path, shape = variable.path, variable.shape
         matrix = SimpleNamespace(path=path, shape=shape[-2:] if len(shape) == 4 else shape)
-        # A stack has its biases side by side, which is no matrix either.
+        # The stacked biases of a `HighwayStack` have two axes, but are no matrix either.
         spared = path.endswith(SPARED) or CLASSIFIER in path.split("/")
         return spared or super()._should_use_adamw(matrix)
 

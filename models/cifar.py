@@ -63,7 +63,8 @@ def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
 def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
-    `classes` also decides how the classifier starts: the authors' start for CIFAR-10 is normal.
+    `classes` also decides how the classifier's kernel starts: with 100, by `kernel_initializer`;
+    otherwise normal with standard deviation 0.05, as in the authors' network for CIFAR-10.
     """
     settings = {
         "first_stddev": 1.0,  # "gaussian" without a `std`, which Caffe takes as 1
@@ -77,9 +78,9 @@ def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArgume
 def fitnet_a(**arguments: Unpack[CifarArguments]):
     """Build Fitnet A of Table 2, 11 maxout layers, without hints; arguments as for `highway_b`.
 
-    It is not the authors' network, so its kernels do not start like theirs: by default they are
-    uniform with variance 1 / fan-in. The larger of two such units has the second moment of one, so
-    a signal keeps its size; with 2 / fan-in it doubles in every layer.
+    Its kernels do not start like those of the authors' networks: by default they are uniform with
+    variance 1 / fan-in. The larger of two such units has the same second moment as one of them, so
+    a signal keeps its power; with 2 / fan-in, the power would double in every layer.
     """
     return cifar_network("fitnet-a", FITNET_A, "maxout", **arguments)
 
@@ -114,12 +115,12 @@ def cifar_network(
     In a highway network, the first layer of a stage is a plain convolution that changes the width.
 
     Args:
-        default_name: Its name, unless `name` is another.
+        default_name: Name of the network if `name` is `None`.
         stages: The widths of a stage's layers, a sequence for each stage.
-        head: What makes features of the last maps: a number of units, for 8x8 max-pooling and a
-            fully connected layer; `"average"`, for a 1x1 convolution and global average pooling of
-            maps of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
-        bias: Initial bias of the transform gates. By position only, so that a Fitnet refuses it.
+        head: How the last maps become features: a number of units, for 8x8 max-pooling and a fully
+            connected layer; `"average"`, for a 1x1 convolution and global average pooling of maps
+            of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
+        bias: Initial bias of the transform gates. Positional-only, so that a Fitnet refuses it.
         kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
             they start as normal numbers of their own.

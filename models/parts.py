@@ -21,7 +21,7 @@ def or_default(value, default):
 
 
 def unshared(kernel_initializer):
-    """Return a function, or a configuration: one initializer would draw all kernels alike."""
+    """Return an initializer's configuration, or a function: one object would draw all alike."""
     start = keras.initializers.get(kernel_initializer)
     is_object = isinstance(start, keras.initializers.Initializer)
     return keras.initializers.serialize(start) if is_object else start
@@ -58,7 +58,7 @@ def first_images(input_shape, input_tensor, least, any_size):
 def check_image_shape(input_shape, least, any_size=False):
     """Return the shape as a tuple of three positive integers, each side at least `least`.
 
-    With `any_size`, a side may be `None`, since the network's top does not need a fixed one.
+    With `any_size`, a side may be `None`, because no layer of the network needs a fixed size.
     """
     shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
     numbers = [n for i, n in enumerate(shape) if n is not None or i == 2 or not any_size]
@@ -74,7 +74,7 @@ def check_image_shape(input_shape, least, any_size=False):
 
 
 def predictions(x, classes, activation, kernel_initializer):
-    """Return the classifier's output; recipes know it by its name, `predictions`."""
+    """Return the classifier's output; the optimizers know the layer by its name, `predictions`."""
     is_softmax = keras.activations.get(activation) is keras.activations.softmax
     return keras.layers.Dense(
         checks.positive_integer("classes", classes),
@@ -94,7 +94,7 @@ def pool_features(x, pooling):
 
 
 def network(inputs, outputs, name, weights):
-    """Return the model from what `inputs` is computed from; `weights` are for what comes after."""
+    """Return the model that computes `outputs`; load `weights` into its part after `inputs`."""
     sources = keras.utils.get_source_inputs(inputs)
     model = keras.Model(sources[0] if len(sources) == 1 else sources, outputs, name=name)
     load_weights(part_after(None if sources[0] is inputs else inputs, model), weights)

@@ -33,7 +33,7 @@ def get(name):
         >>> models.get("mnist-highway-16").parameters
         38986
     """
-    if name not in list(_CARDS):  # which, unlike a dictionary, compares what has no hash
+    if name not in list(_CARDS):  # a dictionary would raise if it has no hash
         hint = did_you_mean(name, _CARDS) or f" Known: {', '.join(_CARDS)}."
         raise ValueError(
             f"`name` must be a registered network. {checks.received('name', name)}{hint}"
@@ -48,12 +48,12 @@ def create(name, weights=None, features_at=None, **overrides):
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
             with the package; the path of a weights file, or of a `.keras` file that `fit` saved;
-            or `"hf://owner/name"`, what a `keras.Model` saved to the Hugging Face Hub under that
+            or `"hf://owner/name"`, for a `keras.Model` saved to the Hugging Face Hub under that
             name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
             expect preprocessed images, such as `x / 256`: their files include the preprocessing,
             the network alone does not. With `include_top=False`, or another number of `classes`,
             only the layers below the classifier take the weights, as in `keras.applications`.
-        features_at: Names of layers, whose outputs the model returns instead of its own, as a list.
+        features_at: A list of layer names; the model returns their outputs instead of its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
             `highway_keras.models.types` describes those that all networks of the paper take.
 
@@ -97,7 +97,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
         Its `Card`.
 
     Raises:
-        ValueError: If the name is taken, or no backend takes it.
+        ValueError: If the name is one of the paper's, or is not a valid name of a model.
 
     Examples:
         >>> import keras
@@ -122,7 +122,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
 
 
 def check_name(name):
-    """Return `name` if TensorFlow takes it as the name of a model, and so every backend does."""
+    """Return `name` if it can name a model on TensorFlow, and so on every backend."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9_.-]*", name):
         raise ValueError(
             "`name` must consist of letters without accents, digits, '_', '-' and '.', and begin "

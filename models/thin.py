@@ -9,8 +9,8 @@ NAME = "thin-{kind}-{depth}"
 # About 5000 parameters per layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
 # The depth from which highway layers are one stack, by `implementation`. Measured: a step of the
-# stack takes 1.2 times as long as one of the chain at 5 and 7 layers, the same at 10, and at 100
-# half as long as one of two Dense layers per block.
+# stack takes 1.2 times as long as a step of the chain at 5 and 7 layers, and as long at 10; at 100
+# layers it takes half as long as a step of a chain with two Dense layers per block.
 STACK_FROM = {None: 10, "stack": 2, "layers": math.inf}
 
 
@@ -44,10 +44,10 @@ def thin_mlp(
         units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
         activation: Activation of H; the paper searches `"relu"` and `"tanh"`.
         transform_bias: Initial bias of the transform gates; the paper searches -1 to -10.
-            Default: `-log(depth)`, a gate of `1 / (depth + 1)`. The carry path then passes on a
-            good third of the input's amplitude at any depth, `(1 - 1 / n) ** n`.
+            Default: `-log(depth)`, a gate of `1 / (depth + 1)`. At any depth, the carry path then
+            passes on more than a third of the amplitude, `(1 - 1 / (depth + 1)) ** (depth - 1)`.
         kernel_initializer: Initializer of the kernels of H and of the plain layer. Default:
-            "normalized" as in the paper: Glorot for tanh, He for ReLU. The gates always use these.
+            "normalized" as in the paper: Glorot for tanh, He for ReLU. The gates always use it.
         input_shape: Shape of one input, of any rank; it is flattened.
         classes, classifier_activation, include_top, weights, name, input_tensor: As for every
             factory; see `highway_keras.models.types.NetworkArguments`.

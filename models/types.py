@@ -13,8 +13,8 @@ class NetworkArguments(TypedDict, total=False):
 
     Attributes:
         input_shape: Shape of one input, (height, width, channels). Default: that of the paper's
-            images. Convolutional networks need a minimum height and width, or `None` for sides of
-            any size if no fully connected layer fixes one: without the top, and in Table 3.
+            images. Convolutional networks need a minimum height and width. A side may be `None`,
+            for any size, where no fully connected layer fixes it: without the top, and in Table 3.
         classes: Number of classes. Default: 10.
         classifier_activation: Activation of the classifier, by default softmax; `None` returns
             logits.

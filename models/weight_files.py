@@ -23,10 +23,10 @@ _COMPUTES_NOTHING = re.compile(
 def load_weights(model, weights, new_classifier=False):
     """Load a `.keras` or `.weights.h5` file into `model`; `None` leaves it as initialized.
 
-    A `.keras` file says what it computes: its layers must have the kinds, shapes and settings of
-    the model's. A preprocessor in it, as `fit` saves one, is left out. A `.weights.h5` file has
-    shapes and the activations of highway layers; those of plain layers do not show. With
-    `new_classifier`, a classifier of another size keeps its start; a notice says so.
+    A `.keras` file tells what it computes: its layers must match the model's in kind, shapes and
+    settings. A preprocessor in it, as `fit` saves one, is left out. A `.weights.h5` file has only
+    shapes and the activations of highway layers, so other activations of plain layers go unnoticed.
+    With `new_classifier`, a classifier of another size stays as initialized; a notice says so.
     """
     if weights is None:
         return
@@ -52,8 +52,8 @@ def load_weights(model, weights, new_classifier=False):
 def load_features(model, path, whole):
     """Load the `.keras` file of a network into `model`, the network without its top.
 
-    `whole(input_shape=..., classes=...)` returns the network with its top, of which the file must
-    be: a deeper one begins with the same layers.
+    `whole(input_shape=..., classes=...)` returns the network with its top. The file must match all
+    of it, because a deeper network begins with the same layers.
     """
     with _one_error(model, path):
         source = _read_network(path)
@@ -83,13 +83,13 @@ def _one_error(model, path):
     """Turn the errors that damaged and foreign files raise, of many kinds, into one."""
     try:
         yield
-    except ImportError:  # of what reads the hub
+    except ImportError:  # a missing package, such as `huggingface_hub`
         raise
     except Exception as error:
         raise ValueError(
             f"`weights` does not fit the model {model.name!r}. Received: weights={path}. "
-            f"{reason(error)[:300]}. Give the weights of this very network, or build the one that "
-            "they are of."
+            f"{reason(error)[:300]}. Pass weights of this very network, or build the network that "
+            "they belong to."
         ) from error
 
 
@@ -109,7 +109,7 @@ def _copy(source, network, new_classifier=False):
     """Copy all weights of a network to one that computes the same."""
     old_layers, new_layers = _layers(source, network), _layers(network)
     if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
-        raise ValueError("Its layers are of other kinds, or more or fewer")
+        raise ValueError("Its layers differ in kind or number")
     for old, new in zip(old_layers, new_layers, strict=True):
         is_classifier = new is new_layers[-1]  # whose activation may be left out
         if is_classifier and new_classifier and _shapes(old) != _shapes(new):
@@ -134,7 +134,8 @@ def _check_shapes(old, new):
 def _layers(model, like=None):
     """Return the layers that compute something when the network is used.
 
-    A `HighwayStack` is the chain that computes the same, where the network `like` has no stack.
+    If the network `like` has no `HighwayStack`, each stack is replaced by the chain that computes
+    the same.
     """
     unused = keras.layers.InputLayer | keras.layers.Dropout
     layers = [layer for layer in model.layers if not isinstance(layer, unused)]
@@ -149,7 +150,7 @@ def _shapes(layer):
 
 
 def _computes(config):
-    """Return what a configuration, and those within it, say of what a layer computes."""
+    """Return the part of a configuration, nested ones included, that says what it computes."""
     if isinstance(config, list | tuple):
         return [_computes(one) for one in config]
     if not isinstance(config, dict):

@@ -6,12 +6,12 @@ COLUMNS = ("hardware", "versions", "commit", "date", "command")
 
 
 def command_line(*words, **options):
-    """Return the command that measures something again, as one types it.
+    """Return the command that repeats a measurement, quoted for a shell.
 
     Args:
-        *words: It begins with them.
-        **options: By name a value, several in a list, or `KEY=VALUE` pairs in a dictionary; `True`
-            stands for an option without a value. Those that are `None` or `False` are left out.
+        *words: The first words of the command.
+        **options: Options by name. A value may be a list of values, or a dictionary for `KEY=VALUE`
+            pairs; `True` stands for an option without a value. `None` and `False` are left out.
     """
     line = [shlex.quote(str(word)) for word in words]
     for name, value in options.items():
@@ -20,7 +20,7 @@ def command_line(*words, **options):
         line.append(f"--{name.replace('_', '-')}")
         if isinstance(value, dict):
             for key, one in value.items():
-                one = tuple(one) if isinstance(one, list) else one  # JSON's lists were tuples
+                one = tuple(one) if isinstance(one, list) else one  # a tuple stored as JSON
                 pair = f"{key}={one}".replace(", ", ",")
                 line.append(f'"{pair}"' if "(" in pair else shlex.quote(pair))
         elif value is not True:

@@ -65,8 +65,8 @@ def authors_logs():
 def accuracies():
     """Return the test accuracy by model, in percent, as text: "mean ± std, n=5".
 
-    Of several settings it is the one with the most runs, then the most epochs, and not the one that
-    did best: that would be a choice by test images.
+    If a model was trained with several settings, the one with the most runs counts, then the one
+    with the most epochs. Taking the best one would be a choice by test images.
     """
     runs = [row for table in TABLES for row in read(table) if row["images"] == "all"]
     rows = [*read("accuracy"), *summarize(runs)]

@@ -13,7 +13,7 @@ _FLAGS += " --window-size=1200,900 --remote-debugging-pipe"
 
 
 class Browser:
-    """One tab; a context manager. `errors`: what scripts threw and the page was refused."""
+    """One tab, as a context manager; `errors` lists exceptions of scripts and errors in the log."""
 
     def __init__(self, profile):
         to_browser, self._write = os.pipe()

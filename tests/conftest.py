@@ -41,7 +41,7 @@ def registered_networks(monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_pictures():
-    """A run draws none, which would take as long as a small training."""
+    """Keep runs from drawing pictures, which takes as long as a small training."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "write_picture", lambda *arguments: None)
         yield
@@ -54,7 +54,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def untraced():
-    """TensorFlow traces no steps of training, which would take longer than a few steps do."""
+    """Run TensorFlow eagerly: tracing would take longer than the few steps of these trainings."""
     if keras.backend.backend() != "tensorflow":
         yield
         return

@@ -125,7 +125,7 @@ def array(tensor):
 
 
 def named_weights(layer):
-    """The weights of a layer by the names that it reads them under, in order, in float64."""
+    """Return the weights of a layer in float64, by the names of its attributes, in order."""
     parts = ("", "transform_", "carry_")
     names = [f"{part}{kind}" for part in parts for kind in ("kernel", "bias")]
     weights = {name: getattr(layer, name, None) for name in names}

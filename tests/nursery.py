@@ -36,7 +36,7 @@ def run(command, folder):
 
 
 class Job:
-    """A process; after `wait` also its exit `code`, what it printed in `out`, errors in `err`."""
+    """A process; `wait` sets its exit `code`, and `out` and `err`, what it printed."""
 
     def __init__(self, arguments, folder):
         self.folder = folder

@@ -24,7 +24,7 @@ def as_model(shape, *layers):
 
 
 def drawn(model):
-    """Weights at which gates and classes differ between samples, and no probability is 0."""
+    """Draw weights that make gates and classes differ between samples, and no probability 0."""
     random = np.random.default_rng(0)
     shapes = [w.shape for w in model.get_weights()]
     scales = [0.3 if len(s) == 1 else 0.4 * s[-2] ** -0.5 for s in shapes]
@@ -224,7 +224,7 @@ def test_logits():
 
 
 def counted(intact, *lesioned, samples):
-    """Lesions of so many wrong samples."""
+    """Make `Lesions` from counts of wrong samples."""
     names, loss = tuple(map(str, range(len(lesioned)))), np.zeros(len(lesioned))
     return analysis.Lesions(names, loss, np.array(lesioned), 0.0, intact, samples)
 

@@ -295,7 +295,7 @@ def branched():
     return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(x))
 
 
-def relu(x):  # a user's own, by the name of Keras's
+def relu(x):  # a user's function with the name of Keras's
     return keras.ops.maximum(x, -1.0)
 
 

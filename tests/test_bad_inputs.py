@@ -61,7 +61,7 @@ def write_runs(w):
         shutil.copytree(w / "run", w / name)
         (w / name / "run.json").write_text(settings)
         with zipfile.ZipFile(w / name / "best.keras", "a") as archive:
-            archive.comment = b""  # else it is of another run
+            archive.comment = b""  # else run.json is ignored as another run's
     network = (w / "run" / "best.keras").read_bytes()
     (w / "lonely.keras").write_bytes(network)
     shutil.copytree(w / "run", w / "spoilt")

@@ -1,4 +1,4 @@
-"""The benchmarks: who takes turns when, what is said of peers that do not, and tiny cases whole."""
+"""The benchmarks: how workers take turns, how absent peers are reported, and tiny runs."""
 
 import os
 import shlex

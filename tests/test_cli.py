@@ -51,7 +51,7 @@ def accuracy(text):
     return float(re.search(r"test accuracy ([\d.]+) %", text)[1])
 
 
-# Saying little takes no backend
+# Help, lists and errors in the arguments need no backend
 
 LITTLE = {
     "": 2,
@@ -298,7 +298,7 @@ def test_a_photo_is_named_by_a_network_in_colour(capsys, tmp_path):
 
 
 def test_options_of_fit_reach_the_library(monkeypatch):
-    """Whatever a run would do with them; the others are proven by runs."""
+    """Checked without a run; runs in other tests check the other options."""
 
     def fit_runs(model, runs, **options):
         received.update(options)
@@ -461,7 +461,7 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_a_terminal_that_lacks_a_letter_ends_no_run(tmp_path):
-    """`±` and a name in another script, where only ASCII can be printed."""
+    """`±` and a name with an umlaut, where only ASCII can be printed."""
     command = "fit thin-plain-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2"
     done = subprocess.run(
         [*COMMAND, *command.split(), "--runs", "2", "--out", "läufe"],

@@ -1,4 +1,4 @@
-"""Compact networks: what is closed and left out computes the same, and what cannot be is said."""
+"""Compact networks: they compute the same as with layers closed, and what cannot be is refused."""
 
 import os
 
@@ -181,7 +181,7 @@ def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     assert cli.main(["evaluate", best, *data]) == 0
     settings = RunFolder(small).read_json()
     assert settings["recipe"]["name"] == "thin" and len(settings["compacted"]["closed"]) == 7
-    assert not settings.keys() & {"accuracy", "sha256", "results"}  # which were the whole one's
+    assert not settings.keys() & {"accuracy", "sha256", "results"}  # these were the whole network's
 
     # It is fine-tuned as a network of its depth, or by its file, for which no name is needed.
     before = training.SavedNetwork(best).model.predict(images[..., None], verbose=0)

@@ -268,7 +268,7 @@ def test_biases_of_swapped_keras_weights(version, start, tmp_path):
     wrong = {**right, "b": right["b_carry"], "b_carry": right["b"]}
     lists = in_order(right, version), in_order(wrong, version)
     check_doubted(convert.from_keras1, *lists, "tanh", version)
-    # They are no reason to doubt a file that names them.
+    # In a file with names for its weights, biases are no reason for doubt.
     path = write_keras(tmp_path / "named.h5", version, weights=wrong)
     layer = convert.from_keras1(path, "tanh", version, layer="gate")
     assert difference([layer], keras_highway(inputs(), wrong, "tanh")) < TOLERANCE

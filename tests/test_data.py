@@ -109,7 +109,7 @@ def test_class_names(tmp_path):
 
 
 def test_tf_data_of_other_classes_to_test_on(tmp_path):
-    """Their numbers count the folders: without bee, cat would be 1."""
+    """Labels number the folders: without bee, cat would be 1."""
     write_classes(tmp_path / "train", 60)
     write_classes(tmp_path / "test", 15, classes=("ant", "cat"))
     train, test = as_keras_reads(tmp_path, "train"), as_keras_reads(tmp_path, "test")
@@ -120,7 +120,7 @@ def test_tf_data_of_other_classes_to_test_on(tmp_path):
 
 
 def test_where_a_path_begins(tmp_path, monkeypatch):
-    """At home, also if a folder is named like a data set."""
+    """With ./ or ~/, or as a `Path`, even if the folder is named like a data set."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.chdir(write_classes(tmp_path / "digits", 60).parent)

@@ -15,7 +15,7 @@ from highway_keras.runs.folder import RunFolder
 from highway_keras.training.engines.devices import Devices, data_parallel
 
 BACKENDS = ("tensorflow", "jax")
-# Arguments: runs as JSON, each the arguments of `fit`. A line out each, also for an error.
+# Takes a JSON list of runs, each the arguments of `fit`; prints a line for each, even on an error.
 SCRIPT = """
 import json, sys
 import keras
@@ -46,7 +46,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 SMALL = {"model": "thin-highway-10", "dataset": "digits", "limit": 131, "epochs": 2}
 SMALL |= {"model_options": {"depth": 3}, "batch_size": 32, "validation": 0.1}
-# Both are of the whole batch: a replica that clipped or weighed alone would end elsewhere.
+# Both concern the whole batch: replicas that clipped or weighted alone would end elsewhere.
 SMALL |= {"clip_norm": 0.1, "class_weight": {"0": 3.0}}
 MUON = {"optimizer": "muon", "learning_rate": 0.01}
 RANDOM = {"augmentation": ("crop8", "mirror"), "epochs": 1}
@@ -62,7 +62,7 @@ def start(backend, folder, *runs, virtual=False, **environment):
 
 
 def ends(process):
-    """What its runs came to."""
+    """Wait for a process and return the results of its runs."""
     try:
         printed, errors = process.communicate(timeout=400)
     finally:
@@ -94,7 +94,7 @@ def runs(request, tmp_path_factory):
         "cut": {**two, "stop": 0},
         "resumed": {**two, "out": "cut", "resume": True},
     }
-    if request.param == "jax":  # it draws for the whole batch; TensorFlow's replicas each alone
+    if request.param == "jax":  # it draws for the whole batch, TensorFlow in each replica
         arguments |= {"random one": RANDOM, "random two": {**RANDOM, **two}}
     named = [{"out": name, **SMALL, **options} for name, options in arguments.items()]
     found = ends(start(request.param, folder, *named, virtual=True))

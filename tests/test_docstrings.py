@@ -18,7 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # These three rooms lie beside the package, where walking its folder does not come by.
 PACKAGES = ("highway_keras", *(f"highway_keras.{room}" for room in ("models", "results", "tuning")))
 IMAGES = np.random.default_rng(0).integers(0, 256, (100, 32, 32, 3), "uint8")
-# What examples speak of that the reader has
+# Names that examples use without defining them
 GIVEN = {"images": IMAGES, "x_train": IMAGES.astype("float32"), "network": keras.layers.Flatten()}
 GIVEN["data"] = types.SimpleNamespace(x_train=IMAGES, input_shape=IMAGES.shape[1:])
 PUBLIC = [getattr(layers, name) for name in layers.__all__]
@@ -51,7 +51,7 @@ def test_docstring_is_complete(thing):
 
 
 def described_arguments(thing):
-    """The arguments that a docstring describes, there or where it says that they are described."""
+    """The arguments that a docstring describes, itself or by referring to another docstring."""
     text = inspect.getdoc(thing)
     arguments = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
     heads = re.findall(r"^ {4}(?! )([\w*,\s]+):", arguments, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Exports: every format computes what Keras does, and nothing else gets a name."""
+"""Exports: every format computes what Keras does, or the file is not kept."""
 
 import dataclasses
 import importlib.util
@@ -261,7 +261,7 @@ def test_a_wrong_export_is_an_error(tmp_path):
     shifted, nan, wrong = expected.copy(), expected.copy(), labels.copy()
     shifted[3, 4] += 0.5
     nan[7, 0] = np.nan
-    wrong[0] += 1  # 18 of 20 right instead of 19: too much for int8, whatever the probabilities are
+    wrong[0] += 1  # 19 of 20 right instead of 20: too much for int8, whatever the probabilities
     for changed, text in [
         ({"probabilities": shifted}, r"image 3, class 4"),
         ({"encoded_probabilities": shifted}, "PNG files"),
@@ -277,7 +277,7 @@ def test_a_wrong_export_is_an_error(tmp_path):
         with pytest.raises(ExportMismatch, match=text):
             check(**changed)
 
-    (tmp_path / "out.onnx").write_text("not a graph")  # or there is no runtime for one
+    (tmp_path / "out.onnx").write_text("not a graph")  # fails with and without a runtime
     images = np.zeros((2, 8, 8, 1), "uint8")
     with pytest.raises(ExportMismatch, match="does not run: "):
         verification.verify(tmp_path / "out.onnx", "onnx", None, images, labels[:2], None, names)
@@ -338,7 +338,7 @@ def test_an_earlier_export_is_replaced_on_request_only(
 
 
 def test_files_of_others_are_not_replaced(little, tmp_path):
-    """A card beside `run.keras` would be the `run.json` of a training, also of one to come."""
+    """The card of `run.keras` would be `run.json`, where a training keeps its settings."""
     export.export(little / "best.keras", tmp_path / "other.keras")
     card = json.loads((tmp_path / "other.json").read_text("utf-8"))
     (tmp_path / "other.json").write_text(json.dumps({**card, "format": "onnx"}), "utf-8")

@@ -28,7 +28,7 @@ SETTINGS = {"dataset": "mnist", "limit": 100, "epochs": 2, "batch_size": 128, "s
 
 
 def write_search(folder, kind, depth, trials):
-    """A search as it lies on disk; `trials`: losses by epoch, or None for failed, and a bias."""
+    """Write a search; `trials` has the losses by epoch (None: failed) and the bias of each."""
     path = folder / f"thin-{kind}-{depth}"
     path.mkdir(parents=True)
     path.joinpath("oracle.json").write_text("{}")

@@ -60,7 +60,7 @@ VALUES = {
     "seed": ["0", "7", "2147483647"],
     "input_shape": ["8", "1", "3"],
 }
-# What makes them short, and those that take minutes or start processes are left out.
+# Options that keep each command short. Left out: commands that take minutes or start processes.
 BASE = {
     "fit": "--dataset digits --epochs 1 --limit 40 --model-set depth=2",
     "search": "--depth 2 --kind plain --trials 1 --epochs 1 --dataset digits --limit 40",
@@ -127,7 +127,7 @@ def w(tmp_path_factory):
 
 @pytest.fixture
 def run(w, tmp_path, monkeypatch, capsys):
-    """Return a function that runs a command among copies of those files, and how it must end."""
+    """Return a function that runs a command among copies of those files and checks its end."""
 
     def ring(*arguments):
         raise KeyboardInterrupt(f"hangs: over {SECONDS} s")

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 if importlib.util.find_spec("kserve") is None:
-    reason = "needs examples/kserve/requirements.txt, which pin packages that others have newer"
+    reason = "needs examples/kserve/requirements.txt, whose packages conflict with newer ones"
     pytest.skip(reason, allow_module_level=True)
 
 from benchmarks import server

@@ -71,9 +71,9 @@ def test_wrapper_passes_the_mask_to_its_layer():
 
 
 class Own(keras.layers.Layer):
-    """A user's own, with nothing but `build` and `call`: a vector for each of at most 32 steps."""
+    """A user's layer with only `build` and `call`; it adds a vector to each of up to 32 steps."""
 
-    kernel_size = 3  # no kernel's
+    kernel_size = 3  # although it has no kernel
 
     def build(self, input_shape):
         self.table = self.add_weight(shape=(32, input_shape[-1]), initializer="ones")

@@ -114,7 +114,7 @@ def test_a_folder_that_another_process_writes_is_left_alone(holder, tmp_path, ca
 
 
 def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
-    """And not overwritten, until that process has ended."""
+    """Nor can it be overwritten until that process has ended."""
     digits = data.load("digits", limit=64)
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
     options = {"max_trials": 2, "directory": tmp_path, "project_name": "a"}
@@ -154,7 +154,7 @@ def test_an_export_has_one_writer(tmp_path):
 
 
 def test_an_analysis_has_one_writer(tmp_path, monkeypatch):
-    """And is told so before the work."""
+    """A second one is refused before it starts to work."""
     for work in ("lesioning.measured", "gating.mean_gates"):
         monkeypatch.setattr(f"highway_keras.analysis.{work}", None)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)

@@ -11,9 +11,9 @@ from highway_keras import data, models
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 from highway_keras.models import parts
 
-# Parameters, and the weighted layers from first to last: P plain, H highway. The published sizes;
-# for the thin nets (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10, units u = 50, g = 2 products
-# a highway layer, and u = 71, g = 1 otherwise.
+# Parameters, as published, and the weighted layers in order: P plain, H highway. A thin net has
+# (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10 of them: u = 50 units and g = 2 products per
+# layer if it is a highway net, else u = 71 and g = 1.
 STAGES_B = "PHHHH PHHHHH PHHHHH"
 NETWORKS = {
     "thin-highway-10": (85_660, "P" + 9 * "H" + "P"),
@@ -156,7 +156,7 @@ def test_the_authors_kernels_are_normal_with_variance_two_over_fan_in(name):
     for kernel in map(np.asarray, (layer.kernel, layer.transform_kernel)):
         deviation = np.sqrt(2 / np.prod(kernel.shape[:3]))
         assert kernel.std() == pytest.approx(deviation, rel=0.02)
-        # A normal distribution's tails, which Keras's "he_normal" has not.
+        # The tails of a normal distribution, which Keras's "he_normal" lacks.
         assert (np.abs(kernel) > 2 * deviation).mean() == pytest.approx(0.0455, abs=0.006)
         assert np.abs(kernel).max() > 3 * deviation
 
@@ -198,7 +198,7 @@ def test_every_kernel_has_its_own_draw(start):
 
 
 def test_a_seed_draws_what_it_drew_in_earlier_versions():
-    """Keras draws a seed where it reads a name: once. Rows name the seeds of their runs."""
+    """Keras draws a seed whenever it looks up a name: once here, so that seeds of old rows hold."""
     random.seed(0)
     keras.initializers.get("he_normal")
     once = random.getstate()

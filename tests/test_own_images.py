@@ -67,7 +67,7 @@ def test_links_to_folders_are_followed(tmp_path):
 
 
 def test_pictures_are_read_as_predict_reads_them(tmp_path):
-    """In the size asked for, of which a line says so, and a photo as its EXIF data turn it."""
+    """Scaled to the size asked for, with a notice, and photos turned as their EXIF data say."""
     write_classes(tmp_path, 30, size=(9, 7))
     turned = tmp_path / "bee" / "photo.jpg"
     exif = Image.Exif()

@@ -28,7 +28,7 @@ def small_images(n=60):
 
 
 def kernels(layers):
-    """Those of plain layers, or of the one stack of highway layers."""
+    """The kernels of plain layers, or of a single stack of highway layers."""
     found = [np.asarray(layer.kernel) for layer in layers]
     return np.concatenate([np.reshape(k, (-1, *k.shape[-2:])) for k in found])
 
@@ -47,7 +47,7 @@ def test_gradient_norms_are_those_of_the_keras_network(kind):
         assign(model, weights)
         _, *layers, top = [layer for layer in model.layers if layer.weights]
         before = kernels(layers)
-        # Of logits: from probabilities, Keras on JAX cuts the gradient of what is least likely.
+        # From logits: Keras on JAX clips small probabilities, which loses their gradients.
         top.activation = keras.activations.linear
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.SGD(1.0), loss, run_eagerly=True)

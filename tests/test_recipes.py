@@ -27,8 +27,9 @@ AUTHORS_BOTH |= {"decay": 0.1, "l2": 0.001, "classifier_l2": 10, "bias_rate": 2,
 AUTHORS_BOTH |= {"clip_norm": None, "dropout": 1, "kernel_initializer": None}
 SGD = {"dtype_policy": "float32", "optimizer": "sgd", "warmup": 0, "weight_decay": 0}
 AUTHORS_BOTH |= SGD
-# Of the thin networks the paper says so much: SGD with momentum, a rate that decays exponentially,
-# the axis of Figure 1, normalized starts. It names no penalty, and what it searched over is open.
+# What the paper says about thin networks: SGD with momentum, a rate that decays exponentially, 400
+# epochs on the axis of Figure 1, normalized starts. It names no penalty, and gives no values for
+# what it searched over.
 THIN = {"epochs": 400, "schedule": "exponential", "decay_epochs": (), "kernel_initializer": None}
 THIN |= {"nesterov": False, "augmentation": (), "clip_norm": None, "dropout": 1, "l2": 0}
 THIN |= {"classifier_l2": 10, "bias_rate": 1, **SGD}
@@ -56,14 +57,14 @@ def test_the_authors_solvers(name):
 def test_every_number_is_the_authors_unless_a_reason_says_why_not(name):
     recipe = get_recipe(name)
     numbers = {field.name for field in dataclasses.fields(Recipe)} - {"name", "source", "reasons"}
-    if recipe.schedule == "cosine":  # it has neither: the reason is that of the schedule
+    if recipe.schedule == "cosine":  # it has neither; its reason covers both
         numbers -= {"decay", "decay_epochs"}
     departures = {key for key in numbers if getattr(recipe, key) != FOLLOWS[name][key]}
     assert departures == set(recipe.reasons) and all(recipe.reasons.values())
     assert recipe.name == name and recipe.source
 
 
-BAD = {  # values that an attribute refuses; in the last lines, with what makes it refuse them
+BAD = {  # values that an attribute refuses, some of them only together with others
     "epochs": [{"epochs": 0}, {"epochs": 2.5}],
     "batch_size": [{"batch_size": True}],
     "learning_rate": [{"learning_rate": v} for v in (-0.1, float("nan"), "fast")],
@@ -183,9 +184,9 @@ def test_muon_makes_the_updates_of_convolutions_and_dense_layers_orthogonal():
 
 
 def caffe_sgd(values, gradients, velocity, rate, momentum, nesterov, l2, classifier_l2, bias_rate):
-    """One update as Caffe writes it (sgd_solver.cpp, nesterov_solver.cpp), in float64, in place.
+    """Apply one update in place, in float64, as in Caffe's sgd_solver.cpp and nesterov_solver.cpp.
 
-    Its history has the other sign, and its Nesterov another form, than Keras's.
+    Its history has the opposite sign of Keras's velocity, and its Nesterov step another form.
     """
     for name, w in values.items():
         is_bias = name.endswith("bias")
@@ -235,7 +236,7 @@ def test_sgd_is_caffes(nested, implementation, momentum, nesterov, l2, classifie
     + [(most, {}) for most in (0.05, 1e3, None)],
 )
 def test_sgd_limits_the_gradients_that_keras_applies(most, options):
-    """All together, over several batches, without the scale of the loss: as Keras's own SGD."""
+    """By their common norm, after accumulation and without the loss scale, like Keras's own SGD."""
     x, y = np.random.default_rng(0).standard_normal((12, 4)), np.arange(12) % 3
 
     def trained(optimizer):
@@ -284,7 +285,7 @@ def test_plan_steps():
 
 @pytest.mark.parametrize("batched", [batches, array_batches], ids=["backend", "numpy"])
 def test_order_depends_on_seed_and_epoch_alone(batched):
-    """An epoch, here of 7 steps of 3 of 23 images, holds none twice; what it leaves out differs."""
+    """An epoch, 7 steps of 3 of the 23 images, repeats none; each leaves out different ones."""
     x, y = np.arange(23, dtype="float32")[:, None], np.arange(23)
 
     def epochs(count, seed=0, first_epoch=0):

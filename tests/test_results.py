@@ -39,7 +39,7 @@ class Understood(Exception):
 
 
 def test_the_commands_of_the_rows_are_understood(monkeypatch):
-    """To the last option: a command that is gone, or has changed, cannot be run again."""
+    """Every option is checked: a command that is gone, or has changed, cannot be run again."""
     parse = argparse.ArgumentParser.parse_args
 
     def only_parse(self, arguments=None):
@@ -90,7 +90,7 @@ ARGUMENTS = (
 
 
 def test_a_run_by_epoch_has_the_command_that_repeats_it(run, tmp_path, monkeypatch):
-    """Whatever has become of the recipe that it was trained by."""
+    """Even if the recipe that it was trained by has changed since."""
     first, second = record(monkeypatch, tmp_path, "curves", run)
     assert (first["epoch"], second["epoch"], first["seed"]) == ("1", "2", "3")
     assert float(first["loss"]) > 0 and float(first["val_accuracy"]) >= 0

@@ -1,5 +1,6 @@
-"""Settings, history and state of a run or a search agree, or it is not continued; if they do, it
-ends as if nothing had happened, to the last bit. `test_survival` kills processes.
+"""Resuming: a run or a search continues only if its settings, history and state agree.
+
+It then ends as if nothing had happened, to the last bit. `test_survival` kills processes.
 """
 
 import json
@@ -106,7 +107,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_history_is_refused_once_the_run_has_ended(change, whole, tmp_path):
-    """And else comes back from the state."""
+    """Before the end, it is restored from the state."""
     folder = training.RunFolder(shutil.copytree(whole.folder.path, tmp_path / "run"))
     rows = change(folder.history.read_text().splitlines(keepends=True))
     folder.history.write_text("".join(rows), encoding="utf-8", errors="surrogateescape")

@@ -35,7 +35,7 @@ def loops_in(function):
 
 
 def in_a_graph(unknown=()):
-    """For `value_and_gradients`: traces what it runs, with those sizes of the input unknown."""
+    """A `wrap` for `value_and_gradients` that traces, with the `unknown` axes of the input open."""
 
     def wrap(run):
         def call(x, *others):
@@ -50,7 +50,7 @@ def in_a_graph(unknown=()):
 
 
 def check_exact(loss, arrays, monkeypatch, tolerance=1e-6, unknown=()):
-    """In shares as in one piece."""
+    """Check that a batch in shares gives the same as in one piece."""
     found = value_and_gradients(loss, arrays, in_a_graph(unknown))
     with monkeypatch.context() as patch:
         patch.setattr(shim, "parallel_loops", lambda: 1)

@@ -48,8 +48,10 @@ def network(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def references(network, tmp_path_factory):
-    """A function of a command's name: what it leaves and prints when nothing happens to it, how
-    many bytes that is, and how long it writes."""
+    """A function that runs the command of a name undisturbed.
+
+    It returns what the command leaves and prints, the bytes that it leaves, and how long it writes.
+    """
 
     @functools.cache
     def reference(name):

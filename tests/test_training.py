@@ -1,4 +1,4 @@
-"""What a run leaves: of a network of the zoo, trained weights or a model of one's own."""
+"""What a run leaves, whether it trains a zoo network, trained weights or a user's own model."""
 
 import dataclasses
 import gc
@@ -390,7 +390,7 @@ def test_a_callback_that_raises_leaves_a_run_that_resumes(whole, dataset, tmp_pa
 
 
 def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch):
-    """`final.keras` is of the last epoch all the same. The folder is named after both."""
+    """`final.keras` still is of the last epoch. The folder is named after model and data."""
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -455,7 +455,7 @@ def test_runs_that_have_ended_are_not_trained_again(runs, tmp_path):
 
 
 def test_weights_in_the_loss(whole, dataset, tmp_path):
-    """Without an effect where they are equal; a class that weighs nothing is not learned."""
+    """Equal weights have no effect, and a class of weight 0 is not learned."""
     changes = {"sample_weight": np.ones(len(dataset.y_train)), "epochs": 3}
     equal = fit_own(highway_network(), dataset, tmp_path / "ones", **changes)
     assert equal.history == whole[1].history
@@ -701,7 +701,7 @@ def test_probabilities():
 
 @pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")
 def test_the_benchmark_of_fine_tuning_is_fair():
-    """It chooses by other images than it trains on or tests; of adapters, only those train."""
+    """It chooses on images of neither training nor test; adapters leave kernels frozen."""
     from benchmarks import transfer
 
     found = transfer.few_images(0)

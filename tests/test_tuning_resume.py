@@ -95,7 +95,7 @@ def test_a_halved_search_is_its_trials_trained_alone_to_their_rung(objective, tm
     trials = halved.oracle.get_best_trials(2)
     for model, trial in zip(halved.get_best_models(2), trials, strict=True):
         _, accuracy = model.evaluate(*digits[2], verbose=0)
-        # The loss of an epoch is the mean on the way; it is not that of the network.
+        # An epoch's loss is the mean over its batches, not the loss of the network after it.
         assert objective == "loss" or accuracy == pytest.approx(trial.score, abs=1e-6)
     assert not list(tmp_path.glob("*/*/*/state-*"))
     kept = {path.parent.name for path in tmp_path.glob("halved/*/*/*.keras")}
@@ -312,13 +312,13 @@ def test_a_damaged_search_is_refused(tmp_path, digits):
         file.write_text(damage)
         with pytest.raises(ValueError, match=f"{folder}.* delete the folder"):
             search(folder, digits)
-    shutil.rmtree(tmp_path / "sound" / "untitled_project" / "trial_1")  # others are after it
+    shutil.rmtree(tmp_path / "sound" / "untitled_project" / "trial_1")  # not the last one
     with pytest.raises(ValueError, match="missing or damaged"):
         search(tmp_path / "sound", digits)
 
 
 def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
-    """The oracle's side of several processes, without them."""
+    """Several processes as the oracle sees them, simulated in one."""
     oracle = make(tmp_path, trials=3, rungs={1: 1}).oracle
     oracle.epochs = 2
     first, second, third = (oracle.create_trial(f"worker-{slot}") for slot in range(3))
@@ -330,7 +330,7 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
         oracle.end_trial(of_worker)
 
     assert oracle.create_trial("worker-0").trial_id == first.trial_id
-    for trial, loss in ((first, 1.0), (second, 2.0), (first, 3.0)):  # the second end changes none
+    for trial, loss in ((first, 1.0), (second, 2.0), (first, 3.0)):  # a second end changes nothing
         end(trial, loss, step=0)
     assert sorted(oracle.end_order) == ["0", "1"]
     assert first.metrics.get_history("loss")[0].value == [1.0]
@@ -392,7 +392,7 @@ def test_a_chief_and_two_workers_one_of_them_killed(listener, tmp_path):
         assert [worker.wait(300) for worker in workers] == [0, 0]
         # Each counts the trials of the other, too: whoever ends a round last has seen all of them.
         assert all(f" {done} trials" in log.read_text() for done in ("40/40", "20/20", "8/8"))
-        assert "saved" not in log.read_text()  # what the chief does
+        assert "saved" not in log.read_text()  # only the chief saves
         assert leading.wait(60) == 0
     finally:
         for process in (leading, *workers):

@@ -29,7 +29,7 @@ def execute(path):
         nbclient.NotebookClient(notebook, resources=resources, **options).execute()
     notebook.metadata.language_info = nbformat.from_dict({"name": "python"})
     for cell in notebook.cells:
-        if cell.cell_type == "code":  # where TensorFlow logs to what cells print, too
+        if cell.cell_type == "code":  # TensorFlow also logs to stdout
             cell.outputs = [
                 output
                 for output in cell.outputs

@@ -1,9 +1,10 @@
-"""What pages say of `results/`: a public function here is what a mark on a page calls.
+"""The numbers and tables that pages take from `results/`: marks call the public names here.
 
     a step takes <!--=cell speed-thin {ms_a_step:.0f} peer=ours-->9<!--/--> ms
 
-is `cell("speed-thin", "{ms_a_step:.0f}", peer="ours")`: a number that stands in a row needs nothing
-else. The other functions combine rows. They return text, and get the words of the mark as text.
+calls `cell("speed-thin", "{ms_a_step:.0f}", peer="ours")`, which is enough for a number from a
+single row. The other functions combine rows. All take the words of the mark as text, and return
+text.
 """
 
 import math
@@ -124,9 +125,9 @@ gates = table(
 
 
 def _held_out(model, recipe="modern-cifar", limit=None, epochs=8):
-    """Yield what runs of so many epochs reach, the best first, and what differs from a recipe."""
+    """Yield the last epoch of runs of `epochs` epochs, best first, with changes to `recipe`."""
     now = vars(get_recipe(recipe))
-    # What all runs of the table share, and what has a column of its own
+    # Not shown as changes: what all runs of the table share, and what has its own column
     apart = ("epochs", "dtype_policy", "validation", "preprocessing")
     found = rows("training-curves", model=model, command=f"--epochs {epochs} ")
     found = found.groupby("command").tail(1)

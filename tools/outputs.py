@@ -1,7 +1,7 @@
 """Record what the weights of the zoo compute on made-up images: `python -m tools.outputs`.
 
-A test compares. So it shows without the data sets if a change of a layer or of the preprocessing
-would change the accuracies of model cards.
+A test compares them with the record. Without the data sets, it thus shows whether a change to a
+layer or to the preprocessing would change the accuracies on model cards.
 """
 
 import json

@@ -15,14 +15,14 @@ MARKS = {"authors": "^", "modern": "o", "muon": "s"}
 
 
 def depth_1000():
-    """Return training and held-out loss of a network of 1000 layers, by epoch."""
+    """Plot training and held-out loss of a network of 1000 layers by epoch."""
     curve = rows("training-curves", model="thin-highway-100", command="depth=1000")
     lines = [Line(curve["loss"], "training"), Line(curve["val_loss"], "held out", colour=1)]
     return plot_lines(lines, "1000 layers on MNIST", "cross-entropy (nats)")
 
 
 def beside_logs(table, *names):
-    """Return the authors' logs, where they published one, and a point for each of our runs."""
+    """Plot the authors' logs, where they published one, and a point for each of our runs."""
     lines, logs = [], results.authors_logs()
     for colour, name in enumerate(names):
         if name in logs:
@@ -38,7 +38,7 @@ def beside_logs(table, *names):
 
 
 def table_2():
-    """Return the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
+    """Plot the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     lines = []
     for colour, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="--epochs 100 .*validation=0.0 --seed")
@@ -54,14 +54,14 @@ def table_2():
 
 
 def compacted():
-    """Return the test error of thin networks over the layers left, by what was done with them."""
+    """Plot the test error of thin networks over the layers left: closed, tuned, from scratch."""
     lines, names = [], ("thin-highway-50", "thin-highway-100")
     for way, done, style in (("closed", "closed", "o-"), ("tuned", "fine-tuned", "s-")):
         for colour, model in enumerate(names):
             found = rows("compact", model=model, way=way).sort_values("layers")
             errors, label = 100 - found["mean"], f"{model}, {done}"
             lines.append(Line(errors, label, style, colour, found["layers"]))
-    found = rows("compact", way="scratch")  # the same networks, whatever they are compared with
+    found = rows("compact", way="scratch")  # one network per depth serves both models
     found = found[found["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
     lines.append(Line(100 - found["mean"], "from scratch", "^--", 2, found["layers"]))
     title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")

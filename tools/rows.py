@@ -7,8 +7,8 @@
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
     python -m tools.rows halving FOLDER            what rungs would have kept of whole searches
 
-Runs of a table each have a row in its own file, which `reproduce` writes. Rows replace those in the
-file that are of the same case.
+Runs of a table of the paper have a row each in that table's file, which `reproduce` writes. A new
+row replaces the one of the same case.
 """
 
 import argparse
@@ -115,11 +115,11 @@ def fit_command(settings):
 
 
 def gates(options):
-    """Yield what the layers of a network do that `fit` or a search left in a folder.
+    """Yield a row for each layer of a network that `fit` or a search left in a folder.
 
-    Of a search it is the best network, or that of a trial whose checkpoint is kept.
-
-    `docs/figures2-4.md` puts them next to what the paper says about its own networks.
+    From a search, take the best network or, if a trial is named, that of the trial, whose
+    checkpoint must have been kept. `docs/figures2-4.md` puts the rows next to what the paper says
+    about its own networks.
     """
     path, *number = options.what
     folder = training.RunFolder(path)
@@ -175,10 +175,10 @@ def gates(options):
 
 
 def gate_rows(model, x, y):
-    """Return a row per layer; layer 0 is the intact network, with what holds for the whole.
+    """Return a row for each layer, after layer 0: the loss and error of the intact network.
 
-    Single gates and block outputs are those of the first 2,000 images. The classes are those of the
-    paper's Figure 3: of MNIST 0 and 7, of CIFAR-100 0 and 1.
+    Gates of single samples and block outputs are those of the first 2,000 images. The classes are
+    those of the paper's Figure 3: 0 and 7 for MNIST, 0 and 1 for CIFAR-100.
     """
     biases, starts = analysis.transform_biases(model).values, block_starts(Graph(model))
     mean, lesions = analysis.mean_gates(model, x, y), analysis.lesions(model, x, y)
@@ -208,9 +208,9 @@ def gate_rows(model, x, y):
 
 
 def layers(options):
-    """Yield what the layers of a network do, with its weights of the zoo, on training images.
+    """Yield a row for each layer of a network with its trained weights of the zoo.
 
-    It looks into the network as `highway-keras analyze` does; Figure 4 becomes
+    The analysis is that of `highway-keras analyze`, on training images; its Figure 4 is copied to
     `docs/figure4-NETWORK.png`.
     """
     (name,) = options.what
@@ -241,7 +241,7 @@ LESION = ("lesion_loss", "lesion_error")
 
 
 def intact(row, lesions):
-    """Return the row of the intact network, with the columns of another: layer 0."""
+    """Return the row of the intact network as layer 0, with the columns of `row`."""
     whole = zip(LESION, (lesions.intact_loss, lesions.intact_error), strict=True)
     return {**dict.fromkeys(row, ""), "layer": 0, **dict(whole)}
 
@@ -250,10 +250,10 @@ def intact(row, lesions):
 
 
 def exports(options):
-    """Yield the exports of networks, verified as `export` does it.
+    """Yield a row for each export of the networks, as verified by `export`.
 
-    On 1000 test images, or on all of them if it is quantized. Speeds are measured by
-    `benchmarks.serving`.
+    An export is verified on 1000 test images, or on all of them if it is quantized.
+    `benchmarks.serving` measures speeds.
     """
     for name in options.what:
         dataset = models.get(name).dataset

@@ -47,9 +47,10 @@ def optimizer(command):
 
 
 def rows(name, **wanted):
-    """Return the rows of `results/NAME.csv` whose columns are as `wanted`, a `DataFrame`.
+    """Return the rows of `results/NAME.csv` that have the `wanted` values, a `DataFrame`.
 
-    A `command` is as wanted if the regular expression is found in it. What diverged is infinite.
+    For the column `command`, the value is a regular expression to search for. Values that diverged
+    become infinite.
     """
     path = RESULTS / f"{name}.csv"
     found = _read(path) if path.exists() else pd.DataFrame(columns=list(wanted))
@@ -76,7 +77,7 @@ def long_trials():
 
 
 def groups(found, *columns):
-    """Yield the rows that agree in some columns as one: what these say, and the others whole."""
+    """Yield a dictionary per group of rows that agree in `columns`; other columns stay `Series`."""
     for _, group in found.groupby(list(columns), sort=False):
         yield {**group, **group[list(columns)].iloc[0]}
 
@@ -146,7 +147,7 @@ def table(source, names, cells, align="l"):
 def across(found, lines, name, cell):
     """Return a Markdown table of a `DataFrame` with a line for each value of the columns `lines`.
 
-    `name` and `cell` are templates of the name of a further column and of what a row says there.
+    Each row fills a cell: `name` is the template of its column's name, `cell` that of its text.
     """
     made = {}
     for row in found.to_dict("records"):

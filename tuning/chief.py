@@ -26,11 +26,11 @@ def address():
 def check_free():
     """Raise a `ValueError` if this process cannot listen at the chief's address.
 
-    keras-tuner's server would share a port with another one, and each would get half the workers.
+    keras-tuner's server would share the port with another one, and workers would go to either.
     """
     try:
         with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that ended
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # for a quick restart
             listener.bind(address())  # without listening: no worker is to take this for the chief
     except OSError as error:
         host, port = address()

@@ -105,10 +105,10 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return math.prod(self.input_shape)
 
     def declare_hyperparameters(self, hp):
-        """Register the space in `hp`, and return the values that `hp` has for it.
+        """Register the space in `hp` and return its current values.
 
-        A subclass that overrides it changes the space for every tuner. The names in the table must
-        stay; `build` and `PopulationRandomSearch` read the values by them.
+        Override this method to change the space for every tuner. Keep the names in the table:
+        `build` and `PopulationRandomSearch` look up the values by them.
 
         Args:
             hp: A `keras_tuner.HyperParameters`.

@@ -14,24 +14,26 @@ with extra("tune"):
     from keras_tuner.engine.trial import Trial
 
 ENDED = ("COMPLETED", "FAILED")
-WEIGHTS = "checkpoint.keras"  # of a trial, as of its best epoch
-STATE, STATES = "state-{}.npz", "state-*.npz"  # of a trial after so many epochs
+WEIGHTS = "checkpoint.keras"  # a trial's weights after its best epoch
+STATE, STATES = "state-{}.npz", "state-*.npz"  # a trial's state after that many epochs
 
 
 class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     """A `RandomSearchOracle` that draws the same trials as the stock one and survives a kill.
 
-    The stock one saves a trial and the list of trials one after the other, and overwrites files in
-    place. Killed in between, it loses trials or runs them twice. Here every file is replaced as a
-    whole, and what is next follows from the trials' own files. The curve of a trial that runs is
-    in its last state on disk, from which it goes on; its own file gets it when the round ends.
+    The stock oracle saves a trial and the list of trials one after the other, and overwrites files
+    in place. If it is killed in between, it loses trials or runs them twice. Here every file is
+    replaced as a whole, and the trials' own files alone decide what to train next. While a trial
+    trains, its curve is part of its last state on disk, from which it resumes; `trial.json` gets
+    the curve when the round ends.
 
-    With rungs, a trial trains in rounds, from rung to rung; only the best of a rung go on. The
-    values of its hyperparameters then say where it is, in the words of keras-tuner's Hyperband:
-    `tuner/round`, `tuner/initial_epoch` and `tuner/epochs`.
+    With rungs, a trial trains in rounds, from rung to rung, and only the best at each rung
+    continue. Its hyperparameters then record where it is, under the names of keras-tuner's
+    Hyperband: `tuner/round`, `tuner/initial_epoch` and `tuner/epochs`.
 
-    `rungs` says how many trials go on from each rung, by its epoch. `epochs`, of a trial that comes
-    to the end, and `settings`, which decide the search, are set once they are known.
+    `rungs` maps the epoch of each rung to the number of trials that continue there. `epochs`, the
+    length of a trial that is never stopped, and `settings`, which determine the search, are set
+    once they are known.
     """
 
     epochs, settings = math.inf, None
@@ -52,12 +54,12 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
     @property
     def has_ended(self):
-        """Whether no trial is left to train; to be asked while none is trained."""
+        """Whether no trial is left to train; only meaningful while none is being trained."""
         return len(self.trials) >= self.max_trials and self._next()[1] == []
 
     @keras_tuner.synchronized
     def create_trial(self, tuner_id):
-        if tuner_id in self.ongoing_trials:  # of a worker that was killed
+        if tuner_id in self.ongoing_trials:  # its worker was killed and is back
             return self.ongoing_trials[tuner_id]
         number, waiting = self._next()
         if waiting is None:
@@ -75,13 +77,17 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             self._save_trial(trial)
         return trial
 
-    def _compute_values_hash(self, values):  # by which a trial is known as one that was drawn
+    def _compute_values_hash(self, values):  # tells whether these values were drawn before
         return super()._compute_values_hash(
             {name: value for name, value in values.items() if not name.startswith("tuner/")}
         )
 
     def _next(self):
-        """Return the round to train now and the trials that wait for it; `None` to wait, too."""
+        """Return the round to train now, and the ids of the trials that wait to train in it.
+
+        An empty list means that a new trial is next, if any is left; `None` means to wait for other
+        workers.
+        """
         ongoing = {trial.trial_id for trial in self.ongoing_trials.values()}
         for number, (first, last, count) in enumerate(self.rounds):
             of_round = self._best(first, count) if first else list(self.trials.values())
@@ -101,13 +107,13 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     @keras_tuner.synchronized
     def end_trial(self, trial):
         mine = self.trials[trial.trial_id]
-        if trial is not mine:  # of a worker
-            # After a restart of the chief, two of them can finish the same round.
+        if trial is not mine:  # it comes from a worker
+            # After a restart of the chief, two workers can finish the same round.
             if mine.status in ENDED or _round(mine) != _round(trial):
                 return
-            # All epochs at once: a chief that starts again forgets those of trials that run.
+            # Take all epochs: a restarted chief has lost the metrics of running trials.
             mine.metrics = trial.metrics
-            # They have half the digits: the protocol between processes uses float32.
+            # Keep our hyperparameters: the protocol between processes rounds them to float32.
             trial.hyperparameters = mine.hyperparameters
         if trial.status == "FAILED":
             trial.message, mine.score = "A metric is no longer finite.", None
@@ -168,7 +174,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
 
 def _trained(trial):
-    """Return the epochs that a trial has trained for, as far as its round has ended."""
+    """Return the number of epochs that a trial has trained for in rounds that have ended."""
     values = trial.hyperparameters.values
     if trial.status == "COMPLETED":
         return values.get("tuner/epochs", math.inf)
@@ -176,7 +182,7 @@ def _trained(trial):
 
 
 def epochs_of(state):
-    """Return the epochs after which a trial has the state in the file."""
+    """Return the number of epochs after which a state file was saved."""
     return int(state.stem[6:])
 
 

@@ -34,13 +34,13 @@ class Images:
         self.y = ops.convert_to_tensor(np.reshape(y, -1).astype("int32"))
 
     def batches(self, order=None):
-        """Return the indices of each step's images, and 1 for each or 0 for a filler.
+        """Return the indices of each step's images, and a mask: 1 for an image, 0 for padding.
 
         Args:
             order: The order of the images; default: unchanged.
 
         Returns:
-            Two tensors `(steps, batch_size)`; fillers complete the last step.
+            Two tensors `(steps, batch_size)`; padding fills up the last step.
         """
         order = np.arange(self.size) if order is None else order
         fillers = -self.size % self.batch_size
@@ -100,7 +100,7 @@ class Population:
             cohort.keep(improved[start : start + self.size])
 
     def state(self, trial):
-        """Return all that a trial goes on from; see `weights`."""
+        """Return the arrays that a trial resumes from; the module `weights` describes them."""
         cohort, place = self.cohorts[trial // self.size], trial % self.size
         parts = {**cohort.state, "best": cohort.best}
         found = {

@@ -16,9 +16,9 @@ LINE = "{desc} trials, {elapsed} elapsed, {remaining} left{postfix}"
 class Progress(tqdm):
     """A line that is redrawn on a terminal, and printed elsewhere.
 
-    There it is printed whenever trials have ended, and every ten minutes. It counts epochs of
-    trials, from which the time left follows. `rounds` are those of `oracle.rounds_of`; `ended` are
-    how many trials of each have ended, in other processes, too.
+    Elsewhere it is printed whenever trials have ended, and about every ten minutes in a long round.
+    The time left is estimated from the epochs that trials have trained. `rounds` is what
+    `oracle.rounds_of` returns; `ended` is how many trials, of all processes, have ended each round.
     """
 
     def __init__(self, name, rounds, ended, objective, verbose="auto"):
@@ -34,14 +34,17 @@ class Progress(tqdm):
             disable=verbose == 0,
             delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints
         )
-        self.initial = self.n  # what other processes have done; tqdm has none if it is disabled
+        self.initial = self.n  # epochs trained elsewhere or before; a disabled tqdm lacks it
 
     def _done(self):
         lengths = [last - first for first, last, _ in self.rounds]
         return sum(n * length for n, length in zip(self.ended, lengths, strict=True))
 
     def report(self, number, best, epochs=0, ended=None):
-        """Show `best` after `epochs` of all trials that run here in a round, or once they end."""
+        """Show the progress in round `number`, and `best`, the best value so far.
+
+        `epochs` is the sum over the trials that run here; `ended` is given once they have ended.
+        """
         self.ended = ended or self.ended
         self.n = self._done() + epochs
         first, last, count = self.rounds[number]

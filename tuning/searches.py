@@ -22,7 +22,7 @@ DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
 MNIST = (28, 28, 1)  # the shape of the images that the paper searched on
-HELD_OUT = 0.1  # of the training images, for an objective that is measured on others
+HELD_OUT = 0.1  # share of the training images, for an objective that starts with val_
 
 
 def run_searches(
@@ -49,15 +49,15 @@ def run_searches(
     loss over the batches of an epoch. To choose a network for use, `objective="val_loss"` scores by
     a tenth of the training images that is held out.
 
-    Each search has a folder in `out`, named after the network: keras-tuner's files, the settings in
-    `run.json`, what it was trained on in `machine.json` unless workers did, all trials in
-    `trials.csv`, the best first, and `best.keras`, the best network with its preprocessing.
+    Each search has a folder in `out`, named after the network. It holds keras-tuner's files, the
+    settings in `run.json`, hardware and versions in `machine.json` (unless workers trained), all
+    trials in `trials.csv`, best first, and the best network with its preprocessing in `best.keras`.
 
     Args:
         depths: Numbers of hidden layers.
         kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         trials: Number of trials for each kind and depth.
-        epochs: Epochs per trial; with rungs, of those that come to the end.
+        epochs: Epochs per trial; with rungs, of the trials that are never stopped.
         dataset: What `highway_keras.data.load` takes; the pictures of a folder are scaled to
             28 x 28 gray levels. They must fit into memory.
         out: Folder of the searches.
@@ -68,8 +68,8 @@ def run_searches(
         seed: Non-negative integer.
         data_dir: Where TFDS keeps its data.
         verbose: `"auto"` for a line of progress, 0 for none.
-        rungs: How many trials go on from which epoch, such as `{40: 30, 133: 10}`. Default: all are
-            trained to the end.
+        rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
+            best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
         objective: `"loss"`, `"accuracy"`, `"val_loss"` or `"val_accuracy"`.
         **space: What to draw from, `activations`, `learning_rate`, `one_minus_momentum`, `decay`
             and `transform_bias`, as for `HighwayHyperModel`.
@@ -121,7 +121,7 @@ def run_searches(
         for prefix, (x, y) in pairs.items()
         if held_out or not prefix
     }
-    shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # more trials may come
+    shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # `trials` may grow
     shared |= {**data_settings(dataset, images), "seed": seed}
     shared |= {} if objective == "loss" else {"objective": objective}
     searches = [(tuner, RunFolder(tuner.project_dir)) for tuner in tuners]

@@ -51,15 +51,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
     weights drawn from `seed` and its number. Its result is the same as if trained alone.
 
-    With `rungs` it is a successive halving: all trials train to the first rung, the best of them go
-    on to the second, and so on. What goes on does so with its own weights, momentum and place in
-    the data, and is the run that it would have been alone. A trial that stops keeps its score; the
-    values `tuner/round` and `tuner/epochs` of its hyperparameters say where, in the words of
-    `keras_tuner.Hyperband`.
+    With `rungs`, the search is a successive halving: all trials train to the first rung, the best
+    of them continue to the second, and so on. A trial continues with its own weights, momentum and
+    place in the data, as if it had trained alone without a break. A trial that is stopped keeps its
+    score; its hyperparameters `tuner/round` and `tuner/epochs`, named as in
+    `keras_tuner.Hyperband`, say where it stopped.
 
     The search can be killed at any moment. Called again with the same arguments, it continues:
-    trials that were being trained go on from their last state on disk, of which there is one every
-    two minutes and at every rung, and none is lost or counted twice.
+    trials that were being trained resume from their last state on disk, saved about every two
+    minutes and at every rung. No trial is lost or counted twice.
 
     With `KERASTUNER_TUNER_ID` and `KERASTUNER_ORACLE_PORT` set, several processes share a search,
     one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
@@ -73,9 +73,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         objective: What to minimize or maximize: `"loss"`, `"accuracy"` (over an epoch's batches),
             `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
         max_trials: Number of trials.
-        seed: Non-negative integer; decides hyperparameters, weights and order of images. The
-            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed; 0, which
-            means any to it, draws those of 1, with other weights and another order.
+        seed: Non-negative integer that determines hyperparameters, weights and order of images. The
+            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed. There, 0
+            stands for a random seed; here it draws the hyperparameters of seed 1, but other weights
+            and another order.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
@@ -83,8 +84,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
         overwrite: Whether to delete what is there and search anew, instead of continuing. A worker
             leaves that to its chief.
-        rungs: How many trials go on from which epoch, a dictionary such as `{40: 30, 133: 10}`.
-            Default: all trials are trained to the end.
+        rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
+            best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`, or overrides `build` or `fit`.
@@ -128,7 +129,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self._templates = {}  # models to save weights by, one for each activation
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
-            chief.address()  # is one
+            chief.address()  # raises an error if the port is invalid
         first = self.seed or 1  # the stock oracle takes 0 for "any"
         oracle = PopulationOracle(objective, max_trials, first, self.rungs, keep_models)
         self.objective = oracle.objective
@@ -159,14 +160,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.oracle.update_space(space)
 
     def get_state(self):
-        # Killed workers ask for their trials by slot of the population, which must not shrink.
+        # A restarted worker asks for its trials by slot, so the population must not shrink.
         return {"population": self.population}
 
     def set_state(self, state):
         self.population = self.population or state["population"]
 
     def _get_tuner_fname(self):
-        # The chief's is that of a process on its own, which may go on with the search later.
+        # A chief uses the name of a single process, which may continue the search later.
         name = self.tuner_id if self.is_worker else "tuner0"
         return str(pathlib.Path(self.project_dir) / f"{name}.json")
 
@@ -200,7 +201,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             x: Images or flat inputs, an array `(n, ...)`, scaled as the network expects them.
             y: Class numbers, an array `(n,)`.
             validation_data: `(x, y)` to measure every trial on after every epoch.
-            epochs: Epochs per trial; with rungs, of those that come to the end.
+            epochs: Epochs per trial; with rungs, of the trials that are never stopped.
             batch_size: Images per step.
             verbose: `"auto"` for a line of progress, 0 for none.
 
@@ -240,13 +241,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 for leftover in pathlib.Path(self.project_dir).rglob(LEFTOVERS):
                     leftover.unlink(missing_ok=True)  # of a process that was killed
                 self._search(images, epochs, verbose)
-            elif not self.oracle.has_ended:  # else no worker would come
+            elif not self.oracle.has_ended:  # else it would wait for workers that never come
                 chief.check_free()
                 super().search(verbose=0)
 
     def _work(self, settings, *arguments):
-        """Search for a chief."""
-        chief.wait()  # it listens once it has recorded its own
+        """Train the trials that a chief hands out."""
+        chief.wait()  # a chief that listens has recorded its settings
         if not check_recorded(self.project_dir, settings):
             raise ValueError(
                 "`directory` must be that of the chief's search: all its processes share one. "
@@ -256,7 +257,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     @property
     def chosen(self):
-        """What was chosen of rungs and space, a dictionary that lacks defaults."""
+        """The rungs and the parts of the space that differ from the defaults, a dictionary."""
         network = self.hypermodel
         chosen = {name: list(getattr(network, name)) for name in RANGES}
         chosen = {name: pair for name, pair in chosen.items() if pair != list(RANGES[name])}
@@ -267,10 +268,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return chosen
 
     def settings(self, pairs, epochs, batch_size):
-        """Return what decides the trials of a search, a dictionary; their number does not.
+        """Return the settings that determine the trials of a search, but not their number.
 
         Args:
-            pairs: Pairs of inputs and class numbers by the prefix of their metrics.
+            pairs: A dictionary from the prefix of metrics, `""` or `"val_"`, to a pair of inputs
+                and class numbers.
             epochs, batch_size: As for `search`.
         """
         if epochs <= max(self.rungs, default=0):
@@ -328,7 +330,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     time.sleep(chief.PAUSE)
 
     def _wait_for_chief(self):
-        """Wait for a chief that is being started again: keras-tuner's client waits an hour."""
+        """In a worker, wait until the chief listens: keras-tuner's client would wait an hour."""
         if self.is_worker:
             chief.wait()
 
@@ -349,7 +351,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         size = width if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
         curves = self._restore(population, trials, first, start)
-        progress.initial += len(trials) * len(curves)  # no part of the speed, for the time left
+        progress.initial += len(trials) * len(curves)  # restored epochs say nothing about speed
         saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
         scores = np.array([rank_key(trial, self.objective, first) for trial in trials])
@@ -377,8 +379,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             if not np.isfinite(logs["loss"]).any():
                 curves += [logs] * (last - first - len(curves))
                 break
-        # First the states and the weights of the best to disk, then the oracle. Of trials that tie,
-        # the oracle decides later which are the best; those that go on may fail.
+        # Save states and the best weights before telling the oracle. Save more weights than
+        # `keep_models`: the oracle decides between tied trials later, and trials that continue may
+        # still fail.
         self._save_running(population, trials, last, curves)
         going = rounds[number + 1][2] if number + 1 < len(rounds) else 0
         worst = np.sort(scores)[: self.keep_models + going][-1]
@@ -399,7 +402,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         progress.report(number, best_score(), ended=self._ended(rounds))
 
     def _train_epoch(self, population, images, epoch):
-        """Return what the epoch measures of every trial, columns `(K,)` by their names."""
+        """Train for one epoch; return a dictionary of its metrics, each `(K,)`."""
         order = np.random.default_rng([self.seed, epoch]).permutation(images[""].size)
         logs = dict(zip(METRICS, population.train(images[""], epoch, order), strict=True))
         if "val_" in images:
@@ -419,9 +422,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     other.unlink(missing_ok=True)
 
     def _restore(self, population, trials, first, start):
-        """Go on from the states after the epoch `start`.
+        """Restore the states that were saved after the epoch `start`.
 
-        Return what `_train_epoch` returned for each epoch since `first`, where the round began.
+        Return the results of `_train_epoch` for each epoch since `first`, where the round began.
         """
         if not start:
             return []
@@ -429,7 +432,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             files = [self._file(trial.trial_id, STATE.format(start)) for trial in trials]
             states = [dict(np.load(file)) for file in files]
             population.restore(states)
-            if start == first:  # with the curve of the round before
+            if start == first:  # the states have the curve of the round before
                 return []
             curves = [part_of(state, "curve") for state in states]
             return [
@@ -458,9 +461,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if activation not in self._templates:
             self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
         assign(self._templates[activation], weights)
-        # Its configuration is that of the first trial saved: `load_model` reads the weights alone.
-        # Not `save_weights`: on a full disk HDF5 ends the process with a segmentation fault. Of a
-        # `.keras` archive Keras writes that part in memory.
+        # The configuration saved is that of the first trial: `load_model` reads only the weights.
+        # Not `save_weights`: on a full disk, HDF5 ends the process with a segmentation fault. For a
+        # `.keras` archive, Keras writes the HDF5 part in memory.
         with replacing(self._get_checkpoint_fname(trial.trial_id)) as temporary:
             self._templates[activation].save(temporary)
 
@@ -494,7 +497,7 @@ def check_backend():
 
 
 def _check_hypermodel(hypermodel):
-    """Raise for networks that a population would not train as they say."""
+    """Raise an error if a population could not train the hypermodel's networks faithfully."""
     if not isinstance(hypermodel, HighwayHyperModel):
         raise TypeError(
             "`hypermodel` must be a `HighwayHyperModel`; for others there is "

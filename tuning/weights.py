@@ -1,7 +1,7 @@
 """Weights of one trial: drawn from its number, and assigned to its Keras model.
 
-A trial's weights are a dictionary of arrays. Arrays without an axis of layers have one of length 1
-instead, so axis 1 can be the trial axis of every array of a population.
+A trial's weights are a dictionary of arrays. Each has an axis for layers or inputs first, or one of
+length 1, so axis 1 can be the trial axis of every array of a population.
 
 ```
 first_kernel  (inputs, d)        first_bias  (1, d)

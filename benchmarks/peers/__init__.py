@@ -1,4 +1,5 @@
-"""What is compared, a file for each framework: a peer is a generator function of a `Case`.
+"""The implementations that are compared, a file for each framework.
 
-It prepares, yields, builds, and works and yields to the end.
+A peer is a generator function of a `Case`. It prepares, yields, builds its network, and then yields
+after each turn of work.
 """

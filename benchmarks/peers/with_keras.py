@@ -35,7 +35,7 @@ def dense_chain(case, jit_compile=False):
 
 
 def two_dense(depth, activation="tanh", bias=-4.0, start="glorot_uniform"):
-    """Build a thin network of two Dense layers per block; `bias` is the start of the gates'."""
+    """Build a thin network of two Dense layers per block, whose gate biases start at `bias`."""
     dense = functools.partial(keras.layers.Dense, 50, kernel_initializer=start)
     inputs = keras.Input((28, 28, 1))
     x = dense(activation=activation)(keras.layers.Flatten()(inputs))

@@ -56,7 +56,7 @@ class PictureClassifier(kserve.Model):
 
     async def predict(self, payload, headers=None, response_headers=None):
         files = read_files(payload)
-        # In its own thread: meanwhile the server takes other requests.
+        # Run in a thread, so that the server can take other requests meanwhile.
         outputs = await asyncio.to_thread(self._run, files)
         return kserve.InferResponse(
             response_id=payload.id or str(uuid.uuid4()),

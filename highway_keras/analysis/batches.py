@@ -10,7 +10,7 @@ from highway_keras import checks
 
 def as_arrays(x, model_inputs):
     """Return the arrays of `x`, one for each input of the model, all of the same length."""
-    # Not of a dictionary, whose order need not be that of the inputs.
+    # A dictionary is not flattened, as its order may not be that of the inputs: it does not fit.
     arrays = keras.tree.flatten(x) if isinstance(x, list | tuple) else [x]
     arrays = [np.asarray(array) for array in arrays]
     wanted = [tuple(tensor.shape) for tensor in model_inputs]

@@ -1,4 +1,4 @@
-"""A network without the layers it can do without: gates are closed together, and then left out."""
+"""Remove the gated layers that a network can do without: close their gates, then leave them out."""
 
 import dataclasses
 import math
@@ -27,9 +27,9 @@ class Compacted:
         model: The network without the closed layers, a functional `keras.Model`. Its other layers,
             and models within it, keep their names.
         closed: Names of the closed layers, in the order in which they were closed.
-        curve: A row for each step, dictionaries: the number of gated `layers` left, which one was
-            `closed`, the `error` and `loss` (nats) on the images, and of the network without the
-            closed layers `parameters` and `multiplications` for a sample.
+        curve: A list of dictionaries, one for each step: the number of gated `layers` left, which
+            one was `closed`, the `error` and `loss` (nats) on the images, and how many `parameters`
+            and `multiplications` per sample the network has without the closed layers.
     """
 
     model: keras.Model
@@ -40,10 +40,10 @@ class Compacted:
 def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="auto"):
     """Leave out the gated layers that a classifier can do without, greedily and without training.
 
-    In each step the transform gates of every layer that is left are closed in turn, together with
-    those closed before; the layer with the lowest loss stays closed. A layer with `T = 0` returns
-    its input, so the network without it computes the same. `needed_layers` judges each layer alone;
-    that many cannot go together.
+    Each step closes the transform gates of every remaining layer in turn, with those already closed
+    kept closed; the layer whose closing gives the lowest loss stays closed. A layer with `T = 0`
+    returns its input, so the network without it computes the same. `needed_layers` judges each
+    layer alone; the layers that it calls idle cannot always be removed together.
 
     Args:
         model: As for `lesions`, with coupled carry gates and sigmoids as transform gates. It stays
@@ -77,8 +77,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         at a time.
     """
     checks.number("budget", budget, least=0, below=1)
-    Graph(model)  # says what is wrong with it before it is copied
-    # Not compiled: Keras would look for a loss of the user's own.
+    Graph(model)  # raises if the model cannot be analyzed, before it is copied
+    # Clone an uncompiled model: the clone of a compiled one would need its custom loss registered.
     copy = keras.models.clone_model(keras.Model(model.inputs, model.outputs, name=model.name))
     if len(copy.weights) != len(model.weights):
         raise ValueError(
@@ -144,7 +144,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
 
 
 def leave_out(model, closed):
-    """Return a model without the gated layers of these names; it shares all others."""
+    """Return a model without the gated layers of these names; the others are shared."""
     graph = Graph(model)
     left = {}  # of a gated layer by its id: which of its blocks stay
     for call in graph.gated:
@@ -177,7 +177,7 @@ def leave_out(model, closed):
 
 
 def _multiplications(call):
-    """Return those of a layer's kernels, at each position of a sample to which they are applied."""
+    """Return the number of multiplications by a layer's kernels in one call, for one sample."""
     weights = getattr(call.layer, "weights", ())
     kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
     outputs = keras.tree.flatten(call.outputs)[0].shape

@@ -69,9 +69,9 @@ def block_biases(graph):
 
 
 def block_starts(graph):
-    """Return where the biases of each block started, an array `(blocks,)`; NaN where they varied.
+    """Return the initial transform bias of each block, an array `(blocks,)`.
 
-    The layer's initializer shows it: a constant one returns the same number for a whole block.
+    It is computed from the layer's initializer; NaN where that is unknown or not constant.
     """
     starts = np.full(len(graph.blocks), np.nan)
     for call in graph.gated:
@@ -143,8 +143,8 @@ class MeanGates:
 def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     """Return the mean transform gates over a data set, and how much those of each class differ.
 
-    This takes one pass over the data and the memory of one batch. Gates of convolutional layers are
-    averaged over space as well.
+    This takes one pass over the data and the memory of one batch. Gates of layers with positions,
+    such as convolutions, are averaged over these as well.
 
     Args:
         model: As for `gate_model`.

@@ -39,9 +39,10 @@ class Call:
 class Graph:
     """The layer calls of a functional or Sequential model in order, those of nested models inlined.
 
-    `shapes` are those of a sample where the model leaves sides open. `blocks` names the gated
-    blocks in order: the layer's name, with the number of the block in place of the depth of a
-    `HighwayStack`, and a count in brackets if a name is repeated.
+    `shapes`, one for each input without its batch axis, replace the model's own, which may leave
+    sides open. `blocks` holds the names of the gated blocks in order: the layer's name, with the
+    number of the block in place of the depth of a `HighwayStack`, and a count in brackets if a name
+    is repeated.
     """
 
     def __init__(self, model, shapes=None):
@@ -63,9 +64,9 @@ class Graph:
             )
 
     def repeat(self, visit):
-        """Run the graph on its inputs, with `visit(call, *args, **kwargs)` for each layer call.
+        """Run the graph on its inputs, with `visit(call, *args, **kwargs)` in place of each call.
 
-        Return what then takes the place of the outputs.
+        Return the outputs of that run.
         """
         tensors = {}
         for call in self.calls:
@@ -114,7 +115,7 @@ class Graph:
 
 
 class Renamed(keras.Layer):
-    """A layer under another name: of one name, Keras takes only one layer into a model."""
+    """A layer under another name, since a Keras model cannot hold two layers of the same name."""
 
     def __init__(self, layer):
         super().__init__(dtype=layer.compute_dtype)

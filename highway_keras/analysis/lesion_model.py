@@ -23,20 +23,21 @@ PARTS = min(os.cpu_count(), 4) if keras.backend.backend() == "tensorflow" else 1
 # Chosen by measurement: numbers in the largest tensor, and samples per batch. 576 columns of
 # 50 units fit into a CPU's cache, and fill the tiles of its matrix product: 500 take 15 % longer.
 MOST_NUMBERS, MOST_SAMPLES = 2**23, 576 * PARTS
-# 7 % of a chain on a CPU under XLA
+# This saves 7 % of the time of a chain on a CPU under XLA.
 _CHEAPER = {keras.activations.sigmoid: lambda z: 0.5 + 0.5 * ops.tanh(0.5 * z)}
 
 
 def lesion_model(graph, label_shape, from_logits):
     """Return a model from samples and labels to the scores of the intact network and all lesions.
 
-    They are loss, wrong classes and sum of the probabilities, each summed over the positions of a
-    sample, `(n, 1 + blocks, 3)`. `label_shape` is that of a sample's labels.
+    The scores are the loss, the number of wrong classes and the sum of the probabilities, each
+    summed over the positions of a sample, `(n, 1 + blocks, 3)`. `label_shape` is the shape of one
+    sample's labels.
     """
-    copies = {}  # of a tensor by its id: 1, and one for each lesion that was made before it
+    copies = {}  # from the id of a tensor to its copies: 1, and one for each lesion before it
 
     def repeated(x, wanted):
-        """Return a tensor with more copies: no lesion after it changes it, so of the intact one."""
+        """Return `x` with `wanted` copies, adding intact ones: later lesions do not change it."""
         more = wanted - copies.get(id(x), 1)
         if not more or not isinstance(x, keras.KerasTensor):
             return x
@@ -77,7 +78,7 @@ def largest_batch(graph):
 
 
 class Copies(keras.Layer):
-    """The copies of a batch, and `more` of the first of them, the intact one; of its mask, too."""
+    """Append to the copies of a batch `more` of the first, the intact one; likewise to its mask."""
 
     def __init__(self, copies, more, **options):
         super().__init__(**options)
@@ -99,7 +100,7 @@ class Copies(keras.Layer):
 
 
 class LesionedLayer(Copies):
-    """A gated layer on all copies, and the intact one with transform gates of 0: `x` or `x * C`."""
+    """Run a gated layer on all copies, and append the intact one with T = 0: `x` or `x * C`."""
 
     def __init__(self, layer, copies):
         super().__init__(copies, 1, dtype=layer.compute_dtype)
@@ -116,7 +117,7 @@ class LesionedLayer(Copies):
 
 
 class LesionedStack(Copies):
-    """A stack of gated layers on all copies, and one more copy for each of its blocks.
+    """Run a stack on all copies, and append a lesioned copy for each of its blocks.
 
     It is one compiled loop over stacked weights. The loop runs the lesioned copies one after
     another, each starting at its lesion: a matrix of one batch stays in a CPU's cache, a matrix of
@@ -140,7 +141,7 @@ class LesionedStack(Copies):
 
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
-    """Return the compiled chain of a block: copies `(k, n, d)` in, those and the lesioned out."""
+    """Return a function that runs a chain on copies `(k, n, d)` and appends the lesioned ones."""
 
     def run(rows, kernel, bias):
         depth = kernel.shape[0]

@@ -11,7 +11,7 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import PARTS, largest_batch, lesion_model
 
 THRESHOLD = 0.001  # a tenth of a percentage point
-FEW = 10  # samples: a count scatters by about its square root, of these a third
+FEW = 10  # samples: a count varies by about its square root, which for 10 is a third of it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class NeededLayers:
         layers: Their names, in order.
         of: Number of gated layers.
         threshold: The share of the samples that the error must rise by for a layer to count.
-        limit: The same as a number of samples: a layer counts if more than these are lost.
+        limit: The same as a number of samples: a layer counts if its lesion adds more errors.
         samples: Number of samples.
     """
 
@@ -177,8 +177,8 @@ def needed_layers(lesions, threshold=THRESHOLD):
         ('a', 'b')
     """
     checks.number("threshold", threshold, least=0, below=1)
-    # Count samples: with shares, 0.019 - 0.018 > 0.001. 0.0029 * 10000 falls short of 29 by less
-    # than a millionth of a sample.
+    # Compare counts, because with shares, 0.019 - 0.018 > 0.001. A millionth of a sample makes up
+    # for rounding: 0.0029 * 10000 falls just short of 29.
     limit = math.floor(threshold * lesions.samples + 1e-6)
     matters = lesions.wrong - lesions.intact_wrong > limit
     names = tuple(name for name, needed in zip(lesions.layers, matters, strict=True) if needed)

@@ -1,4 +1,4 @@
-"""A picture next to a result: where it cannot be drawn, the result stays."""
+"""Draw the picture of a result; if that fails, say so and keep the result."""
 
 from highway_keras.io import write_figure
 from highway_keras.messages import notice, printable, reason

@@ -2,7 +2,8 @@
 
 A function takes numbers and returns a `matplotlib.figure.Figure` made without pyplot, which needs
 no display and changes no global state; `figure.savefig(path)` or `highway_keras.io.write_figure`
-writes it. All colors can be told apart with any color vision. Nothing here imports Keras.
+writes it. All colors can be told apart with any color vision. Importing this module does not
+import Keras.
 """
 
 import math
@@ -78,9 +79,10 @@ def plot_figure1(curves, tops=None):
     """Draw Figure 1: training loss by epoch, and the mean of the ten best trials by depth.
 
     Args:
-        curves: Losses by epoch, a dictionary by kind of network (a line style) and depth (a color).
+        curves: A dictionary from `(kind, depth)` to losses by epoch; the kind of network sets the
+            line style, the depth the color.
         tops: Rows with `kind`, `depth` and `top10_mean`, or `None` for the curves alone, with a
-            line at the paper's lowest loss that its axis shows, 1e-4.
+            line at 1e-4, the lowest loss on the axis of the paper's figure.
     """
     figure, (left, *right) = _panels((6.4, 4.8) if tops is None else (9.6, 4.8), 1, 1 + bool(tops))
     depths = sorted({depth for _, depth in curves})
@@ -109,10 +111,10 @@ def plot_figure1(curves, tops=None):
 
 
 def plot_biases(trials):
-    """Draw a dot per trial over its transform bias, and the median between two integers.
+    """Draw the loss of each trial by transform bias, with the median of each unit interval.
 
-    A row of panels per activation, a column per depth. `trials` are the rows of
-    `figure1-trials.csv` or their text; those that diverged are crosses.
+    There is a row of panels per activation and a column per depth. `trials` are the rows of
+    `figure1-trials.csv`, as numbers or text; crosses are trials that diverged.
     """
     trials = [row for row in trials if row["kind"] == "highway"]
     depths = sorted({int(row["depth"]) for row in trials})
@@ -272,9 +274,9 @@ def plot_lesions(lesions, needed=None):
 
 
 def plot_confusion(confusion, names):
-    """Draw the images of each class by the class that they are taken for.
+    """Draw a confusion matrix: what share of the images of each class is taken for which class.
 
-    `confusion` are integers `(classes, classes)`, the true class first.
+    `confusion` holds numbers of images, integers `(classes, classes)`, the true class first.
     """
     confusion, names = np.asarray(confusion), [in_picture(name) for name in names]
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)

@@ -21,7 +21,7 @@ from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
 TABLE = "layers.csv"
-LIVE = '<a href="live.html">Draw its input and watch the gates</a>: the network itself, in a page.'
+LIVE = '<a href="live.html">Draw an input and watch the gates</a> in a page that runs the network.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,8 @@ def analyze(
         An `Analysis`, which says what is in the folder.
 
     Raises:
-        TypeError, ValueError: As `lesions` does, or if `out` holds another index.html.
+        TypeError: As `lesions` does.
+        ValueError: As `lesions` does, or if `out` has files of these names that no analysis wrote.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
 
@@ -91,7 +92,7 @@ def analyze(
     """
     out = checks.path("out", out)
     checks.number("threshold", threshold, least=0, below=1)
-    measurement = lesioning.measurement(model, x, y)  # which refuses what no pass can use
+    measurement = lesioning.measurement(model, x, y)  # raises before any pass over the data
     graph = measurement[0]
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
@@ -99,7 +100,8 @@ def analyze(
     page = out / "index.html"
     names = (TABLE, page.name, "live.html", "figure2.png", "figure3.png", "figure4.png")
     held = [name for name in names if (out / name).exists()]
-    table = (out / TABLE).read_bytes() if (out / TABLE).is_file() else b""  # it is written first
+    # The table is written first, so any folder of an analysis has one.
+    table = (out / TABLE).read_bytes() if (out / TABLE).is_file() else b""
     if held and not table.startswith(b"layer,mean_bias,mean_gate,"):
         raise ValueError(
             "`out` must be a new folder or that of an analysis. "
@@ -166,10 +168,10 @@ def live_page(model, x, y, path, class_names=None, title=None):
         model: A built functional or Sequential Keras model, a chain of layers from images to a
             softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
             pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
-            `highway_keras.data`. It takes images of gray levels 0 to 255: a scaling of them is
-            part of it.
+            `highway_keras.data`. Its images have gray levels 0 to 255, so any scaling must be part
+            of the model.
         x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
-            holds the first few of each class, 20 in all.
+            holds the first few of each class, at most 20 in all.
         y: Their class numbers, integers `(n,)`.
         path: The HTML file to write.
         class_names: Names of the classes, in the order of their numbers. Default: the numbers.

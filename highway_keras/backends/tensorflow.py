@@ -19,7 +19,7 @@ ONCE = (
 def compiled(f):
     """Return `f` compiled by XLA, without a gradient of its own.
 
-    A tape that saw a compiled loop would want its stacks, which XLA does not hand out.
+    A gradient tape around a compiled loop would need the loop's stacks, which XLA does not return.
     """
     run = tf.function(f, autograph=False, jit_compile=True)
     return lambda *inputs: run(*tf.nest.map_structure(tf.stop_gradient, inputs))
@@ -52,7 +52,7 @@ def scan(step, carry, xs, reverse=False):
 
 
 def differentiable_once(gradient):
-    """Return a function that computes gradients by a compiled loop and has none itself."""
+    """Return `gradient` as a function that raises an error when it is differentiated."""
 
     def refuse(*upstream):
         raise NotImplementedError(ONCE)

@@ -22,7 +22,7 @@ def library(module):
         import highway_keras
 
         try:
-            if not hasattr(highway_keras, "Highway"):  # not executed: `highway_keras_command`
+            if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
                 highway_keras.__spec__.loader.exec_module(highway_keras)
         except ModuleNotFoundError as error:
             if error.name not in BACKENDS:
@@ -31,7 +31,7 @@ def library(module):
                 f"Keras runs on {error.name}. {missing(error.name, BACKENDS[error.name])} Another "
                 "backend is chosen by KERAS_BACKEND: tensorflow, jax or torch."
             ) from error
-        except AttributeError as error:  # of a module whose own import had failed
+        except AttributeError as error:  # from a module whose import failed earlier
             raise ImportError(
                 f"Keras and its backend cannot be imported, as with too little memory: {error}."
             ) from error

@@ -61,8 +61,8 @@ def main(arguments=None):
 
 
 def _exit_code(error):
-    """Return how the command ends after an error, `None` if it is not a user's."""
-    # The library's own errors name the system's.
+    """Return the exit code after an error, or `None` if it is a bug in this library."""
+    # The library's own errors have the system's as their cause.
     if any(getattr(e, "errno", None) in FULL for e in (error, error.__cause__)):
         return FAILED
     if isinstance(error, USER_ERRORS):
@@ -78,7 +78,7 @@ def _end(code, message):
 
 
 def _drop_unwritable():
-    """Drop what stdout cannot take, which Python would try again at its exit and complain."""
+    """Drop output that stdout cannot take: at exit, Python would retry it and print an error."""
     try:
         print(end="", flush=True)
     except OSError:

@@ -142,7 +142,7 @@ for name, title in results.TABLES.items():
     )(functools.partial(table, name))
 
 
-# What `paper.reproduce_NAME` measures into one file: a summary, the columns to print, its options
+# For each `paper.reproduce_NAME` that writes one file: a summary, columns to print, and options
 
 MEASUREMENTS = {
     "gradients": (

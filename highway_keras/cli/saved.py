@@ -11,7 +11,7 @@ from highway_keras.extras import extra
 from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
-# By `compact`, of a run's settings
+# Settings of a run that `compact` keeps
 KEPT = ("dataset", "recipe", "test_images", "skip_broken", "edge_brightness")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
@@ -82,7 +82,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     images = saved.load(dataset, data_dir, validation=0)
     found = saved.evaluate(images)
     (loss, accuracy), count = found, len(images.x_test)
-    # The data may have no names, and so may the network.
+    # Either may lack class names; those of the network come first.
     names = saved.class_names if "class_names" in saved.settings else images.class_names
     by_class = dict(zip(names, found.class_accuracy, strict=True))
     if json:

@@ -29,7 +29,7 @@ def _rung(text):
 
 
 def rungs(default):
-    """Declare `--rungs`, which are `default` by default."""
+    """Declare `--rungs`, whose help names `default` as the default."""
     return cli.several(
         "--rungs",
         type=_rung,
@@ -78,13 +78,13 @@ def search(dataset, json, **arguments):
     cli.check_paths(dataset, arguments["out"])
     for name in ("depths", "kinds"):
         arguments[name] = list(dict.fromkeys(arguments[name]))  # each once
-    shared = "KERASTUNER_ORACLE_PORT" in os.environ  # by a chief and workers, who come later
+    shared = "KERASTUNER_ORACLE_PORT" in os.environ  # workers join an existing search
     continues = arguments["resume"] or shared
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
         folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
         cli.check_paths(out=folder, resume=continues)
     tuning, searches = library("tuning"), library("paper.search_results")
-    # cli.JSON has stdout to itself; progress goes to stderr.
+    # With --json, stdout holds nothing but JSON; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
     if shared and "chief" not in os.environ.get("KERASTUNER_TUNER_ID", ""):

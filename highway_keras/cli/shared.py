@@ -1,4 +1,4 @@
-"""How a command is declared, each argument once and as the library calls it, and how it prints.
+"""How commands declare their arguments, each of them once, and how they print.
 
 ```python
 @cli.command("evaluate", "Measure a network.", *cli.NETWORK, cli.dataset("digits"), cli.JSON)
@@ -27,7 +27,7 @@ def command(name, summary, *arguments, continues=False):
     """Register a function as a command: `@command("fit", "Train a network.", SEED, ...)`.
 
     `arguments` are what `option` returns, or lists of them that exclude one another. A command that
-    `continues` does so when it is called again after an interruption.
+    `continues` needs no --resume: called again after an interruption, it resumes.
     """
 
     def register(function):
@@ -38,7 +38,7 @@ def command(name, summary, *arguments, continues=False):
 
 
 def option(*flags, help="", complete=None, **settings):
-    """Declare an argument: what `argparse` takes, a default to be named, files to be completed."""
+    """Declare an argument of `argparse`; its help names the default, and shtab uses `complete`."""
     default = settings.get("default")
     if default not in (None, []) and "default:" not in help:
         values = default if isinstance(default, list) else [default]
@@ -58,14 +58,14 @@ def flag(name, help, **settings):
 
 
 def dataset(default):
-    """Declare `--dataset`, which is `default` by default."""
+    """Declare `--dataset`, whose help names `default` as the default."""
     kinds = f"{', '.join(NAMED_DATA[:-1])}, digits (embedded), an .npz file, or a folder with "
     kinds += "train/ and test/ or directly a folder of pictures for each class"
     return option("--dataset", help=f"{kinds} (default: {default})", complete=FILES)
 
 
 def limit(default=None):
-    """Declare `--limit`, without a default that is all images."""
+    """Declare `--limit`; without a default, it means all images."""
     named = "all" if default is None else default
     help = f"number of training images (default: {named})"
     return option("--limit", type=int, default=default, help=help)
@@ -123,7 +123,7 @@ def network_file(network, weights):
         return models.get(network).weights_file(weights)
     if path.exists() or path.suffix or len(path.parts) > 1:
         return checks.existing_file("network", path)
-    trained = ", ".join(models.get(network).weights)  # nothing there is called so: a name, if known
+    trained = ", ".join(models.get(network).weights)  # raises if the name is unknown
     remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
     raise ValueError(f"{network} is a network without weights. {remedy}, or give a .keras file.")
 

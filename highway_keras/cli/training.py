@@ -102,7 +102,8 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
         raise ValueError(f"'{name}' must be given once. Received: an option and --set {name}=...")
     for key in dict(set):  # mistakes come before a backend is imported
         checks.one_of("set", key, vars(RECIPES["quick"]))
-    if recipe or not model.endswith(".keras"):  # whose default depends on its data set
+    # The default recipe of a file depends on its data set, which is not known yet.
+    if recipe or not model.endswith(".keras"):
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     arguments["model_options"] = dict(arguments["model_options"])
     cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])

@@ -22,10 +22,10 @@ class Convention:
     Attributes:
         weights: Names of the kernels of H and of the gate, then of their biases. If there are only
             two, each array holds H and the gate, in halves.
-        order: The same names as the source lists them, if it has no names.
-        scope: Pattern of what comes before these names, with the `{number}` of the layer.
+        order: The same names in the source's order, if its arrays may be unnamed.
+        scope: Regular expression for what precedes these names, with the layer's `{number}`.
         first: Number of the first layer.
-        example: A whole name.
+        example: A full name, for errors.
         transposed: Whether a kernel multiplies from the left.
         carries: Whether the gate multiplies the input, and so is 1 - T.
         gate_start: What the gate's biases start at.
@@ -51,7 +51,7 @@ _KERAS = Convention(
     redefined={"hard_sigmoid": "keras.ops.clip(0.2 * z + 0.5, 0, 1)"},
 )
 _EARLY = dataclasses.replace(_KERAS, order=("W", "b", "W_carry", "b_carry"), gate_start=-2.0)
-# By the version that began with it: 0.3 and 1.1 store what 1.0 does; 2 has it as a legacy layer.
+# By version of Keras: 0.3 and 1.1 store what 1.0 does; in Keras 2 it is a legacy layer.
 KERAS = {"1.0": _EARLY, "1.2": _KERAS, "2.0": _KERAS}
 ALLENNLP = Convention(  # and fairseq, whose names begin without the "_"
     weights=("weight", "bias"),
@@ -85,7 +85,7 @@ TACOTRON = (
 
 
 def check_activation(activation, convention):
-    """Raise unless the caller names an activation that means today what it meant to the source."""
+    """Raise unless an activation is given and Keras 3 computes it as the source did."""
     if activation is None:
         raise ValueError(
             "`activation` must be the one the layer was trained with, which its weights do not "
@@ -104,10 +104,10 @@ def to_highway(convention, activation, arrays, check_biases=None):
     """Return the built `Highway` layer that computes what the source's did.
 
     Args:
-        arrays: A dictionary from the names of the convention to pairs of a label, for errors, and
-            an array. Without biases, H has none and T adds 0.
-        check_biases: What errors call the weights, to refuse biases that look like those of the
-            other part; `None` not to.
+        arrays: A dictionary from the convention's names to pairs `(label, array)`; errors use the
+            label. Without biases, H has none and those of T are 0.
+        check_biases: The argument's name, for errors, if biases that look swapped are to be
+            refused; `None` accepts any.
     """
     check_activation(activation, convention)
     kernels = convention.weights[: len(convention.weights) // 2]
@@ -147,10 +147,10 @@ def to_highway(convention, activation, arrays, check_biases=None):
 
 
 def check_start(argument, bias, gate_bias, convention):
-    """Raise if biases look like those of the other part, or of the opposite gate.
+    """Raise if the biases of H and the gate look swapped, or those of the gate negated.
 
-    The weights of H and of the gate have the same shapes, so nothing else sees them swapped.
-    Trained biases are often near their start, which only the gate has off 0.
+    The weights of H and of the gate have the same shapes, so nothing else reveals a swap. Trained
+    biases are often near their initial values, and only those of the gate differ from 0.
     """
     start = convention.gate_start
     swapped = _lie_about(start, bias) and not _lie_about(start, gate_bias)
@@ -164,6 +164,6 @@ def check_start(argument, bias, gate_bias, convention):
 
 
 def _lie_about(start, biases):
-    """Return whether the numbers cluster on the side of `start`, at least half as far out."""
+    """Return whether the biases cluster on the side of `start`, over half as far from 0."""
     mean = np.mean(biases)
     return len(biases) >= FEWEST_UNITS and mean / start > 0.5 and np.std(biases) < abs(mean) / 3

@@ -144,7 +144,7 @@ def _read_layer(path, layer, version, activation):
             )
     said = keras.activations.get(activation)
     name = getattr(said, "__name__", "")
-    # Only one of Keras's functions has a name to compare, and a custom one is noted otherwise.
+    # Compare only functions of Keras: the name of a user's function says nothing.
     known = getattr(keras.activations, name, None) is said
     if known and len(noted) == 1 and isinstance(noted[0], str) and noted[0] != name:
         raise ValueError(

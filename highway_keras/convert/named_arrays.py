@@ -16,8 +16,8 @@ MOST = 5  # mistakes that a message lists
 def layers_of_state(argument, state, convention, prefix=""):
     """Return the weights of each layer in a state, from the first to the last.
 
-    They are dictionaries from a weight's own name to its label, for errors, and its array. With a
-    prefix, `state` may also hold other weights, and TensorFlow's optimizer slots for these.
+    Each is a dictionary from a name in `convention.weights` to `(label, array)`; errors use the
+    label. With a prefix, `state` may also hold other weights and TensorFlow's optimizer slots.
     """
     scope, weights, first = _scope(convention), convention.weights, convention.first
     layers, wrong = {}, []
@@ -70,7 +70,7 @@ def finite_array(label, value):
 
 @contextlib.contextmanager
 def opened(path):
-    """Open an HDF5 file. Only read in this context: every error in it is taken for the file's."""
+    """Open an HDF5 file; any error inside the `with` block counts as the file's, so only read."""
     path = checks.existing_file("weights", path)
     try:
         with h5py.File(path, "r") as file:
@@ -85,7 +85,7 @@ def opened(path):
 
 
 def read_array(file, name):
-    """Return the array of that name in an open file, or raise if it is not in the file itself."""
+    """Return an array of an open file by name; raise if its data are not in the file itself."""
     item = file[name]
     elsewhere = item.file.filename != file.filename or item.external or item.is_virtual
     if elsewhere or (item.size and not item.id.get_storage_size()):

@@ -1,7 +1,7 @@
 """A user's own images as arrays: in memory, in a `.npz` file or in a `tf.data.Dataset`.
 
-Each reader returns a list of `(images, labels)`, to train on and, if there are any, to test on, and
-the names of the classes.
+Each reader returns a list of one or two pairs `(images, labels)`, to train on and to test on, and
+the class names.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from highway_keras.data.dataset import DataError
 from highway_keras.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
-DARK = 64  # Floats whose brightest is below are taken for scaled ones.
+DARK = 64  # Float images whose maximum is below this are taken to be scaled already.
 
 
 def read_npz(path):
@@ -54,7 +54,7 @@ def read_memory(source):
             "(images, labels), or a pair of either, to train on and to test on; images to choose "
             f"by are held out of the first. {checks.received('dataset', source)}"
         )
-    # `image_dataset_from_directory` states them.
+    # `image_dataset_from_directory` sets this attribute.
     stated = [getattr(part, "class_names", None) for part in parts]
     if None not in stated and list(stated[0]) != list(stated[-1]):
         both = " and ".join(", ".join(map(str, names)) for names in stated)
@@ -86,7 +86,7 @@ def _of_tf_data(dataset):
             f"them. Received: {checks.short_repr(spec)}, {count} elements (-1: without end). "
             "Images of unknown shape get one by `image.set_shape`."
         )
-    # Gray images without channels, in batches, have the rank of one image with them.
+    # A batch of gray images without a channel axis has the same rank as one image with it.
     of_labels = spec[1].shape
     gray = rank == 3 and spec[0].shape[-1] not in (1, 3)  # else one image with its channels
     batched = rank == 4 or (gray and of_labels.rank and of_labels[0] == spec[0].shape[0])
@@ -95,7 +95,7 @@ def _of_tf_data(dataset):
         raise DataError("`dataset` must hold at least one image. Received: an empty one.")
     images, labels = map(np.concatenate, zip(*batches, strict=True))
     images = _as_bytes(images)
-    # In an order that depends only on what they hold: a data set may shuffle.
+    # Sort by content, because the data set may shuffle.
     pairs = zip(images, labels, strict=True)
     keys = [(hashlib.sha256(x.tobytes()).digest(), np.asarray(y).tobytes()) for x, y in pairs]
     order = sorted(range(len(images)), key=keys.__getitem__)
@@ -107,7 +107,7 @@ def _of_arrays(images, labels):
 
 
 def _as_bytes(images):
-    """Return images as they are, or, if they are floats from 0 to 255, as Keras reads pictures."""
+    """Return images as they are, but floats from 0 to 255, such as Keras reads, as uint8."""
     if images.dtype.kind != "f" or not images.size:
         return images
     low, high = images.min(), images.max()
@@ -121,7 +121,7 @@ def _as_bytes(images):
 
 
 def check_dataset(images):
-    """Return a `Dataset` whose images and labels are those that training takes, or raise."""
+    """Return a `Dataset` in the form that training takes, or raise a `DataError`."""
     if not all(isinstance(x, np.ndarray) for x in (images.x_train, images.x_val, images.x_test)):
         return images  # pictures, which `load` has checked
     names = [part for part in ("train", "val", "test") if part != "val" or len(images.x_val)]
@@ -134,10 +134,11 @@ def check_dataset(images):
 
 
 def check_parts(parts, class_names, source):
-    """Return `{part: (images, labels)}`, "train" first, as a list, and the class names.
+    """Return a list of the pairs in `parts`, in the form of a `Dataset`, and the class names.
 
-    Both are as a `Dataset` holds them; without `class_names`, their numbers are the names. Raise a
-    `DataError` if training would fail with them, or learn something else than is meant.
+    `parts` maps "train", which comes first, "val" and "test" to `(images, labels)`. Without
+    `class_names`, the class numbers are the names. Raise a `DataError` if training on the images
+    would fail or learn something that is not intended.
     """
     checked = [_check_part(part, *pair, source) for part, pair in parts.items()]
     labels = checked[0][1]

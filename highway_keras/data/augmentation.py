@@ -11,7 +11,7 @@ from highway_keras import checks
 
 
 class _RandomImages(keras.layers.Layer):
-    """Base of both: `_alter(images)` in training, the images themselves otherwise."""
+    """Base class: `_alter(images)` in training, the images unchanged otherwise."""
 
     def __init__(self, seed=None, **kwargs):
         super().__init__(**kwargs)

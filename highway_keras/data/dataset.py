@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Values of images that are trained on in memory, where each takes 9 bytes: as uint8, as float32
-# once preprocessed, and once more on the device. More are read or preprocessed batch by batch.
+# The most pixel values to train on in memory, where each takes 9 bytes: as uint8, as preprocessed
+# float32, and as float32 on the device. Larger data sets are read or preprocessed batch by batch.
 MOST_IN_MEMORY = 2**29
 _AT_ONCE = 500  # images
 
@@ -53,7 +53,7 @@ class Dataset:
         return len(self.class_names)
 
     def fingerprint(self, parts=("train", "val", "test")):
-        """Return 16 digits that tell these images and labels from any others."""
+        """Return 16 hexadecimal digits that identify the images and labels of `parts`."""
         digest = hashlib.sha256(repr(self.input_shape).encode())
         for part in parts:
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
@@ -71,7 +71,7 @@ class Dataset:
 
 
 def fits_training(values):
-    """Return whether so many values of images are trained on in memory."""
+    """Return whether images with this many values in total are trained on in memory."""
     return values <= MOST_IN_MEMORY
 
 

@@ -1,8 +1,8 @@
 """A user's own pictures in folders, one folder per class.
 
-Keras's `image_dataset_from_directory` lists folders the same way, but does not read like `predict`
-and exported networks: it does not rotate photos as their EXIF data say, scales differently, and
-needs TensorFlow. Pillow is there with every backend.
+Keras's `image_dataset_from_directory` takes folders with the same layout, but sorts numeric names
+as text (10 before 2), ignores the EXIF rotation of photos, scales differently from `predict` and
+exported networks, and needs TensorFlow. Pillow works with every backend.
 """
 
 import os
@@ -28,10 +28,10 @@ LISTED = 50  # paths in a message
 
 
 def read_folder(folder, skip_broken=False):
-    """Return a list of `(paths, labels)`, to train on and perhaps to test on, and class names.
+    """Return pairs `(paths, labels)`, to train on and perhaps to test on, and the class names.
 
-    File paths take the place of images: `read_pictures` reads the ones wanted. `skip_broken` leaves
-    out pictures that cannot be read, and says so.
+    Paths stand in for images, so that `read_pictures` reads only those that are used. `skip_broken`
+    leaves out pictures that cannot be read, and a notice names them.
     """
     names = _folders(folder)
     of_parts = [re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names]

@@ -17,10 +17,10 @@ from highway_keras.messages import notice
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
-JPEG, EXIF = b"\xff\xd8\xff", b"Exif\0\0"  # how files and what a camera says in them begin
-# How the entry of the orientation goes on to its value, in the byte order of either kind
+JPEG, EXIF = b"\xff\xd8\xff", b"Exif\0\0"  # first bytes of a file, and of its EXIF data
+# The bytes before the value of an EXIF orientation entry, for each byte order
 ORIENTATION = {b"II": b"\x12\1\3\0\1\0\0\0", b"MM": b"\1\x12\0\3\0\0\0\1\0"}
-# What the signs of a pattern stand for, in the order in which they are looked for
+# Regular expressions for the wildcards of a pattern, in the order in which they are replaced
 SIGNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -86,7 +86,7 @@ def pictures_among(files):
 
 
 def say_left_out(folder, files):
-    """Say how many files in a folder are no pictures, by their names, if any are."""
+    """Give a notice of how many files are not named like pictures, if there are any."""
     others = sorted({*files} - {*pictures_among(files)})
     if others:
         endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
@@ -162,7 +162,7 @@ def edge_brightness(images):
 
 
 def broken_pictures(paths):
-    """Return why picture files cannot be read, those that cannot, by their paths."""
+    """Return `{path: reason}` for the picture files that cannot be read."""
 
     def why(path):
         try:
@@ -183,7 +183,7 @@ def on_every_core(function, items):
 def picture_shape(path):
     """Return (height, width, channels) of a PNG or JPEG file as displayed, from its header.
 
-    It raises as `read_image` does, except for what only the pixels show.
+    Raise what `read_image` raises, except for damage that only decoding the pixels reveals.
     """
     with _opened(path) as (picture, turn, _):
         width, height = picture.size
@@ -224,7 +224,7 @@ def _rgba(picture, bits):
         values = np.asarray(picture)
         return np.stack([*3 * [values >> 8], 255 * (values != transparent)], axis=-1)
     if transparent is not None and picture.mode == "L":  # Pillow scales the pixels, but not this
-        most = 2**bits - 1  # of a value only these bits count, as for libpng
+        most = 2**bits - 1  # only these bits count, as in libpng
         picture.info["transparency"] = (transparent & most) * 255 // most
     if bits == 16 and picture.mode == "RGB":  # Pillow has cut the pixels to 8 bits, but not this
         picture.info.pop("transparency", None)
@@ -245,7 +245,7 @@ class PictureArray:
     """Picture files as images uint8 `(n, height, width, channels)`, read on indexing.
 
     `pictures[3]` is an image, `pictures[:100]` and `pictures[[5, 2]]` are arrays of images.
-    `read_image` reads them, as it does for `predict`, on every core.
+    `read_image` reads them, as in `predict`, but on every core.
 
     Args:
         paths: Paths of PNG or JPEG files.

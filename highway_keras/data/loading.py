@@ -33,7 +33,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
             Arrays `(images, labels)` like those, a finite `tf.data.Dataset` of them, or a pair of
             either to train on and to test on, as `keras.datasets.mnist.load_data()` returns. If
             there is only one, a fixed fifth of each class becomes the test set.
-            A `Dataset` of images and labels like those; what it holds out stays held out.
+            A `Dataset` of images and labels like those; it is not split again.
         data_dir: Directory of TensorFlow Datasets. Default: the environment variable
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
         validation: Fraction of the training images, in [0, 1), held out for validation: drawn
@@ -91,7 +91,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
         try:
             images = read_pictures(images, input_shape, name)
         except (OSError, DataError):
-            check_readable(np.concatenate(images))  # It names all, not only the first.
+            check_readable(np.concatenate(images))  # raises an error that names all of them
             raise
     return Dataset(
         name=title,
@@ -106,7 +106,7 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
 
 
 def is_folder(name):
-    """Return whether `load` treats `name` as a folder of pictures; a `pathlib.Path` is no name."""
+    """Return whether `load` reads `name` as a folder; a `pathlib.Path` never names a data set."""
     is_path = isinstance(name, os.PathLike) or (isinstance(name, str) and name not in NAMES)
     if not is_path or os.fspath(name).endswith(".npz"):
         return False

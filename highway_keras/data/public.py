@@ -1,7 +1,7 @@
-"""The data sets with names: the embedded digits, and those of TensorFlow Datasets (TFDS).
+"""Data sets loaded by name: the embedded digits, and those of TensorFlow Datasets (TFDS).
 
-Each reader returns a list of `(images, labels)`, to train on and, if they are apart, to test on,
-and the names of the classes.
+Each reader returns a list of one or two pairs `(images, labels)`, to train on and to test on, and
+the class names.
 """
 
 import contextlib
@@ -36,10 +36,10 @@ def read_digits():
 
 
 def read_public(name, data_dir=None):
-    """Read a public data set: the prepared copy, else a download.
+    """Read the prepared copy of a public data set, or download and prepare it first.
 
-    TensorFlow prepares a download; a prepared copy is read without it, too. Without a prepared copy
-    and without a network, it fails within seconds; TFDS itself retries for minutes.
+    Only preparing needs TensorFlow. Without a prepared copy or a network connection, this fails
+    within seconds, where TFDS itself would retry for minutes.
     """
     with extra("train"):
         import requests
@@ -93,7 +93,7 @@ def read_records(builder, split):
 
 @contextlib.contextmanager
 def _explained(failure):
-    """Turn whatever the disk, the network, protocol buffers or TensorFlow raise into one line."""
+    """Turn what disk, network, protocol buffers or TensorFlow raise into a one-line `DataError`."""
     try:
         yield
     except Exception as error:

@@ -47,7 +47,10 @@ class Block:
 
     @property
     def recomputes(self):
-        """Whether the backward pass recomputes H, T and C: some derivatives need their inputs."""
+        """Whether the backward pass recomputes H, T and C.
+
+        It must where an activation's gradient cannot be computed from its output.
+        """
         return self.rematerialize or not all(f in _FROM_OUTPUT for f in self.activations)
 
     def forward(self, x, w, b, relu_share):
@@ -63,7 +66,10 @@ class Block:
         return (x + parts[0] if self.kind == "residual" else parts[0]), parts
 
     def backward(self, dy, d_gate, x, parts, w, b, relu_share):
-        """Return the gradients of `x` and of `w^T x + b`. `d_gate`: what else T receives."""
+        """Return the gradients of `x` and of `w^T x + b`.
+
+        `d_gate` is the gradient that T receives where the gates are returned, otherwise 0.
+        """
         zs = self._preactivations(x, w, b) if self.recomputes else [None] * len(self.activations)
         if self.recomputes:
             _, parts = self.forward(x, w, b, relu_share)
@@ -78,9 +84,9 @@ class Block:
         return dx + ops.matmul(w, dz), dz
 
     def _preactivations(self, x, w, b):
-        # One product per part. One product for all parts is slightly less work, but if no copy of H
-        # and T is kept, XLA then reads both from its rows in one scalar loop: twice the time of a
-        # forward pass.
+        # One product per part. A single product for all parts is slightly less work, but if H and T
+        # are not kept, XLA reads both from its rows in a scalar loop, and a forward pass takes
+        # twice as long.
         parts = len(self.activations)
         ws, bs = ops.split(ops.swapaxes(w, -1, -2), parts, axis=-2), ops.split(b, parts, axis=-2)
         return [ops.matmul(w, x) + b for w, b in zip(ws, bs, strict=True)]

@@ -17,7 +17,7 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
     if not shim.HAS_LOOPS:  # autodiff gives the gradient
         return forward(x, kernel, bias, relu_share)[0]
 
-    # As arguments, not captured: on JAX a captured tensor could not be a traced one.
+    # `run` takes every tensor as an argument: on JAX it must not capture traced ones.
     @ops.custom_gradient
     def run(x, kernel, bias, relu_share):
         outputs, residuals = forward(x, kernel, bias, relu_share)

@@ -60,8 +60,8 @@ def scan(
 
     Raises:
         ValueError: If an option is unknown, the depth is 0, or the shapes do not fit.
-        TypeError: If `x` is not floating point, or an activation has no hash: the loop is compiled
-            once for each.
+        TypeError: If `x` is not floating point, or an activation is not hashable: the compiled
+            loops are cached by activation.
 
     Examples:
         >>> import numpy as np

@@ -28,7 +28,7 @@ def in_shares(run, x, kernel):
     of all blocks, says how much work a row is.
     """
     loops = shim.parallel_loops()
-    if len(x.shape) > 2 or loops < 2:  # first: JAX exports a batch of symbolic size
+    if len(x.shape) > 2 or loops < 2:  # before the size is used: JAX exports a symbolic one
         return run(x)
     size = USUAL_BATCH if x.shape[0] is None else x.shape[0]
     enough = min(size // ROWS, size * math.prod(kernel.shape) // MULTIPLICATIONS)

@@ -10,10 +10,11 @@ The format `"keras"` still needs Keras and this package, and returns the probabi
 `.keras` file without the optimizer's state and, with `quantize="int8"`, as
 `model.quantize("int8")` leaves it.
 
-`export` writes the file. Before the file gets its name, its runtime loads it in a new process and
-runs it on real test images. For all formats but `"keras"`, that process can import neither this
-package nor Keras. Probabilities must equal the Keras model's to 1e-5, or to 0.02 if quantized to
-float16; if the network is quantized to int8, now or before, accuracy may fall by 1 point.
+`export` writes the file into a hidden folder, runs it on real test images with its own runtime in a
+new process, and only then moves it into place. For all formats but `"keras"`, that process can
+import neither this package nor Keras. Probabilities must equal the Keras model's to 1e-5, or to
+0.02 if the export is quantized to float16 or the network computes in 16 bits. If the network is
+quantized to int8, now or before, its accuracy may fall by 1 percentage point instead.
 """
 
 from highway_keras.export.exporting import FORMATS, Exported, export

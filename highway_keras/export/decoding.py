@@ -19,7 +19,8 @@ def decode(picture, shape):
     """Return the image of `shape`, uint8, that the bytes of a PNG or JPEG file hold."""
     height, width, channels = shape
     is_jpeg = tf.strings.substr(picture, 0, len(JPEG)) == JPEG
-    # TensorFlow's decoders also take GIF: what does not begin as PNG is spoilt.
+    # TensorFlow's decoders also take other formats, such as GIF. Writing PNG's signature over the
+    # first bytes makes them reject anything that is not a PNG.
     png = PNG + tf.strings.substr(picture, len(PNG), tf.strings.length(picture))
     pixels = tf.cond(is_jpeg, lambda: _jpeg(picture), lambda: _png(png))
     if channels == 1:
@@ -61,10 +62,10 @@ def _png(picture):
         colours, alpha = pixels[..., :3], pixels[..., 3:]
         return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
 
-    # Asked for an alpha channel that is not there, the decoder spoils palettes and 1-bit gray.
+    # The decoder garbles palettes and 1-bit gray if asked for an alpha channel that is not there.
     header = tf.io.decode_raw(tf.strings.substr(picture, 24, 2), tf.uint8)
     has_alpha = header[1] // 4 % 2 == 1
-    # A transparent color of 16 bits per channel is left out: Pillow cannot tell it.
+    # Ignore the transparent color of 16-bit RGB, as `read_image` does: Pillow reads 8 bits.
     can_tell = (header[0] != 16) | (header[1] != 2)
     has_key = _after(b"tRNS", tf.strings.split(picture, b"IDAT", maxsplit=1)[0]) != b""
     return tf.cond(

@@ -51,7 +51,7 @@ class Exported:
 
     Attributes:
         path: The file; for a SavedModel its folder.
-        size: Bytes on disk, without the model card and class names next to a file.
+        size: Bytes on disk, without the model card and class names.
         difference: Largest difference between a probability and Keras's.
         accuracy: Share of the images that the export classifies correctly.
         keras_accuracy: The same for the Keras model.
@@ -95,9 +95,9 @@ def export(
         quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
             the inputs of plain `Dense` layers).
-        dataset: A `data.Dataset`, or a name or path as for `data.load`: its test images verify,
-            its training images calibrate. Default: the one trained on, for a file with its
-            `run.json` next to it.
+        dataset: A `data.Dataset`, or a name or path as for `data.load`. Its test images are used to
+            verify, its training images to calibrate. Default: the one that `run.json` next to the
+            file names, on which the network was trained.
         data_dir: As for `data.load`.
         class_names: Names of the classes, in the order of their numbers. Default: those of the
             training, then of `dataset`, then the numbers.
@@ -127,7 +127,7 @@ def export(
     checks.one_of("format", format, (None, *FORMATS))
     by_suffix = {known.suffix: name for name, known in FORMATS.items()}
     implied = by_suffix.get(path.suffix, "saved_model")
-    # model.h5 is a mistake, the folder v1.2 is none.
+    # A path such as model.h5 is a mistake; a folder called v1.2 is fine.
     mistaken = path.suffix not in by_suffix and any(map(str.isalpha, path.suffix))
     if format != implied and (format or mistaken):
         raise ValueError(
@@ -188,15 +188,15 @@ def export(
                 calibration = images.x_train[hold_out(images.y_train, 0)[0][:CALIBRATION_IMAGES]]
             try:
                 write(saved, aside, format, quantize, names, calibration)
-            except Exception as error:  # converters, and a full disk under them, raise of any kind
+            except Exception as error:  # converters raise any kind, also when the disk is full
                 kept = " The existing export is unchanged." if path.exists() else ""
                 raise RuntimeError(f"{path} was not written: {reason(error)}.{kept}") from error
             files = aside.rglob("*") if aside.is_dir() else [aside, aside.with_suffix(".bin")]
             size = sum(file.stat().st_size for file in files if file.is_file())
             measured = {}
             if verify:
-                # What Keras has quantized rounds its inputs, and half-way cases either way; sums
-                # in 16 bits depend on their order.
+                # A network that Keras quantized rounds its inputs, and runtimes may round halfway
+                # cases differently; sums in 16 bits depend on their order.
                 layers = saved.model._flatten_layers()
                 is_16bit = any(la.compute_dtype in ("bfloat16", "float16") for la in layers)
                 tolerated = quantize or ("int8" if is_int8 else "float16" if is_16bit else None)
@@ -237,9 +237,9 @@ def _write_card(path, saved, format, quantize, names, verification):
 def staged(path, format, overwrite):
     """Yield a path to write an export to; then move it, and what is next to it, to `path`.
 
-    It is in a new folder next to `path`, on the same disk, so moving is renaming. An exception
-    removes that folder. A killed process leaves it, and whatever was at `path`; the next export to
-    `path` removes it.
+    The yielded path is in a new folder next to `path`, on the same disk, so moving is renaming. The
+    folder is removed at the end, also after an exception. If the process is killed, it stays until
+    the next export to `path`, and `path` keeps what it held.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}-unfinished")
@@ -254,8 +254,8 @@ def staged(path, format, overwrite):
         try:
             (folder / "new").mkdir(parents=True)
             yield folder / "new" / path.name
-            check_place(path, format, overwrite)  # another export may have been faster
-            # The card first, by which the others are ours, and `path` last.
+            check_place(path, format, overwrite)  # something may have been written there since
+            # The card first, since it marks the other files as ours, and `path` last.
             turn = {".json": 0, path.suffix: 2}
             for file in sorted((folder / "new").iterdir(), key=lambda f: turn.get(f.suffix, 1)):
                 target = path.parent / file.name
@@ -277,8 +277,9 @@ def beside(path, format):
 def check_place(path, format, overwrite):
     """Raise a `ValueError` if the export would replace what it must not.
 
-    That is anything without `overwrite`, and with it whatever is no export with its card, such as a
-    network that a training saved, a user's own labels.txt, or another file in a SavedModel.
+    Without `overwrite`, it must not replace anything. With it, it may replace an earlier export
+    that has its model card, and nothing else: no network saved by training, no labels.txt of the
+    user's, and no SavedModel folder that holds other files.
     """
     card, names = beside(path, format)
     if card.name == "run.json":  # which says how the networks beside it were trained

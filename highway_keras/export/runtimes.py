@@ -14,7 +14,10 @@ import numpy as np
 
 
 def load_saved_model(path):
-    """Return a function of raw images, and a function of encoded ones or `None`."""
+    """Return two functions from a batch to its outputs by name, as each of these loaders does.
+
+    The first takes raw images, the second encoded ones; it is `None` if the export lacks it.
+    """
     import tensorflow as tf
 
     signatures = tf.saved_model.load(str(path)).signatures
@@ -93,7 +96,7 @@ def main(format, path, folder):
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)
     images = np.load(folder / "images.npy")
-    # In batches, for memory. One image is another size: one that it was fixed to would fail here.
+    # Batches bound the memory. A single image fails if the export is fixed to one batch size.
     parts = [run(images[first : first + 200]) for first in range(0, len(images), 200)]
     results = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     results["single_probabilities"] = run(images[:1])["probabilities"]

@@ -1,4 +1,4 @@
-"""Check, in a process without Keras, that an export computes what the Keras model does."""
+"""Check, in a new process, that an export computes what the Keras model does."""
 
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ from highway_keras.export import runtimes
 from highway_keras.extras import extra
 
 TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
-ALLOWED_DROP = 0.01  # of accuracy, by quantization
+ALLOWED_DROP = 0.01  # of accuracy
 PICTURES = 100
 
 
@@ -22,9 +22,10 @@ class ExportMismatch(RuntimeError):
 def verify(path, format, quantize, images, labels, expected, class_names):
     """Run an export in a new process, and compare it with the Keras model.
 
-    `quantize` is "int8" also for a network that Keras has quantized; `expected` are the Keras
-    model's probabilities. Return what `Exported` holds of it, a dictionary. Raise an
-    `ExportMismatch` if the export does not run, or its results differ.
+    `quantize` selects the tolerance: it is "int8" also for a network that Keras has quantized, and
+    "float16" also for one that computes in 16 bits. `expected` are the Keras model's probabilities.
+    Return the measured attributes of `Exported`, a dictionary. Raise an `ExportMismatch` if the
+    export does not run, or its results differ.
     """
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

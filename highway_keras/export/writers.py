@@ -1,7 +1,7 @@
-"""How each format is written: by Keras's own exporters, plus what they lack.
+"""Write each format with Keras's own exporters, plus what they lack.
 
-Keras's `model.export` could also write a trained network unchanged, but not as other runtimes need
-it: each change made here says why.
+Keras's `model.export` could write a trained network as it is, but other runtimes need it changed;
+each change below says why.
 """
 
 import pathlib
@@ -106,7 +106,7 @@ class Classifier(keras.Layer):
         super().__init__()
         variables = network.trainable_variables, network.non_trainable_variables
         weights = [[ops.convert_to_numpy(v) for v in part] for part in variables]
-        # A function, not an attribute: Keras would take the network's variables for the layer's.
+        # A closure: if the network were an attribute, this layer would own its variables.
         self._run = lambda x: network.stateless_call(*weights, x, training=False)[0]
 
     def call(self, images):
@@ -118,10 +118,10 @@ class Classifier(keras.Layer):
 
 
 def unrolled(model):
-    """Return the network with every `HighwayStack` as the chain of layers that it replaces.
+    """Return the network with every `HighwayStack` replaced by a chain of layers.
 
-    The loop is for training. In a server, XLA would compile it again for each batch size, and no
-    runtime packs or quantizes weights that a counter selects.
+    The loop of a stack is for training. In a server, XLA would recompile it for each batch size,
+    and no runtime packs or quantizes weights that a loop counter selects.
     """
 
     def copy(layer):

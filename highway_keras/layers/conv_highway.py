@@ -65,7 +65,7 @@ class BaseConvHighway(GatedLayer):
 
 
 def _plain(size):
-    """Return a number or a sequence of them, which may be NumPy's, as a file can hold it."""
+    """Return a size, even one of NumPy's, as Python numbers that a configuration can hold."""
     return np.asarray(size).tolist()
 
 

@@ -12,9 +12,9 @@ from highway_keras import checks, initializers
 from highway_keras.layers import types
 from highway_keras.ops import agree, highway
 
-OPEN_SIDE = 64  # what an open side of an input is tried with
-_ACTIVATIONS = "activations"  # their names, beside the weights in a file
-# The options of H, T and C, each with the module that reads it and writes it for a configuration.
+OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
+_ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
+# The options of H, T and C, each with the module whose `get` and `serialize` handle it.
 _OPTIONS = {
     "activation": keras.activations,
     "transform_activation": keras.activations,
@@ -33,10 +33,10 @@ class GatedLayer(keras.Layer):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
     H, T and, if it is learned, C are the sublayers `block`, `transform` and `carry`, Keras layers
-    that keep the shape of their input; `carry` is `None` if C = 1 - T. What they are, a subclass
-    says in `make_sublayer`. Weights, regularizers, constraints, adapters and int8 are theirs.
+    that keep the shape of their input; `carry` is `None` if C = 1 - T. A subclass makes them in
+    `make_sublayer`. They own the weights, regularizers, constraints, adapters and int8 kernels.
 
-    `sizes` are the arguments that a subclass adds to the options of `highway_keras.Highway`.
+    `sizes` names the arguments that a subclass adds to those that all highway layers share.
     """
 
     sizes: tuple[str, ...]
@@ -54,13 +54,14 @@ class GatedLayer(keras.Layer):
     def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):
         options = {name: arguments.pop(name, None) for name in _OPTIONS}
         super().__init__(**arguments)
-        # Not in the class, where PyTorch, which keeps layers apart, would still find the None.
+        # Not class attributes: PyTorch stores layers apart, and lookup would find the None first.
         self.block = self.transform = self.carry = None
         self._made, self._changed = [], {}
         for name, module in _OPTIONS.items():
             setattr(self, name, module.get(options[name]))
         if options["transform_kernel_initializer"] is None:
-            # As H, but never the same numbers; beyond the seeds that the layers of a stack count.
+            # Like H's, but with other draws. The offset is beyond the seeds that a stack derives
+            # for its layers by counting up.
             self.transform_kernel_initializer = initializers.reseeded(
                 self.kernel_initializer, offset=2**20
             )
@@ -96,7 +97,7 @@ class GatedLayer(keras.Layer):
             bias_initializer=self.transform_bias_initializer,
         )
         if self.learned_carry:
-            start = {}  # a layer of the user's has its own
+            start = {}  # not needed if the user passed a layer
             if self.carry is None:
                 start = {
                     "activation": gate,
@@ -119,10 +120,10 @@ class GatedLayer(keras.Layer):
             }
             options |= self._changed.get(name, {})
             layer = self.make_sublayer(input_shape, name=name, **options)
-            layer.supports_masking = True  # this layer passes the mask on
+            layer.supports_masking = True  # else Keras warns; the gated layer passes the mask on
             setattr(self, name, layer)
             self._made.append(name)
-        # Where sides are open, numbers for them show whether they stay as they are.
+        # An unknown size agrees with any other, so also try a concrete one in its place.
         probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
         seen = len(layer._inbound_nodes)
         for before in dict.fromkeys((tuple(input_shape), probe)):
@@ -142,8 +143,8 @@ class GatedLayer(keras.Layer):
                     f"turns into {shape}. Change the size before this layer, by a plain layer (the "
                     "paper's way) or `highway_keras.MatchSize`."
                 )
-        # A probe is no use of the layer: Keras would look for it in the file of a model in which
-        # the user's layer has another.
+        # Forget these calls: Keras numbers the calls of a layer in a saved model, and a model may
+        # also use the user's layer elsewhere.
         del layer._inbound_nodes[seen:]
 
     def block_state(self, inputs, **arguments):
@@ -160,7 +161,7 @@ class GatedLayer(keras.Layer):
         return self.finish(highway(inputs, h, t, c), t, return_gate)
 
     def finish(self, outputs, gate, return_gate):
-        """Return what `call` returns, once the penalty on the output is counted."""
+        """Add the penalty on the output to the losses, and return what `call` returns."""
         if self.output_regularizer is not None:
             loss = self.output_regularizer(outputs)
             # Per sample and 0 for an empty batch, as in Keras.
@@ -194,17 +195,17 @@ class GatedLayer(keras.Layer):
     ) -> None:
         """Freeze the kernels of H, T and C, and train a low-rank adapter for each.
 
-        Keras does it, by the sublayers' own `enable_lora`. Biases keep learning. A saved model
-        loads with the adapters merged into the kernels, as an ordinary layer.
+        This calls the sublayers' own `enable_lora`. Biases stay trainable. A saved model loads with
+        the adapters merged into the kernels, as an ordinary layer.
 
         Args:
             rank: Rank of the adapters.
-            lora_alpha: The adapters count `lora_alpha / rank` times; default `rank`.
-            a_initializer, b_initializer: Start of the factors. With `b` at zero, the layer computes
-                the same as before until it is trained.
+            lora_alpha: The adapters' output is scaled by `lora_alpha / rank`. Default: `rank`.
+            a_initializer, b_initializer: Initializers of the two factors. With zeros for `b`, the
+                layer computes the same as before until it is trained.
 
         Raises:
-            ValueError: If the layer is not built, has adapters, or constrains its kernels.
+            ValueError: If the layer is not built, already has adapters, or constrains its kernels.
             NotImplementedError: If Keras has no adapters for a sublayer.
 
         Examples:
@@ -243,7 +244,7 @@ class GatedLayer(keras.Layer):
 
     def load_own_variables(self, store):
         store = {key: store[key] for key in store.keys()}
-        # Weights fit whatever the activations are, and would compute something else.
+        # Weights of another activation would load just as well, and compute something else.
         own = self._activation_names()
         saved = np.asarray(store.pop(_ACTIVATIONS, own.encode())).tobytes().decode()
         if saved != own:
@@ -300,15 +301,15 @@ def common(arguments):
 
 
 def negated(weight):
-    """Return the start of a carry gate from the weight of T: sigmoid(-z) = 1 - T, so C = 1 - T."""
+    """Return an initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z)."""
     return lambda shape, dtype=None: -ops.cast(weight, dtype)
 
 
 def _in_float32(activation):
-    """Return the activation of a gate for a layer that computes in 16 bits.
+    """Return a gate's activation computed in float32, for layers that compute in 16 bits.
 
-    A gate is more exact in float32, and on a CPU a sigmoid in bfloat16 takes three times as long:
-    float32 gains 7 % in a training step of Highway B.
+    Float32 is more exact and, on a CPU, faster: a sigmoid in bfloat16 takes three times as long,
+    and float32 saves 7 % of a training step of Highway B.
     """
 
     def gate(z):

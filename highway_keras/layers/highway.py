@@ -22,7 +22,7 @@ class Highway(GatedLayer):
 
     The transform gate starts nearly closed (`transform_bias_initializer`), so a deep chain of these
     layers starts as a near-identity and trains by plain gradient descent. The deeper the chain, the
-    lower the start has to be: -2 suits about 20 layers, `-math.log(depth)` any number.
+    lower the initial bias must be: -2 suits about 20 layers, `-math.log(depth)` suits any depth.
     `HighwayStack` uses about that by default.
 
     Args:
@@ -37,9 +37,10 @@ class Highway(GatedLayer):
         carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with its own weights, which start as
             the negated ones of T, so C starts at 1 - T.
         transform_activation: Activation of the gates T and C, with values in [0, 1].
-        transform_kernel_initializer: Start of the kernel of T. Default: like that of H, the paper's
-            way.
-        transform_bias_initializer: Start of the bias of T. Negative: T starts nearly closed.
+        transform_kernel_initializer: Initializer of the kernel of T. Default: like that of H, as in
+            the paper.
+        transform_bias_initializer: Initializer of the bias of T. If negative, T starts nearly
+            closed.
         **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
 
     For other options of a gate, pass your own layer to `highway_keras.HighwayWrapper`.
@@ -54,8 +55,8 @@ class Highway(GatedLayer):
     Output shape:
         That of the input.
 
-    H, T and C are `keras.layers.Dense`: `block`, `transform` and `carry`. `kernel`, `bias`,
-    `transform_kernel`, `transform_bias`, `carry_kernel` and `carry_bias` read their weights.
+    H, T and C are the `keras.layers.Dense` layers `block`, `transform` and `carry`. `kernel`,
+    `bias`, `transform_kernel`, `transform_bias`, `carry_kernel` and `carry_bias` are their weights.
 
     Raises:
         ValueError: If `units` differs from the width of the input.

@@ -25,26 +25,25 @@ class HighwayStack(GatedLayer):
     x[l + 1] = H[l](x[l]) * T[l](x[l]) + x[l] * (1 - T[l](x[l]))        l = 0 ... depth - 1
     ```
 
-    Mathematics and options are those of the chain. What differs is the cost: unrolled, every layer
-    has to be traced and compiled; the loop is compiled once, in about a second at any depth, and
-    its backward pass is a hand-written exact gradient (Eq. 4 of the supplement). On a CPU,
-    TensorFlow runs a loop on every core, each with its share of the batch.
+    A stack computes what the chain computes, with the same options; only the cost differs. In a
+    chain, every layer has to be traced and compiled; the loop is compiled once, in about a second
+    at any depth, and its backward pass is a hand-written exact gradient (Eq. 4 of the supplement).
+    On a CPU, TensorFlow runs a loop on every core, each with its share of the batch.
 
-    On TensorFlow a stack is differentiable once. What needs derivatives of gradients, such as a
-    gradient penalty, takes the layers of `unstack()`; so do low-rank adapters and int8.
+    On TensorFlow a stack is differentiable only once. For derivatives of gradients, as in a
+    gradient penalty, and for low-rank adapters and int8, use the layers of `unstack()`.
 
-    A stack knows its depth and starts accordingly: its gates are `1 / (depth + 2)`, so the carry
-    path passes on more than a third of the input's amplitude, `(1 - T) ** depth`, however many
-    layers there are.
+    A stack knows its depth and starts accordingly: its gates start at `1 / (depth + 2)`, so at any
+    depth the carry path passes on more than a third of the input's amplitude, `(1 - T) ** depth`.
 
     Args:
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
         rematerialize: Whether the backward pass recomputes H and T of each layer instead of
             keeping them: less memory, more time.
-        transform_bias_initializer: Start of the biases of T: an initializer, a number, or a
-            sequence of `depth` numbers, one for each layer. Default: `-log(depth + 1)`, a sigmoid
-            of `1 / (depth + 2)`. A gate with another activation needs its own start.
+        transform_bias_initializer: Initializer of the biases of T, a number, or a sequence of
+            `depth` numbers, one for each layer. Default: `-log(depth + 1)`, whose sigmoid is
+            `1 / (depth + 2)`. Choose another value for another `transform_activation`.
         **kwargs: The arguments of `keras.Layer`. The default `name` contains the depth, so
             `model.summary()` shows it: `"highway_stack_x50"`.
 
@@ -55,8 +54,8 @@ class HighwayStack(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gates)` instead of outputs. The gates are T of
-            every layer, `(depth, batch_size, ..., units)`. As the output of a model, whose
-            `predict` joins batches, they need `keras.ops.moveaxis(gates, 0, 1)`.
+            every layer, `(depth, batch_size, ..., units)`. If a model returns them, put the batch
+            first with `keras.ops.moveaxis(gates, 0, 1)`: `predict` joins batches on that axis.
 
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
@@ -263,9 +262,10 @@ class HighwayStack(GatedLayer):
 
 
 def joint_weights(layer: Highway | HighwayStack):
-    """Return the kernels [H | T | C] side by side, and the biases, as `depth_loop.scan` has them.
+    """Return the kernels [H | T | C] side by side, and the biases, as `depth_loop.scan` takes them.
 
-    They are `(d, m * d)` and `(m * d,)` for a `Highway`, with the depth in front for a stack.
+    Their shapes are `(d, m * d)` and `(m * d,)` for a `Highway`, with m = 2, or 3 if C is learned;
+    those of a stack begin with its depth.
     """
     kernels = [layer.kernel, layer.transform_kernel]
     biases = [layer.bias, layer.transform_bias]
@@ -282,6 +282,6 @@ def _options(layer):
     apart = ("name", "depth", "rematerialize", "activity_regularizer", "sublayers")
     config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
-    # A function as such: a user's may have the name of one of Keras's.
+    # Functions themselves, not their names: a user's may be called like one of Keras's.
     functions = {k: getattr(layer, k) for k in ("activation", "transform_activation")}
     return {**config, **{k: f for k, f in functions.items() if inspect.isfunction(f)}}

@@ -86,7 +86,8 @@ class HighwayWrapper(GatedLayer):
         super().__init__(
             carry=carry if isinstance(carry, str) else "learned",
             activity_regularizer=activity_regularizer,
-            kernel_initializer="glorot_uniform",  # unused: its seed leaves the later ones as ever
+            # Not used, but making it draws a seed; without it, all later seeds would change.
+            kernel_initializer="glorot_uniform",
             transform_activation=transform_activation,
             transform_kernel_initializer=transform_kernel_initializer,
             transform_bias_initializer=transform_bias_initializer,
@@ -122,7 +123,7 @@ class HighwayWrapper(GatedLayer):
         h = self.block
         size = getattr(h, "kernel_size", None)
         is_convolution = isinstance(size, tuple) and hasattr(h, "dilation_rate")
-        if not is_convolution or len(input_shape) != len(size) + 2:  # a recurrent one has steps
+        if not is_convolution or len(input_shape) != len(size) + 2:  # ConvLSTM has a time axis
             return keras.layers.Dense(input_shape[-1], **options)
         return _CONVOLUTIONS[len(h.kernel_size) - 1](
             input_shape[1 if h.data_format == "channels_first" else -1],

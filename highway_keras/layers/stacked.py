@@ -35,7 +35,7 @@ class ByLayer(keras.initializers.Initializer):
         return {"values": self.values}
 
 
-# Their numbers do not depend on the shape: all layers are one draw.
+# Their distribution does not depend on the shape, so one draw fills all layers.
 _OF_ANY_SHAPE = (
     ByLayer,
     TransformBias,

@@ -8,7 +8,7 @@ const MUTED = "#8d93a3";
 const WIRE = "#59606f";
 const CLOSED = "#ff9a56";
 
-/** Closed gates are night, open ones are lights. */
+/** Closed gates are dark, open ones bright. */
 const GATES = ramp([
   "#171a26",
   "#2a1a55",
@@ -48,8 +48,8 @@ function ramp(stops) {
 }
 
 /**
- * A scale of colours: where numbers up to `reach` stand on it, from 0 to 1; with `signed`, 0 stands
- * in the middle. A `power` below 1 gives small numbers more room.
+ * A scale of colours. Its `place` maps numbers up to `reach` to positions from 0 to 1; if `signed`,
+ * 0 is in the middle. A `power` below 1 gives small numbers more room.
  */
 function makeScale(colours, { reach, power }, signed) {
   const size = (value) => Math.min(Math.abs(value) / reach, 1) ** power;

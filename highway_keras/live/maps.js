@@ -108,7 +108,7 @@ class LayerMap {
     return GUTTER + row.cell * row.units + 8;
   }
 
-  /** A closed layer is as many wires as it has units: what comes in goes out. */
+  /** Marks a closed layer; a wire for each unit shows that it only carries its input. */
   close(context, row) {
     context.fillStyle = CLOSED;
     context.fillRect(GUTTER - 4, row.top, 2.5, row.height);

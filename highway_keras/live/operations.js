@@ -42,8 +42,9 @@ function normalizeContrast(x, epsilon) {
 }
 
 /**
- * Where a window goes along one axis: how many results, and how far before the axis it starts.
- * "same" pads to ceil(size / stride) results, the odd position behind, as TensorFlow does.
+ * How a window moves along one axis: how many results it gives, and how many positions of padding
+ * come before the axis. "same" pads to ceil(size / stride) results, as TensorFlow does: of an odd
+ * number of positions, the extra one goes to the end.
  */
 function windows(size, reach, stride, padding) {
   if (padding !== "same") return { count: Math.floor((size - reach) / stride) + 1, before: 0 };

@@ -2,7 +2,10 @@
 // The pad: an image of the network's own size, drawn on with mouse, finger or pen.
 
 class Pad {
-  /** `shape` is [height, width, channels]; `changed` is called after every stroke's step. */
+  /**
+   * `shape` is [height, width, channels]; `guide` is a box to draw in, or null. `changed` is called
+   * with "begin" before a stroke, and with "stroke" after each of its segments.
+   */
   constructor(canvas, shape, guide, changed) {
     [this.height, this.width, this.channels] = shape;
     this.canvas = canvas;
@@ -32,8 +35,9 @@ class Pad {
   }
 
   /**
-   * The drawing as the digits of MNIST were made: scaled so that its longer side is that of the box
-   * they lie in, and moved so that its centre of mass is the middle. Without a box, only moved.
+   * The drawing, normalized as the digits of MNIST were: scaled so that its longer side equals that
+   * of the guide, and moved so that its centre of mass is in the middle; only moved if there is no
+   * guide.
    */
   fitted() {
     const { height, width, channels } = this;

@@ -118,7 +118,7 @@ class Page {
     this.redraw();
   }
 
-  /** Draws before the next frame, once however much has changed until then. */
+  /** Draws once before the next frame, however many changes precede it. */
   redraw() {
     if (this.waiting) return;
     this.waiting = true;
@@ -130,7 +130,7 @@ class Page {
 
   run() {
     const start = performance.now();
-    // What is drawn anywhere and of any size is seen as the data set's images are made.
+    // The network sees a drawing of any place and size normalized like the images of the data set.
     const drawn = this.example === null && this.pad.guide;
     const pixels = drawn ? this.pad.fitted() : this.pad.pixels;
     this.found = this.network.run(pixels, this.closed);

@@ -1,4 +1,4 @@
-"""Put the page together: the network, example images, and what follows from them."""
+"""Assemble the live page from a network and example images."""
 
 import base64
 import html
@@ -20,8 +20,8 @@ SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
 def render(graph, images, labels, class_names, title, observe):
     """Return the page as HTML; the arguments are those of `highway_keras.analysis.live_page`.
 
-    `observe` is a function from `"gates"` or `"outputs"` and images to a list of arrays, what each
-    block does with them.
+    `graph` is that of the model. `observe(what, images)` returns what `what` names, `"gates"` or
+    `"outputs"`, as a list of arrays, one for each block.
     """
     shapes = [tuple(x.shape) for x in graph.inputs]
     shape = shapes[0][1:]
@@ -81,7 +81,7 @@ def render(graph, images, labels, class_names, title, observe):
         cells="feature maps, shown as a small image" if maps else "units",
         formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
         outputs_note="" if maps else stripes,
-        footer=f"{weights.count:,} weights in this file, computed in this page.",
+        footer=f"This file holds {weights.count:,} weights, and your browser runs the network.",
         style=(folder / "style.css").read_text("utf-8"),
         description=description.replace("<", "\\u003c"),  # or `</script>` would end it
         weights=numbers,
@@ -117,11 +117,11 @@ def drawn_box(images):
 
 
 def scale(blocks, reach=None):
-    """Return the color scale for numbers such as these: its end, and a power.
+    """Return the color scale of some arrays: its end, `reach`, and its power.
 
-    The end is the next of ..., 0.5, 1, 2, 5, 10, ... that few of them exceed. The power puts their
-    median, without zeros, at a quarter of the scale: without it, most gates of a deep network would
-    be too close to 0 to tell apart.
+    The end is the first of ..., 0.5, 1, 2, 5, 10, ... that few of the numbers exceed. The power
+    moves the median of those that are not 0 towards a quarter of the scale: without it, most gates
+    of a deep network would be too close to 0 to tell apart.
     """
     sizes = np.abs(np.concatenate([block.ravel() for block in blocks]))
     sizes = sizes[sizes > 0]

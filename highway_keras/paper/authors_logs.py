@@ -9,9 +9,9 @@ images after every epoch. The comparison checks that network, images and solver 
 Result (docs/tables.md, results/authors-log-ours.csv): three epochs of MNIST, ten of CIFAR-10 and
 two of CIFAR-100 come close to their logs.
 
-The loss before the first step, of which the logs have one value for each network, depends on the
-start of the kernels and on the scale of the images, not on the solver, so it checks both. It is
-measured on held-out training images.
+The loss before the first step, one value in each log, depends on the initial kernels and on the
+scale of the images but not on the solver, so it checks these two. It is measured on held-out
+training images.
 
 Result (docs/tables.md, results/first-losses.csv): the log for MNIST fits kernels from
 N(0, 2 / fan-in), the "xavier" of the authors' Caffe, and not the stock one.
@@ -117,8 +117,8 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
 
     Args:
         model: Registered name.
-        kernel_initializer: Start of the kernels; default: the network's own.
-        scale: Factor on the images after the preprocessing of the network's recipe without its own.
+        kernel_initializer: Initializer of the kernels; default: the network's own.
+        scale: Factor on the preprocessed images, in place of the recipe's own (`times...`).
         seeds: Number of seeds, from 0 on.
         limit: Number of held-out images, at most a tenth of the training images.
         data_dir: Where TFDS keeps its data.
@@ -147,7 +147,7 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
 
 
 def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_dir=None):
-    """Measure the first losses of all networks that have a log, from their start and stock Caffe's.
+    """Measure the first losses of all networks with a log, for their own and stock Caffe's kernels.
 
     Args:
         seeds: Number of seeds of each, from 0 on.
@@ -167,7 +167,7 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
     command = f"highway-keras reproduce first-losses --seeds {seeds} --limit {limit}"
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]
     keys = ("model", "kernel_initializer", "input_scale", "images", "n")
-    read_rows(out / "first-losses.csv", keys)  # what is there must be readable
+    read_rows(out / "first-losses.csv", keys)  # raises now if a file there cannot be updated
     with folder_lock(out):
         for model, kernel, scale in cases:
             losses = first_losses(model, kernel, scale, seeds, limit, data_dir)

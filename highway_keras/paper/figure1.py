@@ -90,9 +90,9 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
 
 
 def top_rows(searches):
-    """Return the right panel: the mean of the top 10 of each search, and its settings.
+    """Return the rows of the right panel: the mean of the top 10 of each search, and its settings.
 
-    If fewer than 10 trials came to the end, mean and deviation are blank.
+    If fewer than 10 trials ran for all epochs, mean and deviation are blank.
     """
     rows = []
     for search in searches:
@@ -123,6 +123,6 @@ def trial_rows(searches):
 
 
 def _settings(search):
-    """Return what decided a `Search` besides kind and depth."""
+    """Return the settings of a `Search` besides its kind and depth."""
     keys = ("dataset", "limit", "epochs", "batch_size", "seed")
     return {key: search.settings[key] for key in keys} | {"rungs": search.rungs}

@@ -41,12 +41,12 @@ def reproduce_section4(
     Args:
         dataset: `"mnist"` or `"cifar100"`.
         trials: Trials of the search.
-        epochs: Epochs of the trials that come to the end.
-        rungs: How many trials go on from which epoch; `None`: all come to the end.
-        limit: Training images of the search. Default: all.
-        transform_bias: The lowest and the highest value of the biases at the start. Equal ones fix
-            them.
-        population: Trials to train together. Default: 10 for each CPU core.
+        epochs: Epochs of the trials that run to the end.
+        rungs: How many trials continue after an epoch, `{epoch: trials}`; `None`: all run to the
+            end.
+        limit: Number of training images in the search. Default: all.
+        transform_bias: The lowest and the highest initial bias; equal values fix it.
+        population: Number of trials to train together. Default: as in `run_searches`.
         out: Folder. Default: `runs/section4-DATASET`.
         data_dir: Where TFDS keeps its data.
         verbose: As in Keras.

@@ -1,10 +1,11 @@
-"""Depth and the start of a thin network: gradients before training, and how it ends.
+"""How depth and initial weights affect a thin network: gradients before training, loss after it.
 
     highway-keras reproduce gradients            # minutes on 2 CPU cores
     highway-keras reproduce starts --depth 50    # minutes on 2 CPU cores
 
-Result (docs/depth.md, results/gradient-norms.csv): at half of the normalized start a plain
-network's gradient vanishes with depth, while a highway network's hardly changes.
+Result (docs/depth.md, results/gradient-norms.csv): with kernels at half the normalized scale, a
+plain network's gradient vanishes with depth; a highway network's stays, at every depth, within a
+factor of three of its value at the normalized scale.
 
 Section 2.2 (docs/depth.md, results/starts.csv): with a transform bias of -10 highway networks train
 from all 18 zero-mean starts of H, with -4 from 15; plain ones only from the normalized scale.
@@ -126,8 +127,8 @@ def reproduce_gradients(
 def draw_start(start, scale, shape, rng):
     """Draw kernels with mean 0 and standard deviation `scale / sqrt(fan_in)`.
 
-    `shape` is `(..., fan_in, fan_out)`. Orthogonal starts are so in each kernel, with `fan_out` at
-    most `fan_in`.
+    `shape` is `(..., fan_in, fan_out)`. With `"orthogonal"`, the columns of each kernel are
+    orthogonal, so `fan_out` must be at most `fan_in`.
     """
     deviation = scale / math.sqrt(shape[-2])
     if start == "uniform":
@@ -155,14 +156,14 @@ def start_weights(hypermodel, values, start, scale, seed):
 def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates=RATES):
     """Train a thin network from every start and activation, each with every learning rate.
 
-    The starts are those of all kernels of H, at three scales around the normalized one; the gate
-    kernels start as in Figure 1. Training uses SGD with a momentum of 0.9, and the rate falls by a
-    tenth after each epoch.
+    A start initializes all kernels of H, at three scales around the normalized one; the kernels of
+    the gates start as in Figure 1. Training uses SGD with a momentum of 0.9, and the rate falls by
+    a tenth after each epoch.
 
     Return a list of (activation, start, scale, transform bias, learning rate, loss), one for each
-    start, with the rate that ends with the lowest training loss (nats, mean over the last epoch).
-    Highway networks have one for each bias of `BIASES`, too. Where every training diverged, the
-    rate is empty and the loss `inf`.
+    combination of the first four, with the rate that ends with the lowest training loss (nats, mean
+    over the last epoch). The bias is one of `BIASES` for highway networks, otherwise empty. If
+    training diverged at every rate, the rate is empty and the loss `inf`.
     """
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
     biases = BIASES if kind == "highway" else ("",)
@@ -214,7 +215,7 @@ def reproduce_starts(
     checks.positive_integer("epochs", epochs)
     checks.seed(seed)
     out = checks.path("out", out)
-    read_rows(out / "starts.csv", SETTING)  # what is there must be readable: said before the work
+    read_rows(out / "starts.csv", SETTING)  # raises now if a file there cannot be updated
     x, y = _scaled_mnist(limit, data_dir)
     command = provenance.command_line(
         *("highway-keras", "reproduce", "starts"),

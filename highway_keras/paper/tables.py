@@ -5,8 +5,8 @@
     highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
 Result (docs/tables.md, results/table1.csv to table3.csv): width 16 of Table 1 reaches the paper's
-mean in every run. For CIFAR, Highway A and B and the networks of Table 3 end above the paper's by
-Muon, after 100 epochs; by SGD, most after 24, they stay below.
+mean in every run. On CIFAR, Highway A and B and the networks of Table 3 end above the paper's when
+trained for 100 epochs with Muon; with SGD, mostly for 24 epochs, they stay below.
 """
 
 import dataclasses
@@ -52,8 +52,8 @@ def reproduce_table(
     OUT/table1.png             error by epoch
     ```
 
-    `minutes` in a row counts training and the test images, and of a killed part the epochs that it
-    finished.
+    `minutes` in a row is the time of training and testing; of a session that was killed, it counts
+    only the finished epochs.
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
@@ -96,7 +96,7 @@ def reproduce_table(
     seeds = checks.seeds(seed, runs)
     checks.positive_integer("limit", limit, or_none="all images")
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
-    read_table(table, out)  # what is there must be readable: said before the work, not after
+    read_table(table, out)  # raises now, not after training, if a run there cannot be read
     options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute, "resume": True}
     tasks = []
     for seed in seeds:  # the first run of every network comes before the second of any

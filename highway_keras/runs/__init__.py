@@ -8,7 +8,7 @@ HELD = ("run.json", "state.npz", "history.csv", "best.keras", "final.keras")  # 
 
 
 def check_free(folder, resumable=True):
-    """Raise a `ValueError` if a folder holds a run already, which may be `resumable`."""
+    """Raise a `ValueError` if a folder holds a run; if `resumable`, it suggests `resume=True`."""
     if any((folder / name).exists() for name in HELD):
         remedy = "Pass resume=True to continue it, or name" if resumable else "Name"
         raise ValueError(

@@ -15,7 +15,7 @@ from highway_keras import checks
 from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write_rows, write_text
 from highway_keras.runs import HELD, PROSE, check_free
 
-# What says something about a run without deciding its training
+# Settings that describe a run without affecting its training
 DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 ANEW = "Delete the folder to start anew."
@@ -76,9 +76,9 @@ class RunFolder:
         """Start a run or, with `resume`, check that it is the one that was started.
 
         Args:
-            settings: What `run.json` will hold, a dictionary. A run is the same if what decides its
-                training is: model, data, seed and the numbers of the recipe. The saved state must
-                have been made with them, too.
+            settings: Dictionary that `run.json` will hold. What affects the training (model, data,
+                seed and the numbers of the recipe) must be the same in the existing run and in its
+                saved state.
             resume: Whether to continue an existing run.
 
         Raises:
@@ -89,7 +89,7 @@ class RunFolder:
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
         if not resume:
             check_free(self.path)
-        # A search goes on without its settings, beside its best network.
+        # A search whose run.json is gone can continue, even if it has a best.keras.
         held = HELD if "model" in settings else HELD[:3]
         if any((self.path / name).exists() for name in held):
             recorded = [self.read_json()] if self.settings.exists() else []
@@ -131,7 +131,7 @@ class RunFolder:
         write_text(self.settings, text)
 
     def identity(self):
-        """Return 16 digits that tell the networks of this run from those of others."""
+        """Return 16 hexadecimal digits that mark the networks that this run saves."""
         settings = {**_compared(self.read_json()), "epochs": None}  # whatever their number
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -144,7 +144,7 @@ class RunFolder:
     def has_diverged(self):
         """Whether the training ended because the loss or a weight was no longer finite.
 
-        Not while it is trained again: the history then lacks the epoch in which it diverged.
+        It is false while a resumed run has not yet reached the epoch in which it diverged.
         """
         epoch = self.read_json().get("diverged") if self.settings.exists() else None
         return bool(epoch) and epoch == len(self.read_rows())
@@ -211,10 +211,13 @@ class RunFolder:
             raise self._unreadable_state() from error
 
     def restore_state(self, model):
-        """Load the saved state, if there is one, and reset `history.csv` to what it has seen.
+        """Load the saved state, if there is one, and cut `history.csv` to its epochs.
 
         Returns:
-            The number of epochs that it has seen.
+            The number of epochs in the state; 0 without one.
+
+        Raises:
+            ValueError: If the state is damaged, or gone although the run has ended.
         """
         rows = self.read_state()["history"] if self.state.exists() else []
         if rows:
@@ -257,14 +260,14 @@ def identity_in(path):
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.comment.decode(errors="replace")
-    except zipfile.BadZipFile:  # who loads it says so
+    except zipfile.BadZipFile:  # loading the file reports the damage
         return ""
 
 
 def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
     before, now = _compared(before), _compared(now)
-    if "images" in before and before["images"] == now.get("images"):  # wherever they lie
+    if "images" in before and before["images"] == now.get("images"):  # only moved
         now["dataset"] = before.get("dataset")
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
@@ -277,7 +280,7 @@ def check_same_settings(before, now, what):
 
 
 def _compared(settings):
-    """Return the settings that decide a training, those of the recipe alongside the others."""
+    """Return the settings that affect the training, with those of the recipe at the top level."""
     kept = {key: value for key, value in settings.items() if key not in DESCRIPTIVE}
     recipe = kept.pop("recipe", {})
     return kept | {key: value for key, value in recipe.items() if key not in PROSE}

@@ -72,8 +72,8 @@ def here(distribute=False):
 class Session(keras.callbacks.Callback):
     """Add a session to the `machine.json` of a `RunFolder`: `with Session(folder) as session:`.
 
-    A session is the time from starting or resuming a run to its end or interruption. As a callback
-    of the training, it is also written after every epoch: a killed one keeps what it got done.
+    A session lasts from starting or resuming a run to its end or interruption. As a training
+    callback, it is also written after every epoch, so that a kill loses only an unfinished epoch.
     """
 
     def __init__(self, folder, distribute=False):
@@ -83,7 +83,7 @@ class Session(keras.callbacks.Callback):
         self.where = here(distribute)
 
     def __enter__(self):
-        self.on_epoch_end(None)  # a search has no other epochs, and may be killed
+        self.on_epoch_end(None)  # now, because a search runs no callbacks and may be killed
         return self
 
     def __exit__(self, *error):
@@ -122,5 +122,5 @@ def minutes(sessions):
 
 
 def joined(sessions, key):
-    """Return what the sessions say about `key` as text; all of it if they differ."""
+    """Return the distinct values of `key` in the sessions, joined by semicolons."""
     return "; ".join(dict.fromkeys(session.get(key, "") for session in sessions))

@@ -10,10 +10,10 @@ ENOUGH_STEPS, MOST_STEPS = 20, 32  # a call
 
 
 def plan_steps(images, batch_size):
-    """Cut an epoch into equal pieces of steps that run as one call each.
+    """Divide the steps of an epoch into calls that run equally many steps each.
 
-    Keras's own work between steps costs as much as a step of a thin network. An epoch gives up
-    at most 1 % of its steps so that pieces of many steps fit; what it leaves out differs by epoch.
+    Keras's overhead per call costs as much as a step of a thin network. To allow longer calls, an
+    epoch drops up to 1 % of its steps; which images that leaves out differs from epoch to epoch.
 
     Returns:
         Steps per epoch, steps per call (a divisor of the former), images per step.
@@ -51,9 +51,9 @@ def array_batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
 
 
 class PreprocessedImages:
-    """Images as a network takes them, read and preprocessed on indexing: for more than fits.
+    """Images that are read and preprocessed on indexing, because they do not all fit in memory.
 
-    TensorFlow reads ahead by `read` and `preprocess`.
+    TensorFlow does not index them: it calls `read` and `preprocess` in a pipeline that prefetches.
     """
 
     error = None
@@ -78,7 +78,7 @@ class PreprocessedImages:
 
     @contextlib.contextmanager
     def reading(self):
-        """Raise the error of `read` where TensorFlow raises one of its own: `with x.reading():`."""
+        """Raise the error of `read` instead of TensorFlow's own: `with x.reading():`."""
         try:
             yield
         except Exception:

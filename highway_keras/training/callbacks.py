@@ -27,9 +27,9 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Under PyTorch, Keras's dropout draws from PyTorch's generator. Not when the epoch begins:
-        # the iterator over the batches, which is made after that, but only in the first epoch since
-        # the start or resumption, draws a number, too.
+        # Under PyTorch, Keras's dropout draws from PyTorch's generator. `on_epoch_begin` would be
+        # too early to seed it: in the first epoch after a start or resumption, the iterator over
+        # the batches is made after that call, and draws a number, too.
         if batch == 0 and keras.backend.backend() == "torch":
             import torch
 
@@ -45,7 +45,7 @@ class Measured(keras.callbacks.Callback):
         self.prefix, self.network, self.x, self.y = prefix, network, x, y
 
     def on_epoch_end(self, epoch, logs=None):
-        # Unchecked, as Keras measures: of what is NaN, only the loss is.
+        # Like Keras's metrics, accept outputs that are NaN: the loss is then NaN, too.
         loss, accuracy = compare(outputs(self.network(), self.x), self.y)
         logs |= {f"{self.prefix}_loss": loss, f"{self.prefix}_accuracy": accuracy}
 
@@ -54,10 +54,10 @@ class Checkpoint(keras.callbacks.Callback):
     """Save the state to resume from and the best network so far after every epoch.
 
     Keras's `BackupAndRestore` and `ModelCheckpoint` do not survive a kill at every moment: the
-    former writes weights and epoch one after the other, the latter over the previous file. Training
-    ends when the loss or a weight is no longer finite; nothing is saved of that epoch.
+    former writes weights and epoch to two files in turn, the latter overwrites the previous file.
+    When the loss or a weight is no longer finite, training ends and that epoch is not saved.
 
-    `monitor` names the metric whose highest value marks the best network; `None`: the last one.
+    The best network has the highest value of the metric `monitor`; with `None`, it is the last one.
     """
 
     def __init__(self, folder, save, monitor, best=-np.inf):

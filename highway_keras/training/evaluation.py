@@ -14,12 +14,12 @@ class NotProbabilities(ValueError):
 
 
 class Evaluation(tuple):
-    """A pair, cross-entropy (nats) and accuracy, with what was taken for what.
+    """A pair, cross-entropy (nats) and accuracy, with the confusion matrix as an attribute.
 
     Attributes:
         loss, accuracy: The pair.
-        confusion: Integers `(classes, classes)`: in row i, column j the images of class i that the
-            model takes for class j.
+        confusion: Integers `(classes, classes)`: row i, column j counts the images of class i that
+            the model assigns to class j.
     """
 
     def __new__(cls, loss, accuracy, confusion):
@@ -71,8 +71,8 @@ def evaluate(model, images):
 
 
 def compare(found, y):
-    """Return the same of the outputs of a model, `(n, classes)`, and labels `y`."""
-    y = np.reshape(y, len(found))  # of labels (n, 1), each would be compared with all
+    """Return the `Evaluation` of a model's outputs, `(n, classes)`, given the labels `y`."""
+    y = np.reshape(y, len(found))  # labels (n, 1) would broadcast
     right = found[np.arange(len(found)), y]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
     confusion = np.zeros((found.shape[-1],) * 2, int)
@@ -95,13 +95,13 @@ def outputs(model, x):
     """Return what a model returns for raw images."""
     if isinstance(x, np.ndarray):
         return model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
-    # a `PictureArray`, which reads what it is asked for
+    # A `PictureArray` does not fit in memory: read it batch by batch.
     starts = range(0, len(x), EVALUATION_BATCH)
     return np.concatenate([model.predict_on_batch(x[n : n + EVALUATION_BATCH]) for n in starts])
 
 
 def check_probabilities(name, found):
-    """Raise unless each row of an array is one of class probabilities."""
+    """Raise `NotProbabilities` unless each row of an array holds class probabilities."""
     sums = np.sum(found, axis=-1, dtype="float64")
     wrong = ~(np.abs(sums - 1) <= _ROUNDING) | (np.min(found, axis=-1) < -_ROUNDING)
     if wrong.any():

@@ -82,9 +82,9 @@ class RegisteredModel:
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
-        """Yield the network, built in `scope()`, and the one to save its weights in: in float32.
+        """Yield the network to train, built in `scope()`, and a float32 one to save its weights in.
 
-        They are the same unless the recipe computes in something else.
+        They are the same unless the recipe trains in another precision.
         """
         options = {"input_shape": images.input_shape, "classes": images.classes}
         if recipe.kernel_initializer and not self.card.takes("kernel_initializer"):
@@ -150,7 +150,7 @@ class UserModel:
                     f"{model.name!r}."
                 )
         self.model, self.freeze, self.dataset, self.before = model, freeze, None, {}
-        # Without the number that Keras gives a model in a process
+        # Drop the number that Keras appends, which depends on what else the process has built.
         self.name = check_name(re.sub(r"^(functional|sequential)_\d+$", r"\1", model.name))
         shape = tuple(model.inputs[0].shape[1:])
         self.input_shape = shape if len(shape) == 3 and None not in shape else None
@@ -164,7 +164,7 @@ class UserModel:
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
-        """Yield the model itself, twice; afterwards it trains and drops out what it did before."""
+        """Yield the model twice; afterwards restore its dropout rates and what is trainable."""
         if recipe.dtype_policy != "float32":
             raise ValueError(
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
@@ -178,7 +178,7 @@ class UserModel:
             )
         check_loads_as_saved(self.model, images.input_shape)
         _compare_preprocessing(self.before, recipe)
-        factor = self.before.get("dropout", 1.0)  # that the rates of a file from `fit` have in them
+        factor = self.before.get("dropout", 1.0)  # already in the rates of a file that `fit` saved
         if recipe.dropout and not factor:
             notice(f"{self.settings['weights']} was trained without dropout, and has none.")
         scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())
@@ -201,7 +201,7 @@ class UserModel:
 
 
 def _compare_preprocessing(before, recipe):
-    """Say so if weights, trained by the recipe `before`, a dictionary, expect other images."""
+    """Give a notice if weights, trained by the recipe `before`, expect other preprocessing."""
     steps, now = before.get("preprocessing"), recipe.preprocessing
     if steps is not None and list(steps) != list(now):
         notice(
@@ -230,7 +230,7 @@ def freeze_below_top(network):
 
 @contextlib.contextmanager
 def scaled_dropout(networks, factor):
-    """Scale the rates of dropout while networks are trained and saved: they may be a user's own."""
+    """Scale dropout rates by `factor`, and restore them on exit: a model may be the user's own."""
     layers = {layer for network in networks for layer in network._flatten_layers()}
     rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
     try:
@@ -243,10 +243,10 @@ def scaled_dropout(networks, factor):
 
 
 def check_loads_as_saved(model, image_shape):
-    """Raise unless Keras loads what it saves of a model: after the training it is too late.
+    """Raise a `ValueError`, before the training, unless Keras can save and load a model.
 
-    Keras saves a function by its name, and takes one of its own of that name for it; a layer's
-    `get_config` may leave something out. So outputs are compared, too.
+    The outputs are compared, too: Keras saves a function by name and loads its own one of that name
+    if there is one, and a layer's `get_config` may leave something out.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "model.keras"
@@ -263,7 +263,7 @@ def check_loads_as_saved(model, image_shape):
             ) from error
     takes = model.inputs[0]
     if len(takes.shape) != 1 + len(image_shape):
-        return  # the images do not fit, which is said elsewhere
+        return  # the images do not fit, which `fit` reports
     # Some samples of either sign: functions may differ for one sign alone.
     shape = (8, *(n or m for n, m in zip(takes.shape[1:], image_shape, strict=True)))
     x = keras.ops.cast(np.random.default_rng(0).standard_normal(shape), takes.dtype)
@@ -275,7 +275,7 @@ def check_loads_as_saved(model, image_shape):
 
     same = functools.partial(np.allclose, rtol=1e-3, atol=1e-4, equal_nan=True)
     before = outputs(model)
-    # A model may draw at each call: then it differs from itself, too.
+    # A model that draws random numbers differs from itself, too, which is no error.
     if not same(before, outputs(loaded)) and same(before, outputs(model)):
         raise ValueError(
             f"`model` must be one that Keras can save and load again. Received: {model.name!r}, "
@@ -286,9 +286,9 @@ def check_loads_as_saved(model, image_shape):
 
 
 def architecture(model):
-    """Return 16 digits that identify how a model is built, whatever numbers its layers have.
+    """Return 16 hexadecimal digits that identify an architecture, whatever the names of its layers.
 
-    Seeds are left out: a run sets those of layers, and some layers draw one when they are made.
+    Seeds are left out: a run sets the random state itself, and some layers draw a random seed.
     """
     names = {}
 

@@ -19,7 +19,7 @@ _COUNT = checks.positive_integer
 _FROM_0 = functools.partial(checks.number, least=0)
 _ABOVE_0 = functools.partial(checks.number, above=0)
 _BELOW_1 = functools.partial(checks.number, least=0, below=1)
-CHECKS = {  # of what run.json holds; a step or an initializer is known to who makes it
+CHECKS = {  # names of steps and initializers are checked where these are made
     **dict.fromkeys(("epochs", "batch_size"), _COUNT),
     **dict.fromkeys(("learning_rate", "decay"), _ABOVE_0),
     **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
@@ -348,7 +348,7 @@ RECIPES["muon-fitnet"] = RECIPES["muon-cifar"].override(
     },
 )
 
-# How the networks of Tables 1 to 3 can be trained, by the recipe that a card names
+# Recipes for the networks of Tables 1 to 3; {} is the name of the recipe on the network's card.
 VARIANTS = {"authors": "{}", "modern": "modern-{}", "muon": "muon-{}"}
 
 
@@ -359,7 +359,7 @@ def variants(card):
 
 
 def get_recipe(name):
-    """Return the recipe of that name; an unknown name is a `ValueError` that lists the others."""
+    """Return the recipe `name`, or raise a `ValueError` that lists the known names."""
     return RECIPES[checks.one_of("recipe", name, RECIPES)]
 
 

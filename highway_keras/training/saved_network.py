@@ -34,9 +34,9 @@ class Classified:
 
 
 class SavedNetwork:
-    """A `.keras` file and, if its training is known, its data set and classes.
+    """A network loaded from a `.keras` file, with its data set and class names if they are known.
 
-    They are known if the run's settings are next to the file, and for the zoo's weights.
+    They are known if the run's `run.json` is next to the file, and for the zoo's weights.
 
     Args:
         path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
@@ -103,7 +103,7 @@ class SavedNetwork:
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
         images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
-        # Numbers are names, too, where they are those of folders.
+        # Classes of a folder are compared by name even if the names are numbers.
         self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
         before, known = self.settings.get("test_images"), self.settings.get("dataset")
         same = before and known and _real_path(dataset) == _real_path(known)
@@ -155,11 +155,11 @@ class SavedNetwork:
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.
 
-        A notice says at the end which pictures look inverted: at the edges dark where the training
-        images are bright, or the other way round, as a photograph of ink on paper.
+        A notice at the end says how many pictures look inverted: dark at the edges where the
+        training images are bright, or the other way round, as in a photograph of ink on paper.
 
         Args:
-            paths: Paths of PNG or JPEG files. One that cannot be read does not end the others.
+            paths: Paths of PNG or JPEG files. One that cannot be read does not stop the others.
             top: How many classes to name for each picture.
 
         Raises:
@@ -197,10 +197,10 @@ class SavedNetwork:
 
 
 def settings_beside(path):
-    """Return what is known of the training of a `.keras` file, as a run's `run.json` says it.
+    """Return what is known about the training of a `.keras` file, in the form of a `run.json`.
 
-    That is beside the file. The zoo's weights have an entry in an index instead, which names the
-    recipe and what differed from it. Otherwise nothing is known: the dictionary is empty.
+    It comes from the run.json next to the file or, for the zoo's weights, from their index, which
+    names the recipe and what differed from it. The dictionary is empty if nothing is known.
     """
     folder = RunFolder(path.parent)
     if folder.settings.exists():

@@ -1,4 +1,4 @@
-"""The one trainer: what to train, on which images, with which recipe, and where to put it."""
+"""Train a network once or several times, and save the results in a folder per run."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ from highway_keras.training.saved_network import load_network
 
 
 class TrainingDiverged(RuntimeError):
-    """A training loss that is no longer finite."""
+    """The loss or a weight is no longer finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ def fit(
 ):
     """Train a network and leave a folder with its models, history and settings.
 
-    Same seed, same machine: same result, even if the run was killed and resumed in between.
+    The same seed on the same machine gives the same result, even if a run is killed and resumed.
     The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
@@ -140,9 +140,10 @@ def fit(
 
     Raises:
         ValueError: If an argument is unknown or out of its range.
+        TypeError: If an argument has the wrong type, such as a function among `callbacks`.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to the folder.
-        TrainingDiverged: If the loss is no longer finite.
+        TrainingDiverged: If the loss or a weight is no longer finite.
 
     Examples:
         >>> from highway_keras import training
@@ -153,7 +154,7 @@ def fit(
         raise ValueError(
             "`test_curve` is recorded on one device. Received: test_curve=True, distribute=True."
         )
-    devices = data_parallel() if distribute else Devices()  # first, as TensorFlow and JAX want it
+    devices = data_parallel() if distribute else Devices()  # first, as both backends require
     network = find_network(model, model_options, weights, freeze, distribute)
     dataset = network.dataset if dataset is None else dataset
     if dataset is None:
@@ -254,8 +255,11 @@ def loss_weights(images, class_weight=None, sample_weight=None):
 
 
 def data_settings(dataset, images):
-    """Return what `run.json` says about the images: a user's own may change under the same name."""
-    # Without a slash at the end, which a shell may add
+    """Return what `run.json` records about the images.
+
+    A user's own images may change under the same name, so their fingerprints are included.
+    """
+    # `Path` drops the slash at the end, which a shell's completion adds.
     source = str(pathlib.Path(dataset)) if isinstance(dataset, str | os.PathLike) else None
     if source in data.NAMES and data.is_folder(dataset):  # a `pathlib.Path` named like a data set
         source = os.path.join(os.curdir, source)
@@ -285,7 +289,7 @@ class _Run:
         complete = keras.Sequential([self.preprocess, saved], name=network.name)
         self.complete = compile_classifier(complete)
         # What is trained: the network behind its augmentation. Never `network` itself, which was
-        # built within the scope: see `install_replica_steps`. PyTorch takes a step a call.
+        # built within the scope: see `install_replica_steps`. PyTorch runs one step per call.
         per_call = 1 if self.streamed or keras.backend.backend() == "torch" else planned
         with devices.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
@@ -306,7 +310,7 @@ class _Run:
             self.trainee.optimizer.build(self.trainee.trainable_variables)
             first = folder.restore_state(self.trainee)
         if first:
-            self._load_best()  # which the end needs: now, not after hours
+            self._load_best()  # `finish` needs it: fail now, not after hours
         if first >= self.recipe.epochs or folder.has_ended:
             return 0.0
         monitor = "val_accuracy" if len(images.x_val) else None
@@ -336,7 +340,7 @@ class _Run:
         history = keras.callbacks.CSVLogger(folder.history, append=True)
         started = time.perf_counter()
         with devices.scope(), contextlib.ExitStack() as at_the_end:
-            at_the_end.callback(history.on_train_end)  # closes the file; Keras forgets if it raises
+            at_the_end.callback(history.on_train_end)  # closes the file even if `fit` raises
             if self.streamed:
                 at_the_end.enter_context(x.reading())
             devices.install_steps(self.trainee)
@@ -354,7 +358,7 @@ class _Run:
                     EpochSeeds(self.seed),
                     *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
                     history,
-                    session,  # before the state is saved: an epoch that was not is trained again
+                    session,  # before the state, so that every saved epoch is in a session
                     *board,
                     Checkpoint(folder, self.save, monitor, best),
                     *callbacks,  # last, so one that raises loses nothing
@@ -415,7 +419,7 @@ class _Run:
         return result
 
     def as_saved(self):
-        """Return the network with its preprocessing, which computes in float32."""
+        """Return the float32 network, with its preprocessing and the current weights."""
         if self.saved is not self.network:
             copy_weights(self.network, self.saved)
         return self.complete
@@ -494,8 +498,8 @@ def fit_runs(model, runs, out=None, seed=0, **arguments):
 
     Raises:
         ValueError: If `runs` or a seed is out of range, or a folder holds a run already.
-        TrainingDiverged: After all other runs, if some diverge.
-        BusyError: After all other runs, if another process is writing some.
+        TrainingDiverged, BusyError: After all other runs, if some fail so; the type is that of the
+            first one.
     """
     seeds = checks.seeds(seed, runs)
     if runs == 1:

@@ -1,7 +1,7 @@
-"""The pages of the site that no one writes: mkdocs-gen-files runs this script in every build.
+"""Generate pages of the site, and adapt the written ones; mkdocs-gen-files runs it in every build.
 
 Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
-root to `docs/`. In the site all of them are in one folder, and the first one is README.md.
+root to `docs/`. In the site all of them are in one folder, and README.md is the first one.
 """
 
 import inspect

@@ -24,9 +24,9 @@ class Devices:
         scope: Function that returns a context for building and training.
         replicas: Devices that share a batch, over all processes.
         is_chief: Whether this process is the one that writes the run's files.
-        process_share: Function of endless batches that returns those that this process feeds.
-        install_steps: Function that replaces the steps of a compiled model where Keras's own do
-            not serve.
+        process_share: Function that maps endless batches to this process's shares of them.
+        install_steps: Function that replaces the train and test functions of a compiled model if
+            Keras's own do not work.
     """
 
     scope: Callable = contextlib.nullcontext
@@ -36,7 +36,7 @@ class Devices:
     install_steps: Callable = lambda model: None
 
     def check_shares(self, batch_size, streamed):
-        """Raise a `ValueError` unless the devices get equal shares of batches in memory."""
+        """Raise a `ValueError` unless the batches can be split equally across the devices."""
         if batch_size % self.replicas:
             raise ValueError(
                 f"`batch_size` must be divisible by the number of devices, here {self.replicas}. "

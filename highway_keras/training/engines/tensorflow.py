@@ -2,7 +2,7 @@
 
 Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 (github.com/keras-team/keras/issues/20585), and under `MirroredStrategy` where
-`steps_per_execution` is above 1; these do both.
+`steps_per_execution` is above 1; those defined here work under both.
 """
 
 import json
@@ -18,7 +18,7 @@ from highway_keras.training.engines.devices import Devices
 def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     """Return the batches of `batches.batches` as a `tf.data.Dataset`.
 
-    It is over tensors that stay on the device, or over `PreprocessedImages`, which it reads ahead.
+    `x` is an array, or `PreprocessedImages`, which are read ahead of the training.
     """
     others = [tf.constant(array) for array in (y, weights) if array is not None]
     if isinstance(x, np.ndarray):
