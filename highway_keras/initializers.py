@@ -11,6 +11,8 @@ from keras import ops
 
 from highway_keras import checks
 
+__all__ = ["TransformBias"]
+
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class TransformBias(keras.initializers.Initializer):

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 from keras import ops
 
+__all__ = ["highway"]
+
 Tensor: TypeAlias = Any  # of the backend, symbolic, or what Keras converts to one
 
 

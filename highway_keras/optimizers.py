@@ -11,6 +11,8 @@ from keras import ops
 from highway_keras import checks
 from highway_keras.backends import shim
 
+__all__ = ["CaffeSGD", "ConvMuon"]
+
 CLASSIFIER = "predictions"
 SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normalization learns
 
@@ -57,7 +59,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         l2: Penalty on all weights but biases and those of normalization, `gamma` and `beta`
             (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
-        bias_rate: Factor on the learning rate of all biases, at least 0.
+        bias_rate: Factor on the learning rate of all biases, at least 0; the authors' is 2.
         **kwargs: The other arguments of `keras.optimizers.SGD`. `global_clipnorm` limits the norm
             of all gradients together, without the penalty; on several devices, of the whole batch.
 
@@ -80,7 +82,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         nesterov: bool = False,
         l2: float = 0.0,
         classifier_l2: float = 10.0,
-        bias_rate: float = 2.0,
+        bias_rate: float = 1.0,
         **kwargs: Any,
     ):
         super().__init__(learning_rate, momentum, nesterov, **kwargs)

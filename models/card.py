@@ -63,6 +63,19 @@ class Card:
         """
         return shipped.find_file(self.name, dataset)
 
+    def preprocessor(self, dataset):
+        """Return the model from raw images to what `create(name, weights=dataset)` takes.
+
+        Raises:
+            ValueError: If there are no such weights, or the file is damaged.
+        """
+        import keras
+
+        from highway_keras.models.weight_files import PREPROCESSOR
+
+        whole = keras.models.load_model(self.weights_file(dataset), compile=False)
+        return whole.get_layer(PREPROCESSOR)
+
     def takes(self, argument):
         """Return whether the factory has an argument."""
         known = inspect.signature(self.factory).parameters.values()
@@ -85,8 +98,10 @@ class Card:
             load_features(network, path, functools.partial(self._make, **below))
         if features_at is None:
             return model
-        names = [features_at] if isinstance(features_at, str) else features_at
-        outputs = [model.get_layer(layer).output for layer in names]
+        if isinstance(features_at, str):
+            outputs = model.get_layer(features_at).output
+        else:
+            outputs = [model.get_layer(layer).output for layer in features_at]
         return keras.Model(model.input, outputs, name=model.name)
 
     def _make(self, **overrides):

@@ -1,17 +1,23 @@
 """The registry: networks by name, the paper's and a user's own."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from highway_keras import checks
 from highway_keras.messages import did_you_mean
 from highway_keras.models import cifar, mnist, thin
 from highway_keras.models.card import Card
 
+if TYPE_CHECKING:
+    import keras
+
 PAPER = {card.name: card for card in (*thin.CARDS, *mnist.CARDS, *cifar.CARDS)}
 _CARDS = dict(PAPER)
 
 
-def list_models():
+def list_models() -> list[str]:
     """Return the registered names, the paper's first, in its order.
 
     Examples:
@@ -22,7 +28,7 @@ def list_models():
     return list(_CARDS)
 
 
-def get(name):
+def get(name) -> Card:
     """Return the card of a registered network.
 
     Raises:
@@ -41,7 +47,7 @@ def get(name):
     return _CARDS[name]
 
 
-def create(name, weights=None, features_at=None, **overrides):
+def create(name, weights=None, features_at=None, **overrides) -> keras.Model:
     """Build a registered network.
 
     Args:
@@ -51,9 +57,11 @@ def create(name, weights=None, features_at=None, **overrides):
             or `"hf://owner/name"`, for a `keras.Model` saved to the Hugging Face Hub under that
             name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
             expect preprocessed images, such as `x / 256`: their files include the preprocessing,
-            the network alone does not. With `include_top=False`, or another number of `classes`,
-            only the layers below the classifier take the weights, as in `keras.applications`.
-        features_at: A list of layer names; the model returns their outputs instead of its own.
+            the network alone does not (`get(name).preprocessor`). With `include_top=False`, as in
+            `keras.applications`, only the layers below the classifier take the weights. So they do
+            with another number of `classes`; the classifier is then new, and a warning says so.
+        features_at: A layer's name, or a list of them; the model returns their outputs instead of
+            its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
             `highway_keras.models.types` describes those that all networks of the paper take.
 

@@ -296,7 +296,8 @@ ARGUMENTS = [
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
-    (lambda: HighwayWrapper(keras.layers.Dense(4), "learned", keras.layers.Dense(4)), "carry"),
+    (lambda: HighwayWrapper(keras.layers.Dense(4), keras.layers.Dense(4), "learned"), "carry"),
+    (lambda: HighwayStack(3, rematerialize="tanh"), "rematerialize"),
     (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, np.nan, -2.0]), "value"),
     (lambda: MatchSize(0), "channels"),
     (lambda: Maxout(2.0), "pieces"),
@@ -343,6 +344,7 @@ TYPES = [
     (lambda: ConvHighway2D(3, 3)(np.ones((2, 8, 8, 3), "uint8")), "inputs.*uint8"),
     (lambda: HighwayWrapper(keras.layers.Dense(3))(np.ones((2, 3), "int32")), "inputs"),
     (lambda: HighwayWrapper("dense"), "layer='dense'"),
+    (lambda: ConvHighway2D(4, 3, 1, "same"), "positional"),
     (lambda: HighwayWrapper(keras.layers.Dense(4), transform="sigmoid"), "transform"),
 ]
 

@@ -357,7 +357,7 @@ MISTAKES = [
     (lambda: models.get("thin-highway-10").weights_file("cifar10"), ValueError, "weights.*mnist"),
     (lambda: models.card_text("thin-plain-10", "cifar10"), ValueError, "no trained weights"),
     (of("thin-highway-10", weights="mnist", units=49), ValueError, "weights.*shapes"),
-    (of("thin-highway-10", weights="mnist", depth=9), ValueError, "or more or fewer"),
+    (of("thin-highway-10", weights="mnist", depth=9), ValueError, "in kind or number"),
     (lambda: models.thin_mlp(0), ValueError, "depth"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),
     (lambda: models.mnist_highway(include_top=False, pooling="sum"), ValueError, "pooling"),

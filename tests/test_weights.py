@@ -59,6 +59,8 @@ def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     np.testing.assert_equal(network.get_weights(), halved)
     whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
     np.testing.assert_equal(whole.layers[-1].get_weights(), network.get_weights())
+    preprocess, x = models.get(NAME).preprocessor("mnist"), data.load("mnist").x_test
+    np.testing.assert_allclose(network(preprocess(x)), whole(x), atol=1e-6)
     assert packed["dtype"] == "float16" and packed["bytes"] < 2 * network.count_params()
     measured = training.evaluate(whole, data.load("mnist"))
     assert (packed["loss"], packed["accuracy"]) == (measured.loss, measured.accuracy)
@@ -175,6 +177,8 @@ def test_features_at_several_depths():
     whole = models.create(name, weights="mnist")
     x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
     expected = [keras.Model(whole.input, whole.get_layer(layer).output)(x) for layer in layers]
+    single = models.create(name, weights="mnist", features_at=layers[0])(x)
+    np.testing.assert_array_equal(single, expected[0])
     for options in ({}, {"include_top": False}):
         found = models.create(name, weights="mnist", features_at=layers, **options)(x)
         for one, other in zip(found, expected, strict=True):

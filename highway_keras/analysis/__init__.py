@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from highway_keras.analysis.monitor import GateMonitor
     from highway_keras.analysis.named_array import NamedArray
     from highway_keras.analysis.plots import plot_gates, plot_lesions, plot_routing
-    from highway_keras.analysis.report import analyze, live_page
+    from highway_keras.analysis.report import Analysis, analyze, live_page
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
+    "Analysis",
     "Compacted",
     "GateMonitor",
     "Lesions",

@@ -55,7 +55,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     ),
     cli.flag(
         "--freeze",
-        "with --weights: train only the classifier; its features stay as they are",
+        "train only the classifier, on top of --weights or of a .keras file, whose features stay",
     ),
     cli.option(
         "--recipe",

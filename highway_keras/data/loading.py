@@ -15,11 +15,13 @@ from highway_keras.messages import did_you_mean, notice
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
 
-def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip_broken=False):
+def load(
+    dataset, data_dir=None, validation=0.1, limit=None, input_shape=None, skip_broken=False
+) -> Dataset:
     """Load labeled images.
 
     Args:
-        name: One of `NAMES`, the path of a folder or of a `.npz` file, arrays, or a data set.
+        dataset: One of `NAMES`, the path of a folder or of a `.npz` file, arrays, or a data set.
             `"digits"`: scikit-learn's embedded 8x8 handwritten digits, gray levels 0..16 scaled to
             0..255, a fixed fifth of each class as the test set; needs no download.
             `"mnist"`, `"fashion_mnist"`, `"cifar10"`, `"cifar100"`: from TensorFlow Datasets, the
@@ -60,15 +62,15 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
     """
     checks.number("validation", validation, least=0, below=1)
     limit = checks.positive_integer("limit", limit, or_none="all of them")
-    if isinstance(name, Dataset):
-        images = check_dataset(name)
+    if isinstance(dataset, Dataset):
+        images = check_dataset(dataset)
         if limit is None:
             return images
         kept = hold_out(images.y_train, 0)[0][:limit]
         return dataclasses.replace(
             images, x_train=images.x_train[kept], y_train=images.y_train[kept]
         )
-    title, parts, class_names = _read(name, data_dir, skip_broken)
+    title, parts, class_names = _read(dataset, data_dir, skip_broken)
     if len(parts) == 1:
         ((x, y),) = parts
         train, test = hold_out(y, TEST_FRACTION)
@@ -87,9 +89,9 @@ def load(name, data_dir=None, validation=0.1, limit=None, input_shape=None, skip
         notice(f"{title}: no image is left to train on of {', '.join(lost)}: there are too few.")
     kept = kept[:limit]
     images = [x[kept], x[held_out], x_test]
-    if is_folder(name):
+    if is_folder(dataset):
         try:
-            images = read_pictures(images, input_shape, name)
+            images = read_pictures(images, input_shape, dataset)
         except (OSError, DataError):
             check_readable(np.concatenate(images))  # raises an error that names all of them
             raise

@@ -78,7 +78,7 @@ def export(
     class_names=None,
     verify=True,
     overwrite=False,
-):
+) -> Exported:
     """Write a classifier for another runtime, and verify what was written.
 
     `highway_keras.export` says what goes in and comes out, and how it is verified. The export is

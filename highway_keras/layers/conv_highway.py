@@ -21,6 +21,7 @@ class BaseConvHighway(GatedLayer):
         self,
         filters: int | None,
         kernel_size: types.Size,
+        *,  # `Conv2D` goes on with strides
         padding: str = "same",
         data_format: str | None = None,
         dilation_rate: types.Size = 1,

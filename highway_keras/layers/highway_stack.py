@@ -39,11 +39,11 @@ class HighwayStack(GatedLayer):
     Args:
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
-        rematerialize: Whether the backward pass recomputes H and T of each layer instead of
-            keeping them: less memory, more time.
         transform_bias_initializer: Initializer of the biases of T, a number, or a sequence of
             `depth` numbers, one for each layer. Default: `-log(depth + 1)`, whose sigmoid is
             `1 / (depth + 2)`. Choose another value for another `transform_activation`.
+        rematerialize: Whether the backward pass recomputes H and T of each layer instead of
+            keeping them: less memory, more time.
         **kwargs: The arguments of `keras.Layer`. The default `name` contains the depth, so
             `model.summary()` shows it: `"highway_stack_x50"`.
 
@@ -89,7 +89,6 @@ class HighwayStack(GatedLayer):
         self,
         depth: int,
         units: int | None = None,
-        rematerialize: bool = False,
         activation: types.Activation = "relu",
         use_bias: bool = True,
         kernel_initializer: types.Initializer = "glorot_uniform",
@@ -103,6 +102,7 @@ class HighwayStack(GatedLayer):
         transform_activation: types.Activation = "sigmoid",
         transform_kernel_initializer: types.Initializer = None,
         transform_bias_initializer: types.Initializer | Sequence[float] | np.ndarray = None,
+        rematerialize: bool = False,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
         self.depth = checks.positive_integer("depth", depth)
@@ -117,7 +117,7 @@ class HighwayStack(GatedLayer):
             kwargs["name"] = name if count == 1 else f"{name}_{count - 1}"
         super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
-        self.rematerialize = bool(rematerialize)
+        self.rematerialize = checks.flag("rematerialize", rematerialize)
 
     def build(self, input_shape):
         width = input_shape[-1]

@@ -31,10 +31,10 @@ class HighwayWrapper(GatedLayer):
 
     Args:
         layer: The layer H, `block`.
-        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a layer like T, with the negated weights of
-            T as its start, so C starts at 1 - T. Or the layer C.
         transform: The layer T, whose output has values in [0, 1]. Default: a convolution or dense
             layer with the options below.
+        carry: `"coupled"`: C = 1 - T. `"learned"`: C is a layer like T, with the negated weights of
+            T as its start, so C starts at 1 - T. Or the layer C.
         activity_regularizer: Regularizer of the output.
         transform_activation: Activation of the default gates.
         transform_kernel_initializer, transform_bias_initializer: Start of the weights of T.
@@ -75,8 +75,8 @@ class HighwayWrapper(GatedLayer):
     def __init__(
         self,
         layer: keras.Layer,
-        carry: types.Carry | keras.Layer = "coupled",
         transform: keras.Layer | None = None,
+        carry: types.Carry | keras.Layer = "coupled",
         activity_regularizer: types.Regularizer = None,
         transform_activation: types.Activation = "sigmoid",
         transform_kernel_initializer: types.Initializer = "glorot_uniform",

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from highway_keras.lazy_imports import lazy
 
 if TYPE_CHECKING:
+    from highway_keras.io import BusyError
     from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.runs.folder import RunFolder
-    from highway_keras.training.evaluation import evaluate, summary
+    from highway_keras.training.evaluation import Evaluation, NotProbabilities, evaluate, summary
     from highway_keras.training.recipes import RECIPES, Recipe, choose_recipe, get_recipe
-    from highway_keras.training.saved_network import SavedNetwork
+    from highway_keras.training.saved_network import Classified, SavedNetwork
     from highway_keras.training.trainer import (
         Result,
         TrainingDiverged,
@@ -22,8 +23,12 @@ else:
 
 __all__ = [
     "RECIPES",
+    "BusyError",
     "CaffeSGD",
+    "Classified",
     "ConvMuon",
+    "Evaluation",
+    "NotProbabilities",
     "Recipe",
     "Result",
     "RunFolder",

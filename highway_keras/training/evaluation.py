@@ -47,7 +47,7 @@ def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
     return model
 
 
-def evaluate(model, images):
+def evaluate(model, images) -> Evaluation:
     """Return cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`.
 
     They do not depend on the loss and the metrics that the model was compiled with.

@@ -45,6 +45,14 @@ class SavedNetwork:
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is damaged or holds something else.
+
+    Examples:
+        >>> from highway_keras import models, training
+        >>> file = models.get("mnist-highway-16").weights_file("mnist")
+        >>> network = training.SavedNetwork(file)
+        >>> network.class_names[:3]
+        ['0', '1', '2']
+        >>> [one.classes for one in network.classify(["seven.png"])]  # doctest: +SKIP
     """
 
     def __init__(self, path):

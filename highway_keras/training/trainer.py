@@ -89,7 +89,7 @@ def fit(
     sample_weight=None,
     skip_broken=False,
     **overrides,
-):
+) -> Result:
     """Train a network and leave a folder with its models, history and settings.
 
     The same seed on the same machine gives the same result, even if a run is killed and resumed.
@@ -483,7 +483,7 @@ def train_all(tasks):
         yield task, outcome
 
 
-def fit_runs(model, runs, out=None, seed=0, **arguments):
+def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
     """Train a network `runs` times, with seeds starting at `seed`.
 
     Args:
