@@ -29,7 +29,7 @@ class Case:
 
     @property
     def name(self):
-        size = "" if self.batch <= 128 else f" batch {self.batch}"  # sizes of recipes are not named
+        size = "" if self.batch <= 128 else f" batch {self.batch}"  # no recipe for SGD has more
         return f"{self.model} {'train' if self.training else 'predict'}{size}"
 
     @property

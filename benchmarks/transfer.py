@@ -31,7 +31,10 @@ def main(arguments=None):
 
 
 def measure(way):
-    """Yield the rows of a way: one for each rate, by the first seed; the best one last, by all."""
+    """Yield a row for each learning rate of a way, the chosen rate last.
+
+    The chosen rate is run with all seeds, the others with the first one.
+    """
     runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
     finite = [rate for rate, (one,) in runs.items() if one]
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))

@@ -150,7 +150,7 @@ def _shapes(layer):
 
 
 def _computes(config):
-    """Return the part of a configuration, nested ones included, that says what it computes."""
+    """Return the part of a configuration, at every level, that says what a layer computes."""
     if isinstance(config, list | tuple):
         return [_computes(one) for one in config]
     if not isinstance(config, dict):

@@ -1,4 +1,4 @@
-"""Compact networks: they compute the same as with layers closed, and what cannot be is refused."""
+"""Compact networks compute the same as with layers closed; what cannot be compacted is refused."""
 
 import os
 

@@ -11,9 +11,9 @@ from highway_keras import data, models
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 from highway_keras.models import parts
 
-# Parameters, as published, and the weighted layers in order: P plain, H highway. A thin net has
-# (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10 of them: u = 50 units and g = 2 products per
-# layer if it is a highway net, else u = 71 and g = 1.
+# The published number of parameters, and the weighted layers in order: P plain, H highway. For thin
+# nets none is published; they have (784 + 1) u + (depth - 1) g (u + 1) u + (u + 1) 10 parameters,
+# with u = 50 units and g = 2 products per layer in a highway net, else u = 71 and g = 1.
 STAGES_B = "PHHHH PHHHHH PHHHHH"
 NETWORKS = {
     "thin-highway-10": (85_660, "P" + 9 * "H" + "P"),

@@ -78,7 +78,7 @@ def test_pictures_are_read_as_predict_reads_them(tmp_path):
     wanted = data.read_image(turned, (6, 6, 1))
     assert any(np.array_equal(image, wanted) for image in pictures_of(found))
     assert load(tmp_path).input_shape == (9, 7, 1)  # the photo, too, as it is seen
-    with pytest.warns(Notice, match="31 are read as colours"):
+    with pytest.warns(Notice, match="31 are read as colors"):
         assert load(tmp_path, input_shape=(9, 7, 3)).input_shape == (9, 7, 3)
 
 

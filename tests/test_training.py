@@ -390,7 +390,7 @@ def test_a_callback_that_raises_leaves_a_run_that_resumes(whole, dataset, tmp_pa
 
 
 def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch):
-    """`final.keras` still is of the last epoch. The folder is named after model and data."""
+    """`final.keras` still holds the last epoch. The folder is named after model and data."""
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

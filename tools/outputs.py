@@ -23,7 +23,7 @@ def outputs(name, dataset):
 
 
 def _images(shape):
-    """Return patches of random colour with some noise."""
+    """Return patches of random color with some noise."""
     height, width, channels = shape
     rng = np.random.default_rng(0)
     patches = rng.integers(0, 256, (3, 4, 4, channels))

@@ -123,7 +123,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         self._drop_files()
 
     def _drop_files(self):
-        """Delete states that no trial goes on from, and weights that are not among the best."""
+        """Delete states that no trial resumes from, and weights that are not among the best."""
         going = {epochs: self._best(epochs, count) for epochs, count in self.rungs.items()}
         going = {(trial.trial_id, epochs) for epochs, best in going.items() for trial in best}
         done = [t for t in self.get_best_trials(len(self.trials)) if t.status == "COMPLETED"]

@@ -111,7 +111,7 @@ class Population:
         return {**found, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
 
     def restore(self, states):
-        """Let the trials go on from `states`, what `state` returned for each."""
+        """Let the trials resume from `states`, one for each, as `state` returned them."""
         for start, cohort in zip(range(0, self.count, self.size), self.cohorts, strict=True):
             cohort.restore(states[start : start + self.size])
 

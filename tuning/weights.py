@@ -9,8 +9,8 @@ kernel        (L, d, m * d)      bias        (L, m * d)      m = 2, halves [H | 
 top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
 
-The state that a trial goes on from has three of each: `weights/kernel`, `velocity/kernel` and
-`best/kernel`, that of its best epoch. `alive` is 0 once it has diverged.
+The state that a trial resumes from has three of each: `weights/kernel`, `velocity/kernel` and
+`best/kernel`, that of its best epoch. `alive` is 0 once the trial has diverged.
 """
 
 import math

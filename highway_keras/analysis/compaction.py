@@ -144,7 +144,10 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
 
 
 def leave_out(model, closed):
-    """Return a model without the gated layers of these names; the others are shared."""
+    """Return a model without the gated layers of these names; it shares the others.
+
+    A `HighwayStack` that loses some of its layers is replaced by a shorter copy.
+    """
     graph = Graph(model)
     left = {}  # of a gated layer by its id: which of its blocks stay
     for call in graph.gated:

@@ -34,7 +34,7 @@ def lesion_model(graph, label_shape, from_logits):
     summed over the positions of a sample, `(n, 1 + blocks, 3)`. `label_shape` is the shape of one
     sample's labels.
     """
-    copies = {}  # from the id of a tensor to its copies: 1, and one for each lesion before it
+    copies = {}  # from the id of a tensor to the number of its copies: 1 + lesions before it
 
     def repeated(x, wanted):
         """Return `x` with `wanted` copies, adding intact ones: later lesions do not change it."""
@@ -141,7 +141,7 @@ class LesionedStack(Copies):
 
 @functools.lru_cache(maxsize=16)
 def _lesioned_chain(block):
-    """Return a function that runs a chain on copies `(k, n, d)` and appends the lesioned ones."""
+    """Return a compiled chain, which runs copies `(k, n, d)` and appends the lesioned ones."""
 
     def run(rows, kernel, bias):
         depth = kernel.shape[0]

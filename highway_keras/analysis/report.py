@@ -82,7 +82,8 @@ def analyze(
 
     Raises:
         TypeError: As `lesions` does.
-        ValueError: As `lesions` does, or if `out` has files of these names that no analysis wrote.
+        ValueError: As `lesions` does, or if `out` holds something else under one of the names that
+            an analysis writes, such as `index.html`.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
 

@@ -22,7 +22,7 @@ def library(module):
         import highway_keras
 
         try:
-            if not hasattr(highway_keras, "Highway"):  # see `highway_keras_command`
+            if not hasattr(highway_keras, "Highway"):  # not executed: see `highway_keras_command`
                 highway_keras.__spec__.loader.exec_module(highway_keras)
         except ModuleNotFoundError as error:
             if error.name not in BACKENDS:

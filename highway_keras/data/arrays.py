@@ -121,7 +121,7 @@ def _as_bytes(images):
 
 
 def check_dataset(images):
-    """Return a `Dataset` in the form that training takes, or raise a `DataError`."""
+    """Return a `Dataset` in the form that training takes, or raise a `ValueError`."""
     if not all(isinstance(x, np.ndarray) for x in (images.x_train, images.x_val, images.x_test)):
         return images  # pictures, which `load` has checked
     names = [part for part in ("train", "val", "test") if part != "val" or len(images.x_val)]

@@ -156,7 +156,7 @@ def read_image(path, input_shape):
 
 
 def edge_brightness(images):
-    """Return the mean of the outermost pixels of gray-level images, `None` for those in colour."""
+    """Return the mean of the outermost pixels of gray-level images, `None` for those in color."""
     edges = [images[:, [0, -1]], images[:, :, [0, -1]].swapaxes(1, 2)]
     return float(np.concatenate(edges, axis=2).mean()) if images.shape[-1] == 1 else None
 

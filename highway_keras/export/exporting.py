@@ -96,8 +96,8 @@ def export(
             (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
             the inputs of plain `Dense` layers).
         dataset: A `data.Dataset`, or a name or path as for `data.load`. Its test images are used to
-            verify, its training images to calibrate. Default: the one that `run.json` next to the
-            file names, on which the network was trained.
+            verify, its training images to calibrate. Default: the one on which the network was
+            trained, if the file is one of the zoo's or has its `run.json` next to it.
         data_dir: As for `data.load`.
         class_names: Names of the classes, in the order of their numbers. Default: those of the
             training, then of `dataset`, then the numbers.

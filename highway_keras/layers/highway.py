@@ -29,8 +29,8 @@ class Highway(GatedLayer):
         units: Width of the layer; must equal the input's. `None` takes the input's.
         activation: Activation of the block state H.
         use_bias: Whether H has a bias. The gates always have one.
-        kernel_initializer, bias_initializer: Start of the weights of H. A number stands for a
-            constant.
+        kernel_initializer, bias_initializer: Initializers of the weights of H. A number stands for
+            a constant.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: For the weights of
             H, T and C, as in `keras.layers.GRU`.
         activity_regularizer: Regularizer of the output.

@@ -37,8 +37,8 @@ class HighwayWrapper(GatedLayer):
             T as its start, so C starts at 1 - T. Or the layer C.
         activity_regularizer: Regularizer of the output.
         transform_activation: Activation of the default gates.
-        transform_kernel_initializer, transform_bias_initializer: Start of the weights of T.
-            Negative biases: T starts nearly closed.
+        transform_kernel_initializer, transform_bias_initializer: Initializers of the weights of
+            the default T. If the biases are negative, T starts nearly closed.
         **kwargs: The arguments of `keras.Layer`.
 
     Call arguments:

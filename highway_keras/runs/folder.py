@@ -211,7 +211,7 @@ class RunFolder:
             raise self._unreadable_state() from error
 
     def restore_state(self, model):
-        """Load the saved state, if there is one, and cut `history.csv` to its epochs.
+        """Load the saved state, if there is one, and rewrite `history.csv` from it.
 
         Returns:
             The number of epochs in the state; 0 without one.

@@ -170,7 +170,7 @@ RECIPES = {
                 "learning_rate": "searched in the paper; less than `thin`'s, for smaller batches",
                 "momentum": "as in `thin`",
                 "decay": "slower than in `thin`, over three times the epochs",
-                "preprocessing": "as in `thin`; the data set spreads its grey levels over 0 to 255",
+                "preprocessing": "as in `thin`; the data set spreads its gray levels over 0 to 255",
                 "validation": "as in `thin`",
             },
         ),

@@ -154,7 +154,7 @@ def fit(
         raise ValueError(
             "`test_curve` is recorded on one device. Received: test_curve=True, distribute=True."
         )
-    devices = data_parallel() if distribute else Devices()  # first, as both backends require
+    devices = data_parallel() if distribute else Devices()  # first: TensorFlow and JAX require it
     network = find_network(model, model_options, weights, freeze, distribute)
     dataset = network.dataset if dataset is None else dataset
     if dataset is None:

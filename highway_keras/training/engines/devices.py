@@ -36,7 +36,7 @@ class Devices:
     install_steps: Callable = lambda model: None
 
     def check_shares(self, batch_size, streamed):
-        """Raise a `ValueError` unless the batches can be split equally across the devices."""
+        """Raise a `ValueError` unless batches in memory can be split equally across devices."""
         if batch_size % self.replicas:
             raise ValueError(
                 f"`batch_size` must be divisible by the number of devices, here {self.replicas}. "
