@@ -58,8 +58,8 @@ def create(name, weights=None, features_at=None, **overrides) -> keras.Model:
             name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
             expect preprocessed images, such as `x / 256`: their files include the preprocessing,
             the network alone does not (`get(name).preprocessor`). With `include_top=False`, as in
-            `keras.applications`, only the layers below the classifier take the weights. So they do
-            with another number of `classes`; the classifier is then new, and a warning says so.
+            `keras.applications`, only the layers below the classifier take the weights. The same
+            holds for another number of `classes`, where the classifier is new, as a warning says.
         features_at: A layer's name, or a list of them; the model returns their outputs instead of
             its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
@@ -115,7 +115,8 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
         ...     x = keras.layers.Dense(20)(keras.layers.Flatten()(images))
         ...     for _ in range(layers):
         ...         x = Highway()(x)
-        ...     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+        ...     top = keras.layers.Dense(classes, "softmax", name="predictions")
+        ...     return keras.Model(images, top(x), name=name)
         >>> card = models.register("small", small, "digits", (8, 8, 1), 10, "digits", layers=5)
         >>> len(models.create("small").layers)
         9

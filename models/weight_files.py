@@ -16,7 +16,7 @@ PREPROCESSOR = "preprocessor"  # name of the model before the network in what `f
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(
     r".*(initializer|regularizer|constraint|config)|((batch|input)_)?shape|name|trainable|dtype|seed|rate"
-    r"|inbound_nodes|(in|out)put_layers|lora_.*"
+    r"|inbound_nodes|(in|out)put_layers|lora_.*|sublayers"
 )
 
 

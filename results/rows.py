@@ -29,11 +29,14 @@ def read_rows(path, keys):
     """Return the rows of a CSV file that has the columns `keys`; none if there is no file."""
     path = pathlib.Path(path)
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    rows = csv.DictReader(lines)
-    missing = [key for key in keys if lines and key not in rows.fieldnames]
-    if missing:
-        raise ValueError(f"{path} must have the columns {', '.join(keys)}. Move it out of the way.")
-    return list(rows)
+    reader = csv.DictReader(lines)
+    rows = list(reader)
+    if (lines and not {*keys} <= {*reader.fieldnames}) or any(None in row for row in rows):
+        raise ValueError(
+            f"{path} must have the columns {', '.join(keys)}, and no row more cells than its head. "
+            "Move it out of the way."
+        )
+    return rows
 
 
 def update_rows(path, rows, keys):

@@ -176,7 +176,15 @@ def masked():
     return drawn(keras.Model(inputs, softmax()(keras.layers.GlobalAveragePooling1D()(x))))
 
 
-@pytest.mark.parametrize("make", [causal, masked])
+def masked_carry():
+    lstm = keras.layers.LSTM(6, return_sequences=True)
+    inputs = keras.Input((4, 6))
+    wrapper = HighwayWrapper(keras.layers.Dense(6), carry=lstm, name="b")
+    x = wrapper(Highway(name="a")(keras.layers.Masking()(inputs)))
+    return drawn(keras.Model(inputs, softmax()(keras.layers.GlobalAveragePooling1D()(x))))
+
+
+@pytest.mark.parametrize("make", [causal, masked, masked_carry])
 def test_masks_and_the_arguments_of_a_call_hold_in_lesions(make):
     model = make()
     x, y = samples(model)

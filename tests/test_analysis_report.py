@@ -43,6 +43,17 @@ def test_samples_may_be_a_list_of_arrays(tmp_path):
     assert found.gates.values.shape == (1, 1, 8) and found.page.exists()
 
 
+def test_open_gates_are_counted_at_every_position(tmp_path):
+    keras.utils.set_random_seed(0)
+    model, x = models.mnist_highway(2, input_shape=(12, 12, 1)), np.zeros((20, 12, 12, 1))
+    x[:, :6] = 9
+    found = analysis.analyze(model, x, np.arange(20) % 10, tmp_path, verbose=0)
+    gates = analysis.gates(model, x[:1], per_position=True).values()
+    share = np.concatenate([gate.ravel() > 0.5 for gate in gates]).mean()
+    assert share and share != (found.gates.values > 0.5).mean()
+    assert f"{share:.0%} of the gates are open" in found.page.read_text("utf-8")
+
+
 def test_the_page_loads_nothing(analysed):
     page = analysed.page.read_text("utf-8")
     sources = re.findall(r'(?:src|href)="?([^"> ]+)', page)
@@ -93,6 +104,19 @@ def test_lesion_plot(analysed):
     assert intact.get_linestyle() == "--"
     np.testing.assert_allclose(intact.get_ydata()[0], 100 * analysed.lesions.intact_error)
     assert threshold.get_ydata()[0] > intact.get_ydata()[0]
+
+
+def test_a_lesion_plot_of_few_errors():
+    """Where the axis is logarithmic, 0 is drawn at half a sample."""
+
+    def drawn(*wrong):
+        counts = np.array(wrong), 0.0, 0, 100
+        lesions = analysis.Lesions(("a", "b"), np.zeros(2), *counts[:1], *counts[1:])
+        (axis,) = analysis.plot_lesions(lesions).axes
+        return axis.get_yscale(), list(axis.get_lines()[0].get_ydata())
+
+    assert drawn(0, 0) == ("linear", [0, 0])
+    assert drawn(0, 50) == ("log", [0.5, 50])
 
 
 def images(figure):

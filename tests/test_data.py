@@ -231,7 +231,7 @@ def test_bad_sources(kind, make):
 
 def test_a_class_whose_only_image_is_held_out_is_named():
     y = np.repeat([0, 1, 2], [12, 1, 12])
-    with pytest.warns(Notice, match="left to train on of 1:"):
+    with pytest.warns(Notice, match="no image of 1 is left to train on"):
         load((X[: len(y)], y))
 
 

@@ -62,6 +62,10 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     quantized[0].quantize("int8")
     with pytest.raises(ValueError, match="quantized"):
         HighwayStack.from_layers(quantized)
+    half = built_stack(1).unstack()
+    half[0].transform.trainable = False
+    with pytest.raises(ValueError, match="frozen in part"):
+        HighwayStack.from_layers(half)
     stack.trainable = False
     frozen = stack.unstack()
     assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)

@@ -253,6 +253,7 @@ def test_arrays_are_no_path_to_find_again(tmp_path):
 def test_the_pictures_of_a_run_may_move(copy, tmp_path):
     before = fit(copy, tmp_path / "run")
     moved = copy.rename(tmp_path / "moved")
+    before.folder.settings.unlink()  # the state has them, too
     assert fit(moved, tmp_path / "run", resume=True).history == before.history
 
 

@@ -123,6 +123,23 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
 
 
+@pytest.mark.parametrize("name", ["starts", "first-losses"])
+def test_rows_that_cannot_be_kept_are_named_before_the_work(name, tmp_path, monkeypatch, capsys):
+    for work in ("starts._scaled_mnist", "authors_logs.first_losses"):
+        monkeypatch.setattr(f"highway_keras.paper.{work}", None)
+    (tmp_path / f"{name}.csv").write_text("kind;loss\nplain;2.0\n")
+    assert cli.main(["reproduce", name, "--out", str(tmp_path)]) == 2
+    assert f"{name}.csv must have the columns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["gradients", "starts"])
+def test_what_needs_populations_says_so_first(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("highway_keras.tuning.tuner.shim.HAS_LOOPS", False)
+    assert cli.main(["reproduce", name, "--out", str(tmp_path / "none")]) == 2
+    assert "TensorFlow or the JAX backend" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 7)])
 def test_first_losses_need_seeds_and_images(option, value, noise, tmp_path, capsys):
     command = f"reproduce first-losses --{option} {value} --out {tmp_path / 'none'}"

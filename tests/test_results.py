@@ -113,14 +113,15 @@ def whole(run, tmp_path_factory):
     return altered(run, out, recipe=recipe, limit=None, model_options={})
 
 
-def test_a_file_that_something_else_wrote_is_named_before_the_work(tmp_path):
+def test_a_file_that_something_else_wrote_is_named(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("kind,loss,note\nplain,2.0,mine\n")
     results.update_rows(path, [{"kind": "highway", "loss": 1.0}], ("kind",))
     assert [row["note"] for row in results.read_rows(path, ("kind",))] == ["mine", ""]
-    path.write_text("kind;loss\nplain;2.0\n")
-    with pytest.raises(ValueError, match=r"rows\.csv.*kind"):
-        results.read_rows(path, ("kind",))
+    for text in ("kind;loss\nplain;2.0\n", "kind,loss\nplain,2.0,more\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"rows\.csv.*kind"):
+            results.read_rows(path, ("kind",))
 
 
 def test_runs_as_one_row(whole, tmp_path, monkeypatch):

@@ -225,7 +225,10 @@ def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_pa
     for classes in ({}, {"classes": 5}):
         with pytest.raises(ValueError, match="weights"):
             models.create("gated", weights=tmp_path / "other.keras", **classes)
-    models.create("gated", weights=tmp_path / "other.keras", **changes)
+    again = models.create("gated", weights=tmp_path / "other.keras", **changes)
+    again.layers[-2].transform.trainable = False  # which changes no output
+    again.save(tmp_path / "frozen.keras")
+    models.create("gated", weights=tmp_path / "frozen.keras", **changes)
 
 
 def test_weights_that_keras_derives_others_from_are_copied_whole(tmp_path):

@@ -108,8 +108,8 @@ class LesionedLayer(Copies):
 
     def call(self, inputs, **passed):
         carried = self.intact(inputs)
-        if self.layer.learned_carry:
-            carried = carried * ops.cast(self.layer.carry(carried), inputs.dtype)
+        if self.layer.learned_carry:  # of all copies: a slice has no mask
+            carried = carried * self.intact(ops.cast(self.layer.carry(inputs), inputs.dtype))
         return ops.concatenate([self.layer(inputs, **passed), carried])
 
     def compute_output_spec(self, inputs, **passed):

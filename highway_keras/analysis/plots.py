@@ -2,7 +2,7 @@
 
 A function takes numbers and returns a `matplotlib.figure.Figure` made without pyplot, which needs
 no display and changes no global state; `figure.savefig(path)` or `highway_keras.io.write_figure`
-writes it. All colors can be told apart with any color vision. Nothing in this module uses Keras.
+writes it. All colors can be told apart with any color vision. Nothing in this module calls Keras.
 """
 
 import math

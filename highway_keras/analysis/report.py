@@ -139,8 +139,8 @@ def analyze(
             live, no_live = None, reason(error)
         found = dataclasses.replace(found, live=live, no_live=no_live)
         single = gating.gates(model, first, per_position=True).values()
-        share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single]))
-        write_text(found.page, _page(found, title, gating.block_starts(graph), share))
+        open_share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single]))
+        write_text(found.page, _page(found, title, gating.block_starts(graph), open_share))
         return found
 
 
@@ -206,10 +206,10 @@ def live_page(model, x, y, path, class_names=None, title=None):
     write_text(path, render(graph, images, labels, names, title or model.name, observe))
 
 
-def _page(found, title, starts, is_open):
+def _page(found, title, starts, open_share):
     """Return the page of an `Analysis`.
 
-    `starts` are those of the biases, by `block_starts`; `is_open` is the share of open gates.
+    `starts` are those of the biases, by `block_starts`; `open_share` is that of open gates.
     """
     lesions, biases = found.lesions, found.biases.values
     moved = ""
@@ -230,7 +230,7 @@ def _page(found, title, starts, is_open):
         "bias": f"{np.nanmean(biases):.2f}",
         "moved": moved,
         "mean_gate": f"{np.nanmean(found.mean.overall.values):.2f}",
-        "open": f"{is_open:.0%}",
+        "open": f"{open_share:.0%}",
         "difference": f"{np.nanmean(differences):.3f}",
         "largest": f"{most + 1} ({by_layer[most]:.3f})",
         "worst": f"{worst + 1} ({lesions.layers[worst]})",

@@ -112,6 +112,11 @@ def trained_file(name, path):
     return path / "best.keras" if (path / "best.keras").is_file() else path
 
 
+def is_path(path):
+    """Return whether a network is named by its path; otherwise it is a name of the zoo."""
+    return path.exists() or path.suffix or len(path.parts) > 1
+
+
 def network_file(network, weights):
     """Return the path of the network that `NETWORK` names."""
     from highway_keras import models
@@ -121,7 +126,7 @@ def network_file(network, weights):
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
     if weights:
         return models.get(network).weights_file(weights)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    if is_path(path):
         return checks.existing_file("network", path)
     trained = ", ".join(models.get(network).weights)  # raises if the name is unknown
     remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"

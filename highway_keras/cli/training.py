@@ -94,8 +94,7 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     """Train, and print the accuracy of each run."""
     if model not in models.list_models():  # else a folder of that name is not meant
         file = cli.trained_file("model", model)
-        is_path = file.exists() or file.suffix or len(file.parts) > 1
-        model = str(checks.existing_file("model", file) if is_path else file)
+        model = str(checks.existing_file("model", file) if cli.is_path(file) else file)
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):

@@ -86,7 +86,7 @@ def load(
     classes = np.unique(np.concatenate([labels for _, labels in parts]))
     lost = [class_names[label] for label in np.setdiff1d(classes, y[kept])]
     if lost:
-        notice(f"{title}: no image is left to train on of {', '.join(lost)}: there are too few.")
+        notice(f"{title}: no image of {', '.join(lost)} is left to train on.")
     kept = kept[:limit]
     images = [x[kept], x[held_out], x_test]
     if is_folder(dataset):

@@ -206,7 +206,7 @@ class GatedLayer(keras.Layer):
 
         Raises:
             ValueError: If the layer is not built, already has adapters, or constrains its kernels.
-            NotImplementedError: If Keras has no adapters for a sublayer.
+            NotImplementedError: For a `HighwayStack`, or if Keras has no adapters for a sublayer.
 
         Examples:
             >>> from highway_keras import Highway
@@ -232,8 +232,8 @@ class GatedLayer(keras.Layer):
         """Quantize H, T and C in place, as `keras.Model.quantize` does; see `keras.layers.Dense`.
 
         Raises:
-            NotImplementedError: If Keras cannot quantize a sublayer. It has no int8 for
-                convolutions.
+            NotImplementedError: For a `HighwayStack`, or if Keras cannot quantize a sublayer. It
+                has no int8 for convolutions.
         """
         for layer in self.sublayers:
             layer.quantize(mode, type_check=type_check, config=config)

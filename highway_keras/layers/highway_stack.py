@@ -194,14 +194,15 @@ class HighwayStack(GatedLayer):
             A built `HighwayStack` with copies of their weights.
 
         Raises:
-            ValueError: If there are none, one is not built or quantized, or their options differ.
+            ValueError: If there are none, one is not built, quantized or frozen in part, or their
+                options differ.
         """
         layers = list(layers)
         fit = all(type(layer) is Highway and layer.built for layer in layers)
-        if not layers or not fit or any(p.quantization_mode for la in layers for p in la.sublayers):
+        if not (layers and fit and all(map(_is_uniform, layers))):
             raise ValueError(
-                "`layers` must be one or more built `Highway` layers, not quantized. "
-                f"Received: layers={layers!r}."
+                "`layers` must be one or more built `Highway` layers, neither quantized nor frozen "
+                f"in part. Received: layers={layers!r}."
             )
         options = _options(layers[0])
         shape = layers[0].transform_bias.shape
@@ -259,6 +260,12 @@ class HighwayStack(GatedLayer):
         if self.starts_by_depth:
             config["transform_bias_initializer"] = None
         return config
+
+
+def _is_uniform(layer):
+    """Return whether H, T and C are in floating point, and train if the whole layer does."""
+    parts = layer.sublayers
+    return all(not p.quantization_mode and p.trainable == layer.trainable for p in parts)
 
 
 def joint_weights(layer: Highway | HighwayStack):

@@ -90,7 +90,7 @@ class RunFolder:
         if not resume:
             check_free(self.path)
         # A search whose run.json is gone can continue, even if it has a best.keras.
-        held = HELD if "model" in settings else HELD[:3]
+        held, recorded = HELD if "model" in settings else HELD[:3], []
         if any((self.path / name).exists() for name in held):
             recorded = [self.read_json()] if self.settings.exists() else []
             recorded += [self.read_state()["settings"]] if self.state.exists() else []
@@ -102,7 +102,7 @@ class RunFolder:
             for before in recorded:
                 check_same_settings(before, settings, f"the run in {self.path}")
         if not self.settings.exists():
-            self.write_json(settings)
+            self.write_json(recorded[-1] if recorded else settings)
 
     def read_json(self):
         """Return what `run.json` holds, a dictionary.

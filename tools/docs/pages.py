@@ -38,7 +38,12 @@ written |= {"index.md": ROOT / "README.md", "LICENSE": ROOT / "LICENSE"}
 networks = "|".join(map(re.escape, models.list_models()))
 public = {name: getattr(highway_keras, name) for name in highway_keras.__all__}
 rooms = {room: found for room, found in public.items() if inspect.ismodule(found)}
-names = [f"{room}.{name}" for room in rooms for name in getattr(rooms[room], "__all__", ())]
+names = [
+    f"{room}.{name}"
+    for room, found in rooms.items()
+    for name in getattr(found, "__all__", ())
+    if getattr(getattr(found, name), "__name__", "") == name  # no constant and no second name
+]
 api = {name.removeprefix("layers."): f"highway_keras.{name}" for name in names}
 mentioned = re.compile(rf"(?<!\[)`({'|'.join(map(re.escape, api))})`")
 for name, path in written.items():
