@@ -71,7 +71,7 @@ class Card:
         """
         import keras
 
-        from highway_keras.models.weight_files import PREPROCESSOR
+        from highway_keras.data.preprocessing import PREPROCESSOR
 
         whole = keras.models.load_model(self.weights_file(dataset), compile=False)
         return whole.get_layer(PREPROCESSOR)

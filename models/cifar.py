@@ -131,10 +131,11 @@ def cifar_network(
     from highway_keras.models import parts
 
     checks.number("dropout_rate", dropout_rate, least=0, below=1)
-    any_size = head == "average" or not checks.flag("include_top", include_top)
+    checks.flag("include_top", include_top)
+    any_size, is_fitnet = head == "average" or not include_top, head == "maxout"
     least = 4 if any_size else 32  # two pools of 2, and one of 8 before a fully connected head
     inputs = parts.first_images(input_shape, input_tensor, least, any_size)
-    default_kernel = "lecun_uniform" if head == "maxout" else parts.AUTHORS_KERNEL
+    default_kernel = "lecun_uniform" if is_fitnet else parts.AUTHORS_KERNEL
     kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
     normal = keras.initializers.RandomNormal
     convolution = functools.partial(keras.layers.Conv2D, padding="same")
@@ -143,7 +144,7 @@ def cifar_network(
     for number, widths in enumerate(stages, start=1):
         stage = f"stage{number}"
         for index, width in enumerate(widths):
-            if head == "maxout":
+            if is_fitnet:
                 layer = f"{stage}_conv{index + 1}"
                 x = convolution(2 * width, 3, kernel_initializer=kernel, name=layer)(x)
                 x = Maxout(2, name=f"{stage}_maxout{index + 1}")(x)
@@ -169,9 +170,9 @@ def cifar_network(
         x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     else:
         x = keras.layers.Flatten(name="flatten")(keras.layers.MaxPooling2D(8, name="head_pool")(x))
-        units, activation = (1000, None) if head == "maxout" else (head, "relu")
+        units, activation = (1000, None) if is_fitnet else (head, "relu")
         x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
-        x = Maxout(2, name="head_maxout")(x) if head == "maxout" else x
+        x = Maxout(2, name="head_maxout")(x) if is_fitnet else x
     x = parts.dropout(x, dropout_rate, "head_dropout")
     last_kernel = normal(stddev=classifier_stddev) if classifier_stddev else kernel
     x = parts.predictions(x, classes, classifier_activation, last_kernel)

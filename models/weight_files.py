@@ -8,11 +8,11 @@ import h5py
 import keras
 
 from highway_keras import checks
+from highway_keras.data.preprocessing import PREPROCESSOR
 from highway_keras.layers import HighwayStack
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 
-PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(
     r".*(initializer|regularizer|constraint|config)|((batch|input)_)?shape|name|trainable|dtype|seed|rate"

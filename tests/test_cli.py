@@ -93,6 +93,10 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
     assert len(done.stderr.splitlines()) == sum(code == 2 for code in LITTLE.values())
 
 
+def test_every_data_set_with_a_name_is_known_without_keras():
+    assert set(shared.NAMED_DATA) == set(data.NAMES)
+
+
 def test_it_is_installed_and_runs_as_a_module(tmp_path):
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="highway-keras")
     assert script.value == "highway_keras_command:main"

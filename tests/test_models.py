@@ -359,6 +359,7 @@ MISTAKES = [
     (of("thin-highway-10", weights="mnist", units=49), ValueError, "weights.*shapes"),
     (of("thin-highway-10", weights="mnist", depth=9), ValueError, "in kind or number"),
     (lambda: models.thin_mlp(0), ValueError, "depth"),
+    (lambda: models.highway_gap(include_top="no"), ValueError, "include_top"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),
     (lambda: models.mnist_highway(include_top=False, pooling="sum"), ValueError, "pooling"),
     (lambda: models.highway_gap(kernel_initializer="he"), ValueError, "initializer"),

@@ -124,8 +124,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def _drop_files(self):
         """Delete states that no trial resumes from, and weights that are not among the best."""
-        going = {epochs: self._best(epochs, count) for epochs, count in self.rungs.items()}
-        going = {(trial.trial_id, epochs) for epochs, best in going.items() for trial in best}
+        going = {(t.trial_id, e) for e, n in self.rungs.items() for t in self._best(e, n)}
         done = [t for t in self.get_best_trials(len(self.trials)) if t.status == "COMPLETED"]
         done = [t for t in done if (t.trial_id, _trained(t)) not in going]
         failed = [t for t in self.trials.values() if t.status == "FAILED"]

@@ -258,11 +258,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     @property
     def chosen(self):
         """The rungs and the parts of the space that differ from the defaults, a dictionary."""
-        network = self.hypermodel
-        chosen = {name: list(getattr(network, name)) for name in RANGES}
+        hypermodel = self.hypermodel
+        chosen = {name: list(getattr(hypermodel, name)) for name in RANGES}
         chosen = {name: pair for name, pair in chosen.items() if pair != list(RANGES[name])}
-        if network.activations != ACTIVATIONS:
-            chosen["activations"] = list(network.activations)
+        if hypermodel.activations != ACTIVATIONS:
+            chosen["activations"] = list(hypermodel.activations)
         if self.rungs:
             chosen["rungs"] = {str(epoch): count for epoch, count in self.rungs.items()}
         return chosen
@@ -280,7 +280,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "`epochs` must be above the last of the `rungs`. "
                 f"Received: epochs={epochs}, rungs={self.rungs}."
             )
-        network = self.hypermodel
+        hypermodel = self.hypermodel
         data = {}
         for prefix, (x, y) in pairs.items():
             data[f"{prefix}labels"] = f"{len(y)} {digest(np.ravel(y).astype(int).tolist())}"
@@ -290,14 +290,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             means = [str(round(float(mean) / (spread or 1), 2)) for mean in means]
             data[f"{prefix}inputs"] = f"{' '.join(means)} ± {spread:.2g}"
         space = keras_tuner.HyperParameters()
-        network.declare_hyperparameters(space)
+        hypermodel.declare_hyperparameters(space)
         return {
-            "kind": network.kind,
-            "depth": network.depth,
+            "kind": hypermodel.kind,
+            "depth": hypermodel.depth,
             "space": digest(space.get_config()["space"]),
-            "units": network.units,
-            "input_shape": list(map(int, network.input_shape)),
-            "classes": network.classes,
+            "units": hypermodel.units,
+            "input_shape": list(map(int, hypermodel.input_shape)),
+            "classes": hypermodel.classes,
             "objective": f"{self.objective.direction} {self.objective.name}",
             "seed": self.seed,
             "epochs": epochs,

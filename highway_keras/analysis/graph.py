@@ -99,12 +99,7 @@ class Graph:
                 homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
                 clash = any(other is not layer for other in homonyms)
                 run = Renamed(layer) if clash and isinstance(layer, keras.Layer) else layer
-                results, names = run(*args, **kwargs), []
-                if isinstance(layer, HighwayStack):
-                    name = layer.name.removesuffix(f"_x{layer.depth}")
-                    names = [f"{name}_{i}" for i in range(layer.depth)]
-                elif isinstance(layer, GatedLayer):
-                    names = [layer.name]
+                results, names = run(*args, **kwargs), block_names(layer)
                 blocks = range(len(self.blocks), len(self.blocks) + len(names))
                 self.calls.append(Call(layer, run, args, kwargs, results, blocks))
                 for name in names:
@@ -129,6 +124,14 @@ class Renamed(keras.Layer):
 
     def compute_output_spec(self, *args, **kwargs):
         return self.layer.compute_output_spec(*args, **kwargs)
+
+
+def block_names(layer):
+    """Return the names of a layer's gated blocks; none if it is not gated."""
+    if isinstance(layer, HighwayStack):
+        name = layer.name.removesuffix(f"_x{layer.depth}")
+        return [f"{name}_{i}" for i in range(layer.depth)]
+    return [layer.name] if isinstance(layer, GatedLayer) else []
 
 
 def of_gated(args, kwargs):

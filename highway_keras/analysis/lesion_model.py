@@ -44,20 +44,18 @@ def lesion_model(graph, label_shape, from_logits):
         return Copies(wanted - more, more, autocast=False)(x)  # whatever the global policy is
 
     def visit(call, *args, **kwargs):
-        tensors = keras.tree.flatten((args, kwargs))
-        made = (copies.get(id(x), 1) - 1 for x in tensors)
-        before = max(call.blocks.start if call.blocks else 0, *made)
-        args, kwargs = keras.tree.map_structure(lambda x: repeated(x, 1 + before), (args, kwargs))
+        known = [copies.get(id(x), 1) for x in keras.tree.flatten((args, kwargs))]
+        count = max(1 + call.blocks.start if call.blocks else 1, *known)
+        args, kwargs = keras.tree.map_structure(lambda x: repeated(x, count), (args, kwargs))
         if call.blocks:
             x, passed = of_gated(args, kwargs)
             if isinstance(call.layer, HighwayStack):
-                outputs = LesionedStack(call.layer, 1 + before)(x)
+                outputs = LesionedStack(call.layer, count)(x)
             else:
-                outputs = LesionedLayer(call.layer, 1 + before)(x, **passed)
+                outputs = LesionedLayer(call.layer, count)(x, **passed)
         else:
             outputs = call.run(*args, **kwargs)
-        after = 1 + before + len(call.blocks)
-        copies.update((id(y), after) for y in keras.tree.flatten(outputs))
+        copies.update((id(y), count + len(call.blocks)) for y in keras.tree.flatten(outputs))
         return outputs
 
     every = 1 + len(graph.blocks)
@@ -145,11 +143,11 @@ def _lesioned_chain(block):
 
     def run(rows, kernel, bias):
         depth = kernel.shape[0]
-        no_share = ops.zeros((), rows.dtype)
+        unused = ops.zeros((), rows.dtype)
 
         def forward(x, index):
             weights = (ops.take(w, index, axis=0) for w in (kernel, bias))
-            return block.forward(x, *weights, no_share)
+            return block.forward(x, *weights, unused)
 
         def from_block(index, x):
             return ops.while_loop(

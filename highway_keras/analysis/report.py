@@ -93,8 +93,8 @@ def analyze(
     """
     out = checks.path("out", out)
     checks.number("threshold", threshold, least=0, below=1)
-    measurement = lesioning.measurement(model, x, y)  # raises before any pass over the data
-    graph = measurement[0]
+    # Raises before any pass over the data
+    graph, count, measure = lesioning.measurement(model, x, y)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
@@ -110,7 +110,7 @@ def analyze(
         )
     with folder_lock(out):
         mean = gating.mean_gates(model, x, y, verbose=verbose)
-        lesions = lesioning.measured(*measurement, verbose)
+        lesions = lesioning.measured(graph, count, measure, verbose)
         first = [array[:1] for array in x]
         found = Analysis(
             biases=gating.transform_biases(model),

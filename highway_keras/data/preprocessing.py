@@ -12,6 +12,7 @@ from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
 BATCH = 1000  # images preprocessed at once
+PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 # All are float32 whatever the policy: statistics and scale keep their precision, and the layer that
 # follows casts to its own.
 PREPROCESSING = {
@@ -53,7 +54,7 @@ def preprocessor(steps, x_train):
         if isinstance(layer, MeanImage):
             layer.adapt(_apply(layers, x_train))
         layers.append(layer)
-    return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name="preprocessor")
+    return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name=PREPROCESSOR)
 
 
 def augmenter(steps, input_shape, seed=None):

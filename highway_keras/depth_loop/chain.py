@@ -7,7 +7,7 @@ from keras import ops, tree
 from highway_keras.backends import shim
 
 
-def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
+def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):
     """Run `block` over all layers of `kernel`, on `x` of shape `(n, d)` or `(K, n, d)`.
 
     Return the outputs in a tuple: the last block's or, as a sequence, every block's, then the
@@ -15,31 +15,31 @@ def chain(block, x, kernel, bias, relu_share, return_sequence, return_gate):
     """
     forward, backward = _loops(block, return_sequence, return_gate)
     if not shim.HAS_LOOPS:  # autodiff gives the gradient
-        return forward(x, kernel, bias, relu_share)[0]
+        return forward(x, kernel, bias, is_relu)[0]
 
     # `run` takes every tensor as an argument: on JAX it must not capture traced ones.
     @ops.custom_gradient
-    def run(x, kernel, bias, relu_share):
-        outputs, residuals = forward(x, kernel, bias, relu_share)
+    def run(x, kernel, bias, is_relu):
+        outputs, residuals = forward(x, kernel, bias, is_relu)
 
         def gradient(*upstream):  # TensorFlow gives it as arguments, JAX as one tuple
             d_outputs = tree.flatten(upstream)
             once = shim.differentiable_once(backward)
-            gradients = once(d_outputs, kernel, bias, relu_share, *residuals)
-            return *gradients, ops.zeros_like(relu_share)
+            gradients = once(d_outputs, kernel, bias, is_relu, *residuals)
+            return *gradients, ops.zeros_like(is_relu)
 
         return outputs, gradient
 
-    return run(x, kernel, bias, relu_share)
+    return run(x, kernel, bias, is_relu)
 
 
 @functools.lru_cache(maxsize=64)
 def _loops(block, return_sequence, return_gate):
     """Return the compiled loops of a block, made once: a new function would be compiled again."""
 
-    def forward(x, kernel, bias, relu_share):
+    def forward(x, kernel, bias, is_relu):
         def step(x, weights):
-            y, parts = block.forward(x, *weights, relu_share)
+            y, parts = block.forward(x, *weights, is_relu)
             kept = parts if shim.HAS_LOOPS and not block.recomputes else []
             return y, (x, kept, [parts[1]] if return_gate else [])
 
@@ -47,7 +47,7 @@ def _loops(block, return_sequence, return_gate):
         outputs = ops.concatenate([xs[1:], y[None]]) if return_sequence else y
         return tuple(_columns(v) for v in (outputs, *gates)), (xs, kept)
 
-    def backward(d_outputs, kernel, bias, relu_share, xs, parts):
+    def backward(d_outputs, kernel, bias, is_relu, xs, parts):
         d_outputs = [_columns(d) for d in d_outputs]
         d_gates = [d_outputs[1]] if return_gate else []
         dys = [d_outputs[0]] if return_sequence else []
@@ -55,7 +55,7 @@ def _loops(block, return_sequence, return_gate):
         def step(dy, layer):
             x, parts, w, b, d_y, d_gate = layer
             dy, d_gate = sum(d_y, dy), sum(d_gate)
-            dx, dz = block.backward(dy, d_gate, x, parts, w, b, relu_share)
+            dx, dz = block.backward(dy, d_gate, x, parts, w, b, is_relu)
             return dx, (ops.matmul(x, _columns(dz)), ops.sum(dz, axis=-1))
 
         last = ops.zeros_like(xs[0]) if return_sequence else d_outputs[0]

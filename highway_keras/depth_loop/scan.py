@@ -82,19 +82,19 @@ def scan(
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
     branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
-    relu_share = ops.zeros((), x.dtype)  # the tensor that `mixture` reads
+    is_relu = ops.zeros((), x.dtype)  # the tensor that `mixture` reads
     if activation is None or isinstance(activation, str | dict) or callable(activation):
         activation = keras.activations.get(activation)
     else:
-        relu_share, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
+        is_relu, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
     gates = [keras.activations.get(transform_activation)] * (branches - 1)
     block = Block(kind, (activation, *gates), bool(rematerialize))
-    _check_shapes(x, kernel, bias, relu_share, branches)
+    _check_shapes(x, kernel, bias, is_relu, branches)
 
     trials = len(kernel.shape) - 3
     results = bool(return_sequence), bool(return_gate)
     outputs = in_shares(
-        lambda rows: chain(block, rows, kernel, bias, relu_share, *results),
+        lambda rows: chain(block, rows, kernel, bias, is_relu, *results),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
         kernel,
     )
@@ -104,7 +104,7 @@ def scan(
     return tuple(outputs) if return_gate else outputs[0]
 
 
-def _check_shapes(x, kernel, bias, relu_share, m):
+def _check_shapes(x, kernel, bias, is_relu, m):
     depth, *trials = tuple(kernel.shape)[:-2] or (0,)
     width = x.shape[-1]
     fits = (
@@ -113,10 +113,10 @@ def _check_shapes(x, kernel, bias, relu_share, m):
         and list(x.shape[:-1])[: len(trials)] == trials
         and tuple(kernel.shape) == (depth, *trials, width, m * width)
         and tuple(bias.shape) == (depth, *trials, m * width)
-        and tuple(relu_share.shape) in ((), (*trials, 1, 1))
+        and tuple(is_relu.shape) in ((), (*trials, 1, 1))
     )
     if not fits:
-        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": relu_share}
+        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": is_relu}
         received = ", ".join(f"{name}.shape={tuple(z.shape)}" for name, z in tensors.items())
         raise ValueError(
             f"`x`, `kernel` and `bias` must have the shapes (..., d), (L, d, {m} * d) and "

@@ -134,7 +134,8 @@ def export(
             f"`path` must end in {', '.join(filter(None, by_suffix))}, as its format does, or be a "
             f"folder for a SavedModel. Received: path={path}, format={format!r}."
         )
-    known = FORMATS[format := implied]
+    format = implied
+    known = FORMATS[format]
     if quantize not in (None, *known.quantizations):
         has = [f"{n}: {', '.join(f.quantizations)}" for n, f in FORMATS.items() if f.quantizations]
         raise ValueError(
@@ -208,7 +209,7 @@ def export(
     return Exported(path, size, **measured)
 
 
-def _write_card(path, saved, format, quantize, names, verification):
+def _write_card(path, saved, format, quantize, names, measured):
     """Write what an export says about itself: the model card as JSON, the class names as text."""
     model = saved.model
     outputs = {"probabilities": f"float32 (batch, {len(names)})", "class_id": "int64 (batch)"}
@@ -222,7 +223,7 @@ def _write_card(path, saved, format, quantize, names, verification):
         "inputs": {"images": f"uint8 (batch, {', '.join(map(str, model.input_shape[1:]))})"},
         "outputs": outputs,
         "class_names": names,
-        "verification": verification or None,
+        "verification": measured or None,
         "versions": {"highway-keras": highway_keras.__version__, "keras": keras.__version__},
         "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
         "training": {k: v for k, v in saved.settings.items() if k != "class_names"},

@@ -19,10 +19,10 @@ class ExportMismatch(RuntimeError):
     """An export does not compute what the Keras model does."""
 
 
-def verify(path, format, quantize, images, labels, expected, class_names):
+def verify(path, format, precision, images, labels, expected, class_names):
     """Run an export in a new process, and compare it with the Keras model.
 
-    `quantize` selects the tolerance: it is "int8" also for a network that Keras has quantized, and
+    `precision` is a key of `TOLERANCE`: "int8" also for a network that Keras has quantized,
     "float16" also for one that computes in 16 bits. `expected` are the Keras model's probabilities.
     Return the measured attributes of `Exported`, a dictionary. Raise an `ExportMismatch` if the
     export does not run, or its results differ.
@@ -44,10 +44,10 @@ def verify(path, format, quantize, images, labels, expected, class_names):
             reason = (done.stderr.strip() or "no message").splitlines()[-1]
             raise ExportMismatch(f"The export was not kept, as it does not run: {reason}")
         with np.load(folder / "results.npz") as file:
-            return compare(quantize, dict(file), labels, expected, class_names)
+            return compare(precision, dict(file), labels, expected, class_names)
 
 
-def compare(quantize, results, labels, expected, class_names):
+def compare(precision, results, labels, expected, class_names):
     """Compare the results of `runtimes.main`; see `verify`."""
     difference = 0.0
     for what, found, wanted in (
@@ -64,12 +64,12 @@ def compare(quantize, results, labels, expected, class_names):
             )
         differences = np.nan_to_num(np.abs(found - wanted), nan=np.inf)
         worst = np.unravel_index(np.argmax(differences), found.shape)
-        if np.isnan(found).any() or differences[worst] > TOLERANCE[quantize]:
+        if np.isnan(found).any() or differences[worst] > TOLERANCE[precision]:
             raise ExportMismatch(
                 f"The export was not kept: its {what} differ from Keras's by up to "
                 f"{differences[worst]:.2g} (image {worst[0]}, class {worst[1]}: "
                 f"{found[worst]:.6f} instead of {wanted[worst]:.6f}); at most "
-                f"{TOLERANCE[quantize]:g} is allowed."
+                f"{TOLERANCE[precision]:g} is allowed."
             )
         difference = max(difference, float(differences[worst]))
     accuracy = float((results["class_id"] == labels).mean())

@@ -123,6 +123,9 @@ class GatedLayer(keras.Layer):
             layer.supports_masking = True  # else Keras warns; the gated layer passes the mask on
             setattr(self, name, layer)
             self._made.append(name)
+        self._check_keeps_shape(name, layer, input_shape)
+
+    def _check_keeps_shape(self, name, layer, input_shape):
         # An unknown size agrees with any other, so also try a concrete one in its place.
         probe = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
         seen = len(layer._inbound_nodes)

@@ -253,6 +253,12 @@ class RunFolder:
         return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
 
 
+def mark(path, identity):
+    """Note in a network's file which run saves it, as `identity_in` reads it."""
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = identity.encode()
+
+
 def identity_in(path):
     """Return the `identity` of the run that saved a network; empty if its file carries none."""
     if not zipfile.is_zipfile(path):  # such as `.weights.h5`

@@ -7,7 +7,6 @@ import os
 import pathlib
 import sys
 import time
-import zipfile
 
 import keras
 import numpy as np
@@ -19,7 +18,7 @@ from highway_keras.io import BusyError, replacing
 from highway_keras.models.parts import check_image_shape
 from highway_keras.models.weight_files import copy_weights
 from highway_keras.runs import check_free
-from highway_keras.runs.folder import RunFolder, identity_in
+from highway_keras.runs.folder import RunFolder, identity_in, mark
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
@@ -428,8 +427,7 @@ class _Run:
         """Save that network in place of the file at `path`."""
         with replacing(path) as temporary:
             self.as_saved().save(temporary)
-            with zipfile.ZipFile(temporary, "a") as archive:
-                archive.comment = self.folder.identity().encode()
+            mark(temporary, self.folder.identity())
 
     def _load_best(self):
         best, remedy = self.folder.best, "Restore it, or delete the folder to start over."
