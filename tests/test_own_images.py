@@ -12,7 +12,7 @@ from helpers import all_but, run
 from picture_folders import CLASSES, images, little, write_classes, write_parts
 from PIL import Image
 
-from highway_keras import data, training
+from highway_keras import Highway, analysis, data, training
 from highway_keras.data import DataError, dataset, load
 from highway_keras.messages import Notice
 
@@ -295,6 +295,18 @@ def test_a_part_of_streamed_images_is_trained_and_measured(folder, tmp_path, mon
     monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
     found = fit(load(folder), tmp_path / "run", limit=20)
     assert found.confusion and len(found.history) == 2
+
+
+@pytest.mark.filterwarnings("ignore:The pictures of")
+def test_streamed_pictures_are_analyzed_batch_by_batch(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    model, streamed = little(keras.layers.Dense(4), Highway()), load(folder)
+    monkeypatch.setattr(data.PictureArray, "__array__", None)  # which would read them all
+    found = analysis.analyze(model, streamed.x_train, streamed.y_train, tmp_path, verbose=0)
+    monkeypatch.undo()
+    whole = load(folder)
+    expected = analysis.lesions(model, whole.x_train, whole.y_train, verbose=0)
+    np.testing.assert_allclose(found.lesions.loss, expected.loss, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:The pictures of")

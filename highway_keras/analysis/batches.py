@@ -6,13 +6,14 @@ import keras
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.data import PictureArray
 
 
 def as_arrays(x, model_inputs):
     """Return the arrays of `x`, one for each input of the model, all of the same length."""
     # A dictionary is not flattened, as its order may not be that of the inputs: it does not fit.
     arrays = keras.tree.flatten(x) if isinstance(x, list | tuple) else [x]
-    arrays = [np.asarray(array) for array in arrays]
+    arrays = [a if isinstance(a, PictureArray) else np.asarray(a) for a in arrays]
     wanted = [tuple(tensor.shape) for tensor in model_inputs]
     fit = len(arrays) == len(wanted) and all(
         array.ndim == len(shape)

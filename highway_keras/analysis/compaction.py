@@ -12,6 +12,7 @@ from keras import ops
 from highway_keras import checks
 from highway_keras.analysis.graph import Graph, has_graph, of_gated
 from highway_keras.analysis.lesioning import measurement
+from highway_keras.data import PictureArray
 from highway_keras.layers import HighwayStack
 from highway_keras.models.weight_files import copy_weights
 
@@ -85,6 +86,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
             "`model` must have no adapters. Save it and load it first, which merges them."
         )
     copy_weights(model, copy)
+    x = np.asarray(x) if isinstance(x, PictureArray) else x  # there are many passes
     graph, count, measure = measurement(copy, x, y, batch_size=batch_size)
     names, blocks = graph.blocks, range(len(graph.blocks))
     if layers is not None:

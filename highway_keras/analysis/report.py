@@ -14,6 +14,7 @@ from highway_keras import checks
 from highway_keras.analysis import gating, lesioning
 from highway_keras.analysis.batches import as_arrays, as_labels
 from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.named_array import by_layer
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows, write_text
 from highway_keras.live.page import render
@@ -112,10 +113,12 @@ def analyze(
         mean = gating.mean_gates(model, x, y, verbose=verbose)
         lesions = lesioning.measured(graph, count, measure, verbose)
         first = [array[:1] for array in x]
+        single = gating.gates(model, first, per_position=True)
+        means = [gate.mean(axis=tuple(range(1, gate.ndim - 1))) for gate in single.values()]
         found = Analysis(
             biases=gating.transform_biases(model),
             mean=mean,
-            gates=gating.gates(model, first),
+            gates=by_layer(means, graph.blocks, sample=range(1)),
             outputs=gating.block_outputs(model, first),
             lesions=lesions,
             needed=lesioning.needed_layers(lesions, threshold),
@@ -138,8 +141,7 @@ def analyze(
         except Exception as error:  # the rest must not be lost
             live, no_live = None, reason(error)
         found = dataclasses.replace(found, live=live, no_live=no_live)
-        single = gating.gates(model, first, per_position=True).values()
-        open_share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single]))
+        open_share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single.values()]))
         write_text(found.page, _page(found, title, gating.block_starts(graph), open_share))
         return found
 

@@ -140,9 +140,7 @@ def read_image(path, input_shape):
     check_channels(input_shape)
     height, width, channels = input_shape
     with _opened(path) as (picture, turn, bits):
-        rgba = _rgba(picture, bits)
-    colours, alpha = rgba[..., :3].astype("uint16"), rgba[..., 3:].astype("uint16")
-    pixels = ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")  # on white
+        pixels = _on_white(picture, bits)
     if turn >= 5:
         pixels = pixels.swapaxes(0, 1)
     if turn in (2, 3, 6, 7):
@@ -217,18 +215,23 @@ def exif_orientation(data):
     return value[0] if b"\1" <= value <= b"\x08" else 1
 
 
-def _rgba(picture, bits):
-    """Return a picture of any mode as an array `(height, width, 4)`."""
+def _on_white(picture, bits):
+    """Return a picture of any mode as RGB `(height, width, 3)`, white where it is transparent."""
     transparent = picture.info.get("transparency")
     if picture.mode.startswith("I"):  # 16 bits of gray: Pillow would make all from 255 on white
         values = np.asarray(picture)
-        return np.stack([*3 * [values >> 8], 255 * (values != transparent)], axis=-1)
+        gray = np.where(values == transparent, 255, values >> 8).astype("uint8")
+        return np.stack(3 * [gray], axis=-1)
     if transparent is not None and picture.mode == "L":  # Pillow scales the pixels, but not this
         most = 2**bits - 1  # only these bits count, as in libpng
         picture.info["transparency"] = (transparent & most) * 255 // most
     if bits == 16 and picture.mode == "RGB":  # Pillow has cut the pixels to 8 bits, but not this
         picture.info.pop("transparency", None)
-    return np.asarray(picture.convert("RGBA"))
+    if not picture.has_transparency_data:
+        return np.asarray(picture.convert("RGB"))
+    rgba = np.asarray(picture.convert("RGBA")).astype("uint16")
+    colors, alpha = rgba[..., :3], rgba[..., 3:]
+    return ((colors * alpha + 255 * (255 - alpha) + 127) // 255).astype("uint8")
 
 
 def check_channels(input_shape):

@@ -91,7 +91,7 @@ def load(
     images = [x[kept], x[held_out], x_test]
     if is_folder(dataset):
         try:
-            images = read_pictures(images, input_shape, dataset)
+            images = read_pictures(images, input_shape, dataset, checked=skip_broken)
         except (OSError, DataError):
             check_readable(np.concatenate(images))  # raises an error that names all of them
             raise

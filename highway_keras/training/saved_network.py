@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
+from highway_keras.data.images import on_every_core
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder, identity_in
@@ -180,13 +181,17 @@ class SavedNetwork:
         data.check_channels(shape)
         paths, inverted = list(map(str, checks.paths("paths", paths))), []
         edges = self.settings.get("edge_brightness")
+
+        def read(path):
+            try:
+                return data.read_image(path, shape)
+            except (OSError, data.DataError) as error:
+                return str(error)
+
         for start in range(0, len(paths), EVALUATION_BATCH):
-            pixels, errors = {}, {}
-            for path in paths[start : start + EVALUATION_BATCH]:
-                try:
-                    pixels[path] = data.read_image(path, shape)
-                except (OSError, data.DataError) as error:
-                    errors[path] = str(error)
+            chosen = list(dict.fromkeys(paths[start : start + EVALUATION_BATCH]))
+            found = dict(zip(chosen, on_every_core(read, chosen), strict=True))
+            pixels = {path: image for path, image in found.items() if not isinstance(image, str)}
             rows = probabilities(self.model, np.stack([*pixels.values()])) if pixels else ()
             rows = dict(zip(pixels, rows, strict=True))
             for path in paths[start : start + EVALUATION_BATCH]:
@@ -195,7 +200,7 @@ class SavedNetwork:
                 if path in pixels and edges is not None:
                     if abs(data.edge_brightness(pixels[path][None]) - edges) > HALF:
                         inverted.append(path)
-                yield Classified(path, classes, errors.get(path))
+                yield Classified(path, classes, None if path in pixels else found[path])
         if inverted:
             found = "dark, they are bright" if edges < HALF else "bright, they are dark"
             notice(
