@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from highway_keras import data, results
+from highway_keras.analysis.batches import run
 
 EVALUATION_BATCH = 500
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
@@ -92,12 +93,8 @@ def probabilities(model, x):
 
 
 def outputs(model, x):
-    """Return what a model returns for raw images."""
-    if isinstance(x, np.ndarray):
-        return model.predict(x, batch_size=EVALUATION_BATCH, verbose=0)
-    # A `PictureArray` does not fit in memory: read it batch by batch.
-    starts = range(0, len(x), EVALUATION_BATCH)
-    return np.concatenate([model.predict_on_batch(x[n : n + EVALUATION_BATCH]) for n in starts])
+    """Return what a model returns for raw images, an array or a `PictureArray`."""
+    return np.concatenate([found for _, (found,) in run(model, [x], EVALUATION_BATCH, verbose=0)])
 
 
 def check_probabilities(name, found):
