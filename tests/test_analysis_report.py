@@ -9,7 +9,7 @@ import pytest
 from helpers import read_rows
 from PIL import Image
 
-from highway_keras import Highway, HighwayStack, HighwayWrapper, analysis, models
+from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis, models
 from highway_keras.analysis import plots
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
@@ -45,8 +45,9 @@ def test_samples_may_be_a_list_of_arrays(tmp_path):
 
 def test_open_gates_are_counted_at_every_position(tmp_path):
     keras.utils.set_random_seed(0)
-    model, x = models.mnist_highway(2, input_shape=(12, 12, 1)), np.zeros((20, 12, 12, 1))
-    x[:, :6] = 9
+    gated, end = ConvHighway2D(4, 3), keras.layers.Dense(10, activation="softmax")
+    x = np.random.default_rng(0).normal(0, 9, (20, 6, 6, 4))
+    model = keras.Sequential([keras.Input((6, 6, 4)), gated, keras.layers.Flatten(), end])
     found = analysis.analyze(model, x, np.arange(20) % 10, tmp_path, verbose=0)
     gates = analysis.gates(model, x[:1], per_position=True).values()
     share = np.concatenate([gate.ravel() > 0.5 for gate in gates]).mean()
