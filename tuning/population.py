@@ -6,6 +6,7 @@ All trials see the same batches; nothing that a trial computes depends on anothe
 import concurrent.futures
 import os
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -17,6 +18,16 @@ from highway_keras.tuning.weights import part_of
 # alone, and up to 25 % more in cohorts of 10, whose block states no longer fit into the cache of a
 # core. Cohorts of 2 keep more cores busy when only a few trials go on from the last rung.
 IN_A_COHORT = 2
+
+
+def check_backend():
+    """Raise an `ImportError` unless the backend can train populations."""
+    if not shim.HAS_LOOPS:
+        raise ImportError(
+            "Populations of trials need the TensorFlow or the JAX backend; with any backend "
+            "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}."
+        )
 
 
 class Images:

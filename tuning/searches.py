@@ -16,7 +16,8 @@ from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import check_recorded
-from highway_keras.tuning.tuner import PopulationRandomSearch, check_backend
+from highway_keras.tuning.population import check_backend
+from highway_keras.tuning.tuner import PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")

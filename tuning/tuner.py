@@ -7,7 +7,6 @@ import os
 import pathlib
 import time
 
-import keras
 import numpy as np
 
 from highway_keras import checks
@@ -29,7 +28,7 @@ from highway_keras.tuning.oracle import (
     readable,
     rounds_of,
 )
-from highway_keras.tuning.population import IN_A_COHORT, Images, Population
+from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, part_of
 
@@ -484,16 +483,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             why = "diverged" if trial.status == "FAILED" else why
             raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
         return super().load_model(trial)
-
-
-def check_backend():
-    """Raise an `ImportError` unless the backend can train populations."""
-    if not shim.HAS_LOOPS:
-        raise ImportError(
-            "Populations of trials need the TensorFlow or the JAX backend; with any backend "
-            "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "
-            f"Received: KERAS_BACKEND={keras.backend.backend()}."
-        )
 
 
 def _check_hypermodel(hypermodel):

@@ -220,8 +220,8 @@ def _page(found, title, starts, open_share):
         start = "the start of their layer" if np.ptp(starts) else f"their start {starts[0]:g}"
         moved = f", {share:.0%} of them below {start}"
     differences = np.abs(found.mean.by_class.values)
-    by_layer = np.nanmean(differences, axis=(0, 2))
-    most, worst = int(np.argmax(by_layer)), int(np.argmax(lesions.error))
+    routed = np.nanmean(differences, axis=(0, 2))
+    most, worst = int(np.argmax(routed)), int(np.argmax(lesions.error))
     texts = {
         "title": title,
         "layers": len(lesions.layers),
@@ -234,7 +234,7 @@ def _page(found, title, starts, open_share):
         "mean_gate": f"{np.nanmean(found.mean.overall.values):.2f}",
         "open": f"{open_share:.0%}",
         "difference": f"{np.nanmean(differences):.3f}",
-        "largest": f"{most + 1} ({by_layer[most]:.3f})",
+        "largest": f"{most + 1} ({routed[most]:.3f})",
         "worst": f"{worst + 1} ({lesions.layers[worst]})",
         "worst_error": f"{100 * lesions.error[worst]:.2f}",
     }

@@ -124,10 +124,10 @@ def read_pictures(parts, input_shape, source, checked=False):
         if not checked:
             check_readable(np.concatenate(parts))
     resized = sum(shape[:2] != (height, width) for shape in shapes)
-    recoloured = sum(shape[2] != channels for shape in shapes)
+    recolored = sum(shape[2] != channels for shape in shapes)
     colors = "gray levels" if channels == 1 else "colors"
     changes = [f"{resized} are scaled to {height} x {width}"] if resized else []
-    changes += [f"{recoloured} are read as {colors}"] if recoloured else []
+    changes += [f"{recolored} are read as {colors}"] if recolored else []
     if changes:
         notice(f"{source} holds {len(shapes)} pictures: {' and '.join(changes)}.")
     return arrays

@@ -22,8 +22,8 @@ from highway_keras.io import folder_lock, write_rows
 from highway_keras.models.thin import UNITS
 from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.population import Images, Population
-from highway_keras.tuning.searches import DEPTHS, check_backend
+from highway_keras.tuning.population import Images, Population, check_backend
+from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw
 
 KINDS = tuple(UNITS)

@@ -190,8 +190,8 @@ class SavedNetwork:
 
         for start in range(0, len(paths), EVALUATION_BATCH):
             chosen = list(dict.fromkeys(paths[start : start + EVALUATION_BATCH]))
-            found = dict(zip(chosen, on_every_core(read, chosen), strict=True))
-            pixels = {path: image for path, image in found.items() if not isinstance(image, str)}
+            images = dict(zip(chosen, on_every_core(read, chosen), strict=True))
+            pixels = {path: image for path, image in images.items() if not isinstance(image, str)}
             rows = probabilities(self.model, np.stack([*pixels.values()])) if pixels else ()
             rows = dict(zip(pixels, rows, strict=True))
             for path in paths[start : start + EVALUATION_BATCH]:
@@ -200,7 +200,7 @@ class SavedNetwork:
                 if path in pixels and edges is not None:
                     if abs(data.edge_brightness(pixels[path][None]) - edges) > HALF:
                         inverted.append(path)
-                yield Classified(path, classes, None if path in pixels else found[path])
+                yield Classified(path, classes, None if path in pixels else images[path])
         if inverted:
             found = "dark, they are bright" if edges < HALF else "bright, they are dark"
             notice(
