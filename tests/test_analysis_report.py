@@ -23,9 +23,9 @@ def network():
     return models.thin_mlp(depth=6, input_shape=(8,), classes=3, **options)
 
 
-def samples(count=40):
+def samples():
     random = np.random.default_rng(0)
-    return random.standard_normal((count, 8)).astype("float32"), random.integers(0, 3, count)
+    return random.standard_normal((40, 8)).astype("float32"), random.integers(0, 3, 40)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,7 @@ def test_a_lesion_plot_of_few_errors():
     """Where the axis is logarithmic, 0 is drawn at half a sample."""
 
     def drawn(*wrong):
-        counts = np.array(wrong), 0.0, 0, 100
-        lesions = analysis.Lesions(("a", "b"), np.zeros(2), *counts[:1], *counts[1:])
+        lesions = analysis.Lesions(("a", "b"), np.zeros(2), np.array(wrong), 0.0, 0, 100)
         (axis,) = analysis.plot_lesions(lesions).axes
         return axis.get_yscale(), list(axis.get_lines()[0].get_ydata())
 
@@ -205,7 +204,7 @@ def test_another_file_is_not_overwritten(name, tmp_path):
 
 
 def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
-    for work in ("lesioning.measured", "gating.mean_gates"):
+    for work in ("lesioning.run", "gating.mean_gates"):
         monkeypatch.setattr(f"highway_keras.analysis.{work}", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
         with pytest.raises(ValueError, match="`class_names`"):

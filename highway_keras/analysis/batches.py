@@ -7,6 +7,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data import PictureArray
+from highway_keras.ops import agree
 
 
 def as_arrays(x, model_inputs):
@@ -16,9 +17,7 @@ def as_arrays(x, model_inputs):
     arrays = [a if isinstance(a, PictureArray) else np.asarray(a) for a in arrays]
     wanted = [tuple(tensor.shape) for tensor in model_inputs]
     fit = len(arrays) == len(wanted) and all(
-        array.ndim == len(shape)
-        and all(m in (None, n) for n, m in zip(array.shape[1:], shape[1:], strict=True))
-        for array, shape in zip(arrays, wanted, strict=True)
+        agree(array.shape, (None, *shape[1:])) for array, shape in zip(arrays, wanted, strict=True)
     )
     if not fit or len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
         raise ValueError(

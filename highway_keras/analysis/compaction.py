@@ -87,7 +87,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         )
     copy_weights(model, copy)
     x = np.asarray(x) if isinstance(x, PictureArray) else x  # there are many passes
-    graph, count, measure = measurement(copy, x, y, batch_size=batch_size)
+    graph, measure = measurement(copy, x, y, batch_size=batch_size)
     names, blocks = graph.blocks, range(len(graph.blocks))
     if layers is not None:
         checks.integer("layers", layers, least=0, most=len(blocks) - 1)
@@ -110,12 +110,12 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         cost |= dict.fromkeys(call.blocks, each)
     closed, curve = [], []
 
-    def note(loss, wrong):
+    def note(loss, error):
         parameters, multiplications = whole - sum(cost[block] for block in closed)
         row = {
             "layers": len(blocks) - len(closed),
             "closed": names[closed[-1]] if closed else "",
-            "error": float(wrong / count),
+            "error": float(error),
             "loss": float(loss),
             "parameters": round(parameters),
             "multiplications": round(multiplications),
@@ -126,15 +126,14 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     bar = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
     progress = keras.utils.Progbar(most, verbose=int(bar), unit_name="layer")
     while len(closed) < most:
-        loss, wrong = measure()
+        lesions = measure()
         if not curve:
-            note(loss[0], wrong[0])
-        best = min(set(blocks) - set(closed), key=lambda block: loss[1 + block])
-        rise = wrong[1 + best] / count - curve[0]["error"]
-        if layers is None and rise > budget + 1e-9:
+            note(lesions.intact_loss, lesions.intact_error)
+        best = min(set(blocks) - set(closed), key=lambda block: lesions.loss[block])
+        if layers is None and lesions.error[best] - curve[0]["error"] > budget + 1e-9:
             break
         closed.append(best)
-        note(loss[1 + best], wrong[1 + best])
+        note(lesions.loss[best], lesions.error[best])
         (call,) = (call for call in graph.gated if best in call.blocks)
         bias = ops.convert_to_numpy(call.layer.transform_bias).copy()
         bias.reshape(len(call.blocks), -1)[best - call.blocks.start] = CLOSED

@@ -132,12 +132,10 @@ class MeanGates:
         overall: The mean over all samples, axes `layer` and `unit` (Figure 2, second column).
         by_class: The mean over the samples of a class minus the mean over all, axes `class`,
             `layer` and `unit` (Figure 3). `None` without labels.
-        samples: Number of samples.
     """
 
     overall: NamedArray
     by_class: NamedArray | None
-    samples: int
 
 
 def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
@@ -183,10 +181,10 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
         sums = [s + b for s, b in zip(sums, batch, strict=True)] if sums else batch
     overall = by_layer([s.sum(0) / count for s in sums], graph.blocks)
     if y is None:
-        return MeanGates(overall, None, count)
+        return MeanGates(overall, None)
     means = [s / sizes[:, None] - s.sum(0) / count for s in sums]
     by_class = by_layer(means, graph.blocks, **{"class": tuple(classes.tolist())})
-    return MeanGates(overall, by_class, count)
+    return MeanGates(overall, by_class)
 
 
 def observer(graph, what, per_position=False):

@@ -75,20 +75,14 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    return measured(*measurement(model, x, y, from_logits, batch_size), verbose)
-
-
-def measured(graph, count, measure, verbose):
-    """Return the `Lesions` of a `measurement`."""
-    loss, wrong = measure(verbose)
-    return Lesions(graph.blocks, loss[1:], wrong[1:], float(loss[0]), int(wrong[0]), count)
+    _, measure = measurement(model, x, y, from_logits, batch_size)
+    return measure(verbose)
 
 
 def measurement(model, x, y, from_logits=False, batch_size=None):
-    """Return the `Graph` of a classifier, how many labels `y` has, and a function that measures.
+    """Return the `Graph` of a classifier, and a function that measures its `Lesions`.
 
-    The function takes `verbose` and returns losses and numbers of wrong classifications, both
-    arrays `(1 + blocks,)`: of the network as it is now, and with each block closed. The other
+    The function takes `verbose`, and measures the network as it is when it is called. The other
     arguments are those of `lesions`.
     """
     graph = Graph(model)
@@ -121,9 +115,11 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
                 f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its end, "
                 "or pass from_logits=True to `lesions`."
             )
-        return loss, wrong.astype(int)
+        wrong = wrong.astype(int)
+        intact = float(loss[0]), int(wrong[0])
+        return Lesions(graph.blocks, loss[1:], wrong[1:], *intact, labels.size)
 
-    return graph, labels.size, measure
+    return graph, measure
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,14 +50,7 @@ class Line(NamedTuple):
     x: list | None = None
 
 
-def plot_lines(
-    lines,
-    title="",
-    ylabel="training loss (nats)",
-    xlabel="epoch",
-    xscale="linear",
-    yscale="log",
-):
+def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log"):
     """Draw each `Line`, over epochs or anything else."""
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
@@ -351,7 +344,7 @@ def _label(axes, title, xlabel, ylabel):
     axes.tick_params(which="both", labelsize=TICK)
 
 
-def _finish(axes, title="", xlabel="", ylabel=""):
+def _finish(axes, title, xlabel, ylabel):
     """Give axes with curves their texts, grid and ticks."""
     _label(axes, title, xlabel, ylabel)
     axes.grid(which="both", alpha=0.25)

@@ -95,7 +95,7 @@ def analyze(
     out = checks.path("out", out)
     checks.number("threshold", threshold, least=0, below=1)
     # Raises before any pass over the data
-    graph, count, measure = lesioning.measurement(model, x, y)
+    graph, measure = lesioning.measurement(model, x, y)
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
@@ -111,7 +111,7 @@ def analyze(
         )
     with folder_lock(out):
         mean = gating.mean_gates(model, x, y, verbose=verbose)
-        lesions = lesioning.measured(graph, count, measure, verbose)
+        lesions = measure(verbose)
         first = [array[:1] for array in x]
         single = gating.gates(model, first, per_position=True)
         means = [gate.mean(axis=tuple(range(1, gate.ndim - 1))) for gate in single.values()]
