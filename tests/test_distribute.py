@@ -159,6 +159,12 @@ def test_a_broken_cluster_is_named(monkeypatch, tmp_path):
         assert not out.exists()
 
 
+@needs_tensorflow
+def test_a_process_without_a_cluster_writes_its_run(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    assert data_parallel.__wrapped__().is_chief
+
+
 def test_only_tensorflow_and_jax(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     with pytest.raises(ValueError, match="KERAS_BACKEND=torch"):

@@ -75,7 +75,8 @@ def curves(options):
         folder = training.RunFolder(path)
         settings, history = folder.read_json(), folder.read_history()
         ended = settings.get("results")
-        if not ended and not folder.has_diverged:
+        # One that goes on has not yet reached again the epoch in which it diverged.
+        if not ended and settings.get("diverged") != len(history):
             raise ValueError(f"{path} has not ended: continue it with `fit --resume`.")
         run = {**{key: settings[key] for key in ("model", "dataset", "seed")}, "n": 1}
         made = provenance.of_runs(fit_command(settings), folder)
@@ -228,7 +229,8 @@ def layers(options):
         "samples": len(images.x_train),
         **provenance.of_command(f"python -m tools.rows layers {name} --limit {options.limit}"),
     }
-    starts, keys = block_starts(Graph(saved.model)), ("mean_bias", "mean_gate", *LESION)
+    starts = block_starts(Graph(saved.model))
+    keys = ("mean_bias", "mean_gate", "lesion_loss", "lesion_error")
     rows = [
         {"layer": number, "name": row["layer"], "start": start, **{key: row[key] for key in keys}}
         for number, (row, start) in enumerate(zip(report.layer_rows(found), starts, strict=True), 1)
@@ -237,13 +239,10 @@ def layers(options):
         yield {**row, **made}
 
 
-LESION = ("lesion_loss", "lesion_error")
-
-
 def intact(row, lesions):
     """Return the row of the intact network as layer 0, with the columns of `row`."""
-    whole = zip(LESION, (lesions.intact_loss, lesions.intact_error), strict=True)
-    return {**dict.fromkeys(row, ""), "layer": 0, **dict(whole)}
+    whole = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
+    return {**dict.fromkeys(row, ""), "layer": 0, **whole}
 
 
 # Files for other libraries

@@ -141,15 +141,6 @@ class RunFolder:
         return self.settings.exists() and "results" in self.read_json()
 
     @property
-    def has_diverged(self):
-        """Whether the training ended because the loss or a weight was no longer finite.
-
-        It is false while a resumed run has not yet reached the epoch in which it diverged.
-        """
-        epoch = self.read_json().get("diverged") if self.settings.exists() else None
-        return bool(epoch) and epoch == len(self.read_rows())
-
-    @property
     def epochs(self):
         """Epochs of a run that has ended: fewer than planned if a callback stopped it."""
         settings = self.read_json()
@@ -182,11 +173,9 @@ class RunFolder:
         return rows
 
     def save_state(self, model, epochs):
-        """Save what the run resumes from after `epochs` epochs: one file, replaced as a whole.
+        """Save what the run of a compiled model resumes from after `epochs` epochs.
 
-        Args:
-            model: The compiled model that is trained.
-            epochs: How many rows of the history the state has seen.
+        It is one file, replaced as a whole.
         """
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):

@@ -82,11 +82,7 @@ def compare(found, y):
 
 
 def probabilities(model, x):
-    """Return the class probabilities that a model returns for raw images, `(n, classes)`.
-
-    Raises:
-        NotProbabilities: If it returns something else.
-    """
+    """Return the `outputs` of a model if they are class probabilities, `(n, classes)`."""
     found = outputs(model, x)
     check_probabilities(model.name, found)
     return found

@@ -464,11 +464,7 @@ FAILURES = (TrainingDiverged, BusyError)  # of one run, which do not end the oth
 def train_all(tasks):
     """Train runs one after the other, and yield (task, outcome) as they end.
 
-    Args:
-        tasks: Arguments of `fit`, a dictionary for each run, with its own `out`.
-
-    Yields:
-        A task, and the `Result` of its run or the error that ended it: one of `FAILURES`.
+    A task holds the arguments of `fit`, an outcome is its `Result` or one of `FAILURES`.
     """
     for number, task in enumerate(tasks, start=1):
         if len(tasks) > 1 and task.get("verbose", "auto"):

@@ -51,10 +51,7 @@ def data_parallel():
     else:
         found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([device.name for device in found])
-    is_chief, replicas = True, strategy.num_replicas_in_sync
-    if cluster := strategy.cluster_resolver:
-        chief = "chief" if "chief" in cluster.cluster_spec().jobs else "worker"
-        is_chief = (cluster.task_type, cluster.task_id) == (chief, 0)
+    is_chief, replicas = strategy.extended.should_checkpoint, strategy.num_replicas_in_sync
     steps = {"install_steps": install_replica_steps} if replicas > 1 else {}
     return Devices(strategy.scope, replicas, is_chief, **steps)
 
