@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from highway_keras import checks
 
@@ -15,7 +14,7 @@ __all__ = ["TransformBias"]
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class TransformBias(keras.initializers.Initializer):
+class TransformBias(keras.initializers.Constant):
     """A negative constant: the transform gate starts nearly closed, the layer nearly an identity.
 
     With a zero-mean gate kernel the gate starts around `T = sigmoid(value)`: 0.269, 0.119 and
@@ -38,7 +37,7 @@ class TransformBias(keras.initializers.Initializer):
 
     def __init__(self, value: float = -2.0):
         # A gate that starts open hides the input from the layers above.
-        self.value = float(checks.number("value", value, below=0))
+        super().__init__(float(checks.number("value", value, below=0)))
 
     @classmethod
     def for_depth(cls, depth: int) -> TransformBias:
@@ -53,12 +52,6 @@ class TransformBias(keras.initializers.Initializer):
             `TransformBias(-depth / 10)`.
         """
         return cls(-checks.positive_integer("depth", depth) / 10)
-
-    def __call__(self, shape, dtype=None):
-        return ops.full(shape, self.value, dtype=dtype or keras.config.floatx())
-
-    def get_config(self):
-        return {"value": self.value}
 
 
 def get(

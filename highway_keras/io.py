@@ -107,26 +107,22 @@ class BusyError(RuntimeError):
     """Another process is writing to the same place."""
 
 
-@contextlib.contextmanager
 def folder_lock(path, seconds=SECONDS):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
     Raise a `BusyError` that names who holds the lock, if that is not released within `seconds`.
     """
     path = make_folder(path)
-    with _lock(path, path / ".lock", seconds):
-        yield
+    return _lock(path, path / ".lock", seconds)
 
 
-@contextlib.contextmanager
 def file_lock(path):
     """Keep others from writing a file or folder, which need not exist yet; see `folder_lock`.
 
     The lock file is next to it.
     """
     path = pathlib.Path(path)
-    with _lock(path, path.with_name(f".{path.name}.lock"), SECONDS):
-        yield
+    return _lock(path, path.with_name(f".{path.name}.lock"), SECONDS)
 
 
 @contextlib.contextmanager

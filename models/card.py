@@ -85,11 +85,12 @@ class Card:
         """Return an uncompiled `keras.Model`; `overrides` are arguments of the factory."""
         import keras
 
-        from highway_keras.models.weight_files import load_features, load_weights, part_after
+        from highway_keras.models.weight_files import load_features, load_weights
 
         path = shipped.resolve(self.name, weights)
         model = self._make(**overrides)
-        network = part_after(overrides.get("input_tensor"), model)
+        start = overrides.get("input_tensor")
+        network = model if start is None else keras.Model(start, model.output, name=model.name)
         if overrides.get("include_top", True):
             load_weights(network, path, new_classifier="classes" in overrides)
         elif path is not None:
@@ -98,10 +99,7 @@ class Card:
             load_features(network, path, functools.partial(self._make, **below))
         if features_at is None:
             return model
-        if isinstance(features_at, str):
-            outputs = model.get_layer(features_at).output
-        else:
-            outputs = [model.get_layer(layer).output for layer in features_at]
+        outputs = keras.tree.map_structure(lambda name: model.get_layer(name).output, features_at)
         return keras.Model(model.input, outputs, name=model.name)
 
     def _make(self, **overrides):

@@ -3,7 +3,7 @@
 import keras
 
 from highway_keras import checks
-from highway_keras.models.weight_files import load_weights, part_after
+from highway_keras.models.weight_files import load_weights
 from highway_keras.optimizers import CLASSIFIER
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
@@ -95,7 +95,7 @@ def pool_features(x, pooling):
 
 def network(inputs, outputs, name, weights):
     """Return the model that computes `outputs`; load `weights` into its part after `inputs`."""
+    if weights is not None:
+        load_weights(keras.Model(inputs, outputs, name=name), weights)
     sources = keras.utils.get_source_inputs(inputs)
-    model = keras.Model(sources[0] if len(sources) == 1 else sources, outputs, name=name)
-    load_weights(part_after(None if sources[0] is inputs else inputs, model), weights)
-    return model
+    return keras.Model(sources[0] if len(sources) == 1 else sources, outputs, name=name)

@@ -73,11 +73,6 @@ def copy_weights(source, target):
             layer.finalize_state()
 
 
-def part_after(tensor, model):
-    """Return the part of `model` that comes after a tensor in it, or all of it for `None`."""
-    return model if tensor is None else keras.Model(tensor, model.output, name=model.name)
-
-
 @contextlib.contextmanager
 def _one_error(model, path):
     """Turn the errors that damaged and foreign files raise, of many kinds, into one."""

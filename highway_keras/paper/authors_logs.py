@@ -6,15 +6,9 @@
 For three networks the authors published the log of one run, with loss and accuracy on the test
 images after every epoch. The comparison checks that network, images and solver match theirs.
 
-Result (docs/tables.md, results/authors-log-ours.csv): three epochs of MNIST, ten of CIFAR-10 and
-two of CIFAR-100 come close to their logs.
-
 The loss before the first step, one value in each log, depends on the initial kernels and on the
 scale of the images but not on the solver, so it checks these two. It is measured on held-out
-training images.
-
-Result (docs/tables.md, results/first-losses.csv): the log for MNIST fits kernels from
-N(0, 2 / fan-in), the "xavier" of the authors' Caffe, and not the stock one.
+training images. docs/tables.md has what was found.
 """
 
 import keras

@@ -2,8 +2,7 @@
 
     highway-keras reproduce figure2 --dataset cifar100    # two hours of one CPU core
 
-Result (docs/figures2-4.md, results/analysis.csv): most layers are idle for MNIST and most matter
-for CIFAR-100, as in the paper.
+docs/figures2-4.md has what was found.
 """
 
 from highway_keras import analysis, checks, data

@@ -3,12 +3,7 @@
     highway-keras reproduce gradients            # minutes on 2 CPU cores
     highway-keras reproduce starts --depth 50    # minutes on 2 CPU cores
 
-Result (docs/depth.md, results/gradient-norms.csv): with kernels at half the normalized scale, a
-plain network's gradient vanishes with depth; a highway network's stays, at every depth, within a
-factor of three of its value at the normalized scale.
-
-Section 2.2 (docs/depth.md, results/starts.csv): with a transform bias of -10 highway networks train
-from all 18 zero-mean starts of H, with -4 from 15; plain ones only from the normalized scale.
+The starts are the zero-mean ones of section 2.2. docs/depth.md has what was found.
 """
 
 import itertools

@@ -4,9 +4,7 @@
     highway-keras reproduce table2 --recipe muon      # Highway A 2 hours a run, B and C 10
     highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
-Result (docs/tables.md, results/table1.csv to table3.csv): width 16 of Table 1 reaches the paper's
-mean in every run. On CIFAR, Highway A and B and the networks of Table 3 end above the paper's when
-trained for 100 epochs with Muon; with SGD, mostly for 24 epochs, they stay below.
+docs/tables.md has what was found.
 """
 
 import dataclasses
