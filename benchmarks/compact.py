@@ -15,7 +15,7 @@ from highway_keras import analysis, models, results, training
 from highway_keras.models import shipped
 
 RESULT = rows.RESULTS / "compact.csv"
-SEEDS, TUNED = (0, 1, 2), 3  # epochs of fine-tuning, at a tenth of the recipe's rate
+RUNS, TUNED = 3, 3  # seeds; epochs of fine-tuning, at a tenth of the recipe's rate
 # For each network: the data set and recipe of its weights, the numbers of gated layers to leave,
 # all of them first, and how many images choose them. If it is also trained: how many images
 # fine-tune it (None: all), and the epochs from scratch.
@@ -133,9 +133,7 @@ class Case:
         """Return the test accuracies and the folders of a run for each seed."""
         options = {"resume": True, "verbose": 2, "data_dir": self.data_dir, **options}
         named = {"dataset": self.whole.dataset, "recipe": self.recipe, "epochs": epochs, **options}
-        fits = [
-            training.fit(model, out=folder / f"seed-{seed}", seed=seed, **named) for seed in SEEDS
-        ]
+        fits = training.fit_runs(model, RUNS, folder, **named)
         return [fit.test_accuracy for fit in fits], [fit.folder for fit in fits]
 
     def _row(self, layers, accuracies, epochs, images):
@@ -144,7 +142,7 @@ class Case:
         return {
             **{key: cost[key] for key in ("parameters", "multiplications")},
             "n": found["n"],
-            "seed": " ".join(map(str, SEEDS[: found["n"]])),
+            "seed": " ".join(map(str, range(found["n"]))),
             "mean": round(found["mean"], 2),
             "std": round(found["std"], 2) if found["n"] > 1 else "",
             "epochs": epochs,

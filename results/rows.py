@@ -5,7 +5,6 @@
 
 import csv
 import pathlib
-from importlib import resources
 
 from highway_keras.io import write_rows
 from highway_keras.results.provenance import COLUMNS
@@ -19,10 +18,7 @@ DIVERGED = "diverged"  # in a row, in place of what is not finite
 
 def read(name):
     """Return the rows of `results/NAME.csv`, dictionaries of strings; none without that file."""
-    file = resources.files("highway_keras.results").joinpath(f"{name}.csv")
-    if not file.is_file():
-        return []
-    return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    return read_rows(pathlib.Path(__file__).with_name(f"{name}.csv"), keys=())
 
 
 def read_rows(path, keys):

@@ -46,11 +46,4 @@ def test_an_index_page_leads_into_the_repository():
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)
     assert pictures and all(p.startswith("https://host/us/it/raw/v1.0/docs/") for p in pictures)
     assert "](https://host/us/it/blob/v1.0/docs/tables.md)" in page
-    folder = release.readme("[rows](results/)", "https://host/us/it", "v1.0")
-    assert folder == "[rows](https://host/us/it/tree/v1.0/results/)"
     assert "](https://arxiv.org/abs/1507.06228)" in page
-
-
-def test_an_index_page_has_no_dead_links():
-    with pytest.raises(FileNotFoundError, match=r"leads to docs/none\.md, which is not in the re"):
-        release.readme("[a](docs/none.md)", "https://host/us/it", "v1.0")

@@ -19,10 +19,7 @@ def readme(text, url, ref):
     """Return a page with its relative links and pictures made absolute, as an index needs it."""
 
     def absolute(link):
-        target = link["target"].partition("#")[0]
-        if not (ROOT / target).exists():
-            raise FileNotFoundError(f"README.md leads to {target}, which is not in the repository.")
-        view = "raw" if link["picture"] else "tree" if (ROOT / target).is_dir() else "blob"
+        view = "raw" if link["picture"] else "blob"
         return f"{link['picture']}[{link['text']}]({url}/{view}/{ref}/{link['target']})"
 
     return RELATIVE.sub(absolute, text)

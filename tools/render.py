@@ -1,13 +1,6 @@
 """Render the numbers of README and docs from `results/`: `python -m tools.render`.
 
-A page marks what is rendered with comments, which Markdown does not show:
-
-```
-a step takes <!--=cell speed-thin {ms_a_step:.1f} peer=ours-->9.3<!--/--> ms
-```
-
-The first word of a mark is a function of `numbers.py`, the others are its arguments. A test fails
-if a page differs.
+`numbers.py` says how a page marks them. A test fails if a page differs.
 """
 
 import re
