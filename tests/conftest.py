@@ -10,8 +10,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import keras
 import pytest
+from helpers import read_noise
 
 from highway_keras import data
+from highway_keras.data import loading
 from highway_keras.models import registry
 from highway_keras.training import trainer
 
@@ -50,6 +52,14 @@ def no_pictures():
 @pytest.fixture(scope="session")
 def digits():
     return data.load("digits")
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """Noise in place of the images of public data sets."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "read_public", read_noise)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,10 @@ GATES = {
     "transform_bias_initializer": 0.5,
 }
 TANH = {"activation": "tanh", **GATES}
+# Gates of a user's own need no kernel.
 OWN_GATES = {
-    "transform": lambda: kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1"),
-    "carry": lambda: kl.Dense(6, "sigmoid", bias_initializer="ones"),
+    "transform": lambda: keras.Sequential([kl.Dense(6, "hard_sigmoid", kernel_regularizer="l1")]),
+    "carry": lambda: keras.Sequential([kl.Dense(6, "sigmoid", bias_initializer="ones")]),
 }
 HALVED = {"strides": 2, **FIRST}
 SAME = {"padding": "same"}

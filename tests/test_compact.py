@@ -107,18 +107,15 @@ def with_adapters():
         ("model", lambda: Highway(carry="learned"), {}),
         ("model", lambda: Highway(transform_activation="tanh"), {}),
         ("model", lambda: HighwayWrapper(layers.Dense(8), transform=OPEN), {}),
-        ("model", lambda: layers.Dense(3), {}),
         ("model", with_adapters, {}),
         ("budget", Highway, {"budget": 1.0}),
         ("layers", Highway, {"layers": 5}),
-        ("y", Highway, {"y": np.array([3] * 9)}),
-        ("x", Highway, {"x": np.ones((9, 7))}),
     ],
 )
 def test_what_cannot_be_compacted(name, layer, options):
-    arguments = {"x": np.ones((9, 8)), "y": np.zeros(9, int), **options}
+    model, x, y = as_model((8,), layer(), softmax()), np.ones((9, 8)), np.zeros(9, int)
     with pytest.raises(ValueError, match=f"`{name}`"):
-        analysis.compact(as_model((8,), layer(), softmax()), **arguments, verbose=0)
+        analysis.compact(model, x, y, **options, verbose=0)
 
 
 def test_the_command(tmp_path, capsys):

@@ -28,13 +28,11 @@ def lower(program, *arguments):
 
 
 COUPLED, PLAIN = weights(DEPTH, "coupled"), weights(DEPTH, "plain")
-OF_TRIALS = weights(DEPTH, "coupled", (TRIALS,))
 LOOPS = {
     "coupled": (COUPLED, {}),
     "plain": (PLAIN, {"kind": "plain"}),
     "rematerialized": (COUPLED, {"activation": "gelu", "rematerialize": True}),
     "sequence-and-gates": (COUPLED, {"return_sequence": True, "return_gate": True}),
-    "trials": (OF_TRIALS, {"activation": np.ones((TRIALS, 1, 1), "float32")}),
 }
 
 

@@ -119,16 +119,6 @@ def test_tf_data_of_other_classes_to_test_on(tmp_path):
     assert load((train, test)).class_names == CLASSES
 
 
-def test_where_a_path_begins(tmp_path, monkeypatch):
-    """With ./ or ~/, or as a `Path`, even if the folder is named like a data set."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.chdir(write_classes(tmp_path / "digits", 60).parent)
-    for name in ("./digits", "~/digits", tmp_path / "digits"):
-        assert load(name).class_names == CLASSES
-    assert load("digits").classes == 10
-
-
 # Larger than memory
 
 

@@ -9,6 +9,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from helpers import needs_tensorflow
 
 from highway_keras import training
 from highway_keras.runs.folder import RunFolder
@@ -149,7 +150,7 @@ BROKEN = ["nonsense", "[]", '{"cluster": 5}', HOST % ""]
 BROKEN += [HOST % f', "task": {{"type": "worker", "index": {index}}}' for index in ("9", '"x"')]
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's variable")
+@needs_tensorflow
 def test_a_broken_cluster_is_named(monkeypatch, tmp_path):
     out = tmp_path / "run"
     for text in BROKEN:

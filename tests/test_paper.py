@@ -6,20 +6,14 @@ import math
 import keras
 import numpy as np
 import pytest
-from helpers import read_noise, read_rows
+from helpers import read_rows
 
 from highway_keras import models
 from highway_keras.cli import command as cli
-from highway_keras.data import loading
 from highway_keras.paper import starts
 from highway_keras.results import provenance
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
-
-
-@pytest.fixture
-def noise(monkeypatch):
-    monkeypatch.setattr(loading, "read_public", read_noise)
 
 
 def small_images(n=60):

@@ -8,15 +8,15 @@ import os
 import shutil
 
 import keras
-import keras_tuner
 import numpy as np
 import pytest
+from helpers import Killed
 from picture_folders import images
 
 from highway_keras import data, io, paper, training
 from highway_keras.runs.machine import Session, sessions
 from highway_keras.training import get_recipe
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, run_searches
+from highway_keras.tuning import run_searches
 
 pytestmark = pytest.mark.usefixtures("untraced")
 OPTIONS = {"limit": 96, "epochs": 3, "model_options": {"depth": 2}, "verbose": 0}
@@ -158,10 +158,6 @@ def test_results_without_numbers_are_not_believed(run):
             assert not run.has_ended
 
 
-class Crash(BaseException):
-    pass
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in")  # files that a crash leaves open
 def test_crash_at_every_file_that_training_writes(tmp_path, monkeypatch):
@@ -198,9 +194,9 @@ def test_crash_at_every_file_that_training_writes(tmp_path, monkeypatch):
             if now < moment or now % 2:
                 replace(source, target)
             if now == moment:
-                raise Crash
+                raise Killed
 
-        with pytest.raises(Crash):
+        with pytest.raises(Killed):
             train(f"crash-{moment}", crash)
         again = train(f"crash-{moment}", replace, resume=True)
         assert again.history == whole.history and again.test_loss == whole.test_loss
@@ -260,32 +256,6 @@ def test_a_damaged_search_is_refused(search, tmp_path):
         file.unlink()
     with pytest.raises(ValueError, match=str(search)):
         continue_(search)
-
-
-def tuner(directory, depth=2, **options):
-    hypermodel = HighwayHyperModel(depth, input_shape=(8, 8, 1), units=4)
-    return PopulationRandomSearch(hypermodel, directory=directory, **{"max_trials": 2, **options})
-
-
-def test_a_tuner_of_other_settings_leaves_a_search_alone(tmp_path):
-    found = data.load("digits", limit=64)
-    digits, meanwhile = (found.x_train / np.float32(256), found.y_train), tuner(tmp_path)
-    tuner(tmp_path).search(*digits, verbose=0)
-    trials = {path: path.read_bytes() for path in tmp_path.glob("**/trial.json")}
-    with pytest.raises(ValueError, match="depth"):
-        tuner(tmp_path, depth=3).search(*digits, verbose=0)
-    with pytest.raises(ValueError, match="batch_size"):
-        tuner(tmp_path).search(*digits, batch_size=32, verbose=0)
-    meanwhile.search(*digits, verbose=0)  # all of whose trials another process has done
-    assert {path: path.read_bytes() for path in trials} == trials
-
-
-@pytest.mark.parametrize("population", [None, 2])
-def test_the_search_of_another_tuner_is_left_alone(population, tmp_path):
-    hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
-    keras_tuner.RandomSearch(hypermodel, "loss", max_trials=2, directory=tmp_path).save()
-    with pytest.raises(ValueError, match="project_name"):
-        tuner(tmp_path, population=population)
 
 
 # Tables of runs

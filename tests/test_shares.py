@@ -64,10 +64,7 @@ def test_any_batch(batch, monkeypatch):
     check_exact(lambda *a: weighted(scan(*a)), arrays, monkeypatch, 1e-14)
 
 
-UNKNOWN = [((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])]
-
-
-@pytest.mark.parametrize("batch, unknown", UNKNOWN)
+@pytest.mark.parametrize("batch, unknown", [((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])])
 def test_sequence_gates_and_sizes_that_are_unknown(batch, unknown, monkeypatch):
     def loss(*a):
         options = {"return_sequence": True, "return_gate": True}

@@ -4,35 +4,26 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import read_noise, read_rows
+from helpers import altered, read_rows
 
 from highway_keras import models, paper, results, training
 from highway_keras.cli import command as cli
-from highway_keras.data import loading
 from highway_keras.paper.tables import read_table
 from highway_keras.runs import machine
 from highway_keras.training import trainer
 from highway_keras.training.callbacks import Checkpoint
 
-pytestmark = pytest.mark.usefixtures("untraced")
+pytestmark = pytest.mark.usefixtures("untraced", "noise")
 NAME = "mnist-highway-16"
 TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
 COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"
-AUTHORS = {"model": "mnist-highway-32", "verbose": 0}
-
-
-@pytest.fixture(autouse=True)
-def small_images(monkeypatch):
-    monkeypatch.setattr(loading, "read_public", read_noise)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(noise, tmp_path_factory):
     """A reproduction that nothing interrupted."""
     out = tmp_path_factory.mktemp("tables") / "whole"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "read_public", read_noise)
-        paper.reproduce_table("table1", "modern", out=out, **TINY)
+    paper.reproduce_table("table1", "modern", out=out, **TINY)
     return out
 
 
@@ -74,13 +65,11 @@ def test_a_row_a_run(whole, tmp_path):
     assert (whole / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert not list(whole.rglob(".*"))
     # A command names only what is not the recipe's.
-    shutil.copytree(whole, tmp_path / "changed")
-    folder = training.RunFolder(tmp_path / "changed" / f"{NAME}-modern" / "seed-1")
-    settings = folder.read_json()
-    settings["recipe"] |= {"epochs": 30, "dtype_policy": "mixed_bfloat16"}
-    folder.write_json({**settings, "limit": None})
-    command = read_table("table1", tmp_path / "changed")[1]["command"]
-    assert command.endswith("--runs 1 --seed 1 --dtype-policy mixed_bfloat16")
+    recipe = {"epochs": 30, "dtype_policy": "mixed_bfloat16"}
+    out = tmp_path / folder.path.relative_to(whole)
+    altered(folder.path, out, recipe=recipe, limit=None)
+    (changed,) = read_table("table1", tmp_path)
+    assert changed["command"].endswith("--runs 1 --seed 1 --dtype-policy mixed_bfloat16")
 
 
 @pytest.mark.slow
@@ -195,23 +184,14 @@ def test_the_authors_logs_are_whole(model, start, last, best):
     assert before == start and np.log(classes) < before < np.log(classes) + 1.2
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory):
-    """Two epochs beside the authors' log: the folder and the rows."""
-    out = tmp_path_factory.mktemp("authors") / "log"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "read_public", read_noise)
-        return out, paper.compare_with_authors(epochs=2, out=out, **AUTHORS)
-
-
-def test_our_training_beside_the_authors_log(compared):
-    out, found = compared
-    assert rows(out, name="authors-log") == [{k: str(v) for k, v in r.items()} for r in found]
+def test_our_training_beside_the_authors_log(tmp_path):
+    found = paper.compare_with_authors("mnist-highway-32", epochs=2, out=tmp_path, verbose=0)
+    assert rows(tmp_path, name="authors-log") == [{k: str(v) for k, v in r.items()} for r in found]
     for row, theirs in zip(found, results.authors_logs()["mnist-highway-32"], strict=False):
         assert row["authors_accuracy"] == float(theirs["test_accuracy"])
         assert row["authors_loss"] == float(theirs["test_loss"])
     assert [(row["seed"], row["epoch"]) for row in found] == [(0, 1), (0, 2)]
-    measured = training.RunFolder(out / "seed-0").read_json()["results"]
+    measured = training.RunFolder(tmp_path / "seed-0").read_json()["results"]
     assert found[1]["ours_loss"] == pytest.approx(measured["test_loss"], abs=1e-6)
     assert found[1]["ours_accuracy"] == pytest.approx(measured["test_accuracy"], abs=1e-6)
 

@@ -193,17 +193,16 @@ def make(path, hypermodel=None, **arguments):
     return PopulationRandomSearch(hypermodel or small(), **arguments)
 
 
-def search_digits(path, digits, **arguments):
+def train(search, digits, batch_size=BATCH):
     x, y, *held_out = digits
-    search = make(path, **arguments)
-    size = {"epochs": np.int64(EPOCHS), "batch_size": BATCH, "verbose": 0}
+    size = {"epochs": np.int64(EPOCHS), "batch_size": batch_size, "verbose": 0}
     search.search(x, y, validation_data=held_out, **size)
     return search
 
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory, digits):
-    return search_digits(tmp_path_factory.mktemp("search"), digits)
+    return train(make(tmp_path_factory.mktemp("search")), digits)
 
 
 def scores_of(search):
@@ -257,7 +256,7 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
         return weights if seed[1] != 1 else {key: w * np.nan for key, w in weights.items()}
 
     monkeypatch.setattr(tuner, "draw", poisoned)
-    search = search_digits(tmp_path, digits, population=4)
+    search = train(make(tmp_path, population=4), digits)
     assert search.oracle.trials["1"].status == "FAILED"
     assert "finite" in search.oracle.trials["1"].message
     assert scores_of(search) == {**scores_of(searched), "1": None}
@@ -266,15 +265,31 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
 
 
 @needs_populations
-def test_a_search_goes_on_with_its_own_images_only(tmp_path, digits):
-    search_digits(tmp_path, digits, max_trials=1)
+def test_a_search_goes_on_with_its_own_settings_and_images_only(tmp_path, digits):
+    meanwhile = make(tmp_path, max_trials=1)
+    train(make(tmp_path, max_trials=1), digits)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
+    deeper = HighwayHyperModel(5, input_shape=(8, 8, 1), units=6)
+    with pytest.raises(ValueError, match="depth"):
+        train(make(tmp_path, deeper, max_trials=1), digits)
+    with pytest.raises(ValueError, match="batch_size"):
+        train(make(tmp_path, max_trials=1), digits, batch_size=16)
     for x, message in (
         (256 * digits[0], "inputs"),
         (digits[0][::-1], "inputs"),
         (np.nan * digits[0], "finite"),
     ):
         with pytest.raises(ValueError, match=message):
-            search_digits(tmp_path, (x, *digits[1:]), max_trials=1)
+            train(make(tmp_path, max_trials=1), (x, *digits[1:]))
+    train(meanwhile, digits)  # whose only trial another process has done
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
+
+
+@needs_populations
+def test_the_search_of_another_tuner_is_left_alone(tmp_path):
+    keras_tuner.RandomSearch(small(), "loss", max_trials=2, directory=tmp_path).save()
+    with pytest.raises(ValueError, match="project_name"):
+        make(tmp_path)
 
 
 @needs_populations

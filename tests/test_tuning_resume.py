@@ -14,7 +14,7 @@ import grpc
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, all_but, needs_populations
+from helpers import COMMAND, Killed, all_but, needs_populations
 from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_chief
 
@@ -27,10 +27,6 @@ from highway_keras.tuning.population import Population
 
 pytestmark = needs_populations
 TRIALS, EPOCHS, RUNGS = 7, 4, {1: 4, 2: 2}
-
-
-class Killed(BaseException):
-    """Not an `Exception`: nothing is to catch it."""
 
 
 @pytest.fixture(scope="module")
@@ -126,19 +122,16 @@ def uninterrupted(tmp_path_factory, digits):
     return results(trials_on_disk(folder))
 
 
-class KillAt:
-    """Stands in for `os` where files are replaced, and kills before a given replacement."""
+def kill_at(moment, replace=os.replace):
+    """Return what stands in for `os.replace`, and kills before a given replacement."""
+    count = itertools.count()
 
-    getpid, path = staticmethod(os.getpid), os.path
-
-    def __init__(self, moment):
-        self.left = moment
-
-    def replace(self, *paths):
-        if not self.left:
+    def replace_or_kill(*paths):
+        if next(count) >= moment:  # nothing comes after it
             raise Killed
-        self.left -= 1
-        os.replace(*paths)
+        replace(*paths)
+
+    return replace_or_kill
 
 
 # About 70 files are replaced: lists, trials, states at a rung and between rungs, weights.
@@ -155,7 +148,7 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     monkeypatch.setattr(tuner, "SAVING", -1)  # a state after every epoch
     for moment in moments:
         with monkeypatch.context() as patched:
-            patched.setattr(io, "os", KillAt(moment))
+            patched.setattr(io.os, "replace", kill_at(moment))
             with pytest.raises(Killed):
                 search(tmp_path, digits)
     ended = search(tmp_path, digits)
