@@ -101,6 +101,11 @@ def with_adapters():
     return layer
 
 
+def used_twice():
+    inputs, layer = keras.Input((8,)), Highway()
+    return keras.Model(inputs, layer(layer(inputs)))
+
+
 @pytest.mark.parametrize(
     ("name", "layer", "options"),
     [
@@ -108,6 +113,7 @@ def with_adapters():
         ("model", lambda: Highway(transform_activation="tanh"), {}),
         ("model", lambda: HighwayWrapper(layers.Dense(8), transform=OPEN), {}),
         ("model", with_adapters, {}),
+        ("model", used_twice, {}),
         ("budget", Highway, {"budget": 1.0}),
         ("layers", Highway, {"layers": 5}),
     ],
