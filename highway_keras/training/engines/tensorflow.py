@@ -18,8 +18,8 @@ from highway_keras.training.engines.devices import Devices
 def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     """Return the batches of `batches.batches` as a `tf.data.Dataset`.
 
-    `x` is an array, which stays on the device as a tensor, or `PreprocessedImages`, which are read
-    ahead of the training.
+    `x` is an array, which becomes a tensor, or `PreprocessedImages`, which are read ahead of the
+    training.
     """
     others = [tf.constant(array) for array in (y, weights) if array is not None]
     if isinstance(x, np.ndarray):
