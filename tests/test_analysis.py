@@ -213,6 +213,15 @@ def test_all_lesions_of_a_stack_run_as_one_loop():
     assert depths == [5]
 
 
+def test_names_of_the_users_and_sequences_of_one_step():
+    top = keras.layers.Dense(CLASSES, "softmax", name="lesions")
+    model = as_model((1, 8), Highway(name="scores"), keras.layers.Dense(8, name="labels"), top)
+    x, y = samples(model)
+    assert y.shape == (SAMPLES, 1)
+    found = analysis.lesions(model, x, y, verbose=0)
+    assert found.intact_loss == pytest.approx(scores(model.predict(x, verbose=0), y)[0], abs=1e-6)
+
+
 def test_a_batch_is_as_large_where_sides_are_open():
     layers = [ConvHighway2D(3, 3), keras.layers.GlobalAveragePooling2D(), softmax()]
     open_, known = (as_model((side, side, 3), *layers) for side in (None, 64))
@@ -325,6 +334,7 @@ WRONG = [
     ("batch_size", lambda: lesions(shared(), batch_size=0)),
     ("`y`", lambda: lesions(shared(), Y.astype(float))),
     ("`y`", lambda: lesions(shared(), Y + 3)),
+    ("`model`", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(1, "sigmoid")), Y)),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.zeros((2, 2), int))),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.array([-1, 0]))),
     ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5)),

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -144,6 +145,29 @@ def test_closed_layers_are_layers_whose_gate_is_0(opened):
     assert {n for n, gate in enumerate(gates) if not any(gate)} >= closed
 
 
+FITTED = """
+const run = require("vm").runInThisContext;
+run(require("fs").readFileSync(process.argv[1], "utf8"));
+const fitted = run("(fields) => Object.assign(Object.create(Pad.prototype), fields).fitted()");
+console.log(JSON.stringify([...fitted(JSON.parse(process.argv[2]))]));
+"""
+
+
+@in_node
+def test_a_drawing_on_white_paper_is_the_negative_of_one_on_black():
+    drawn = np.zeros((12, 12), int)
+    drawn[1:4, 2] = drawn[3, 2:5] = 250
+    seen = []
+    for paper in (0, 255):
+        fields = {"height": 12, "width": 12, "channels": 1, "guide": [2, 2, 10, 10]}
+        fields |= {"paper": paper, "pixels": np.abs(paper - drawn).ravel().tolist()}
+        script = pathlib.Path(examples.__file__).with_name("pad.js")
+        done = subprocess.run([NODE, "-e", FITTED, script, json.dumps(fields)], capture_output=True)
+        seen.append(np.abs(paper - np.array(json.loads(done.stdout))).reshape(12, 12))
+    assert np.ptp(np.argwhere(seen[0] > 100), axis=0).max() == 7
+    np.testing.assert_allclose(*seen, atol=1)
+
+
 # The page as one uses it
 
 
@@ -263,8 +287,11 @@ def test_names_cannot_break_the_page(tmp_path):
     assert "&lt;title&gt; &amp; $co" in file.read_text(encoding="utf-8")
 
 
-def test_the_box_of_the_digits_and_the_scales(page):
-    assert description(page)["guide"] == [4, 5, 24, 22]
+def test_the_box_of_the_digits_and_the_scales(page, tmp_path):
+    assert (description(page)["guide"], description(page)["paper"]) == ([4, 5, 24, 22], 0)
+    (images, labels), path = digits(), tmp_path / "live.html"
+    analysis.live_page(shipped("thin-highway-10"), 255 - images, labels, path)
+    assert (description(path)["guide"], description(path)["paper"]) == ([4, 5, 24, 22], 255)
     assert examples.drawn_box(np.zeros((2, 8, 8, 1))) is None
     assert examples.drawn_box(np.zeros((2, 8, 8, 3))) is None
     assert examples.scale([np.full(1000, 0.01)], reach=1) == {"reach": 1, "power": 0.3}

@@ -41,6 +41,7 @@ def test_samples_may_be_a_list_of_arrays(tmp_path):
     top = keras.layers.Dense(3, activation="softmax")(Highway()(keras.layers.add(ends)))
     found = analysis.analyze(keras.Model(ends, top), [x, x], y, tmp_path, verbose=0)
     assert found.gates.values.shape == (1, 1, 8) and found.page.exists()
+    assert "from one image" in found.no_live
 
 
 def test_open_gates_are_counted_at_every_position(tmp_path):
@@ -53,6 +54,14 @@ def test_open_gates_are_counted_at_every_position(tmp_path):
     share = np.concatenate([gate.ravel() > 0.5 for gate in gates]).mean()
     assert share and share != (found.gates.values > 0.5).mean()
     assert f"{share:.0%} of the gates are open" in found.page.read_text("utf-8")
+
+
+def test_gates_without_biases_still_have_a_figure(tmp_path):
+    gate = keras.layers.Dense(8, "sigmoid", use_bias=False)
+    gated = HighwayWrapper(keras.layers.Dense(8), transform=gate)
+    model = keras.Sequential([keras.Input((8,)), gated, keras.layers.Dense(3, "softmax")])
+    page = analysis.analyze(model, *samples(), tmp_path, verbose=0).page.read_text("utf-8")
+    assert page.count("data:image/png") == 3 and "biases" not in page and "nan" not in page
 
 
 def test_the_page_loads_nothing(analysed):

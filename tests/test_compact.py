@@ -1,5 +1,6 @@
 """Compact networks compute the same as with layers closed; what cannot be compacted is refused."""
 
+import math
 import os
 
 import keras
@@ -10,6 +11,7 @@ from keras import layers
 from test_analysis import as_model, layer_by_layer, nested, samples, scores, softmax
 
 from highway_keras import analysis, models, training
+from highway_keras.analysis.compaction import leave_out
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.cli import command as cli
@@ -74,6 +76,27 @@ def test_what_a_user_chose_stays():
     assert short.depth == 2 and config["rematerialize"]
     assert config["activity_regularizer"] == before["activity_regularizer"] is not None
     np.testing.assert_allclose(block_starts(Graph(found)), -np.log(5), rtol=1e-6)  # of the four
+
+
+def test_stacks_that_become_equally_deep_keep_different_names():
+    inputs = x = keras.Input((8,))
+    for _ in range(2):
+        x = HighwayStack(3)(layers.Dense(8)(x))
+    model = keras.Model(inputs, softmax()(x))
+    both = {name for name in Graph(model).blocks if name.endswith(("_0", "_1"))}
+    found = leave_out(model, both)
+    assert [layer.depth for layer in found.layers if isinstance(layer, HighwayStack)] == [1, 1]
+    assert len({layer.name for layer in found.layers}) == len(found.layers)
+
+
+@pytest.mark.parametrize(("sequences", "steps"), [(True, 5), (False, 5)])
+def test_each_step_of_a_recurrent_layer_multiplies(sequences, steps):
+    top = [layers.Flatten()] if sequences else []
+    rnn = layers.LSTM(4, return_sequences=sequences)
+    model = as_model((steps, 8), Highway(), rnn, *top, softmax())
+    curve = analysis.compact(model, *samples(model), layers=0, verbose=0).curve
+    expected = steps * 4 * 4 * (8 + 4) + math.prod(model.layers[-1].kernel.shape)
+    assert curve[-1]["multiplications"] == expected
 
 
 def test_the_budget_is_kept():

@@ -22,6 +22,7 @@ from PIL import Image
 INPUT = "encoded"
 # Of one picture. A file of a few kilobytes can expand to gigabytes of pixels.
 MOST_PIXELS = 2**24
+Image.MAX_IMAGE_PIXELS = None  # whose error would come before ours
 DATATYPES = {"float32": "FP32", "int64": "INT64", "object": "BYTES"}
 
 

@@ -29,19 +29,24 @@ def as_arrays(x, model_inputs):
     return arrays
 
 
-def as_labels(y, count, classes=None):
-    """Return the labels as integers `(count, ...)`, from 0 to `classes - 1`."""
+def as_labels(y, count, output=None):
+    """Return the labels as integers `(count, ...)`, one for each class distribution of `output`.
+
+    `output` is the shape of the model's output, `(batch_size, ..., classes)`, where that matters.
+    """
     labels = np.asarray(y)
-    if labels.ndim > 1 and labels.shape[-1] == 1:
+    rank = labels.ndim if output is None else len(output)
+    if 1 < labels.ndim == rank and labels.shape[-1] == 1:
         labels = labels[..., 0]
     if not np.issubdtype(labels.dtype, np.integer) or labels.ndim < 1 or len(labels) != count:
         raise ValueError(
             f"`y` must be {count} class numbers, integers from 0. Received: an array of "
             f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
         )
-    if labels.min() < 0 or (classes is not None and labels.max() >= classes):
+    most = output[-1] - 1 if output else labels.max()
+    if labels.min() < 0 or labels.max() > most:
         raise ValueError(
-            f"`y` must be class numbers from 0{'' if classes is None else f' to {classes - 1}'}. "
+            f"`y` must be class numbers from 0{f' to {most}' if output else ''}. "
             f"Received: {labels.min()} to {labels.max()}."
         )
     return labels.astype("int32")

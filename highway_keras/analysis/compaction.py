@@ -1,6 +1,7 @@
 """Remove the gated layers that a network can do without: close their gates, then leave them out."""
 
 import dataclasses
+import functools
 import math
 import re
 import sys
@@ -155,13 +156,15 @@ def leave_out(model, closed):
         of_layer = [graph.blocks[block] for block in call.blocks]
         left[id(call.layer)] = [i for i, name in enumerate(of_layer) if name not in closed]
 
-    def shorter(layer):
+    def shorter(layer, taken):
         if has_graph(layer):
             return without(layer)
         stay = left.get(id(layer), ())
         if not isinstance(layer, HighwayStack) or len(stay) in (0, layer.depth):
             return layer
-        name = re.sub(f"_x{layer.depth}$", f"_x{len(stay)}", layer.name)
+        name = re.sub(rf"_x{layer.depth}(?=$|_)", f"_x{len(stay)}", layer.name)
+        name = layer.name if name in taken else name
+        taken.add(name)
         chain = layer.unstack()
         short = HighwayStack.from_layers([chain[i] for i in stay], name)
         for option in ("rematerialize", "output_regularizer"):  # which its layers do not all have
@@ -174,8 +177,9 @@ def leave_out(model, closed):
 
     def without(model):
         functional = keras.Model(model.inputs, model.outputs, name=model.name)
+        replace = functools.partial(shorter, taken={layer.name for layer in model.layers})
         # Keras's public way to build a graph again, here with the very same layers.
-        return keras.models.clone_model(functional, clone_function=shorter, call_function=call)
+        return keras.models.clone_model(functional, clone_function=replace, call_function=call)
 
     return without(model)
 
@@ -184,7 +188,10 @@ def _multiplications(call):
     """Return the number of multiplications by a layer's kernels in one call, for one sample."""
     weights = getattr(call.layer, "weights", ())
     kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
-    outputs = keras.tree.flatten(call.outputs)[0].shape
-    channels_first = getattr(call.layer, "data_format", None) == "channels_first"
-    positions = outputs[2:] if channels_first else outputs[1:-1]
+    shape = keras.tree.flatten(call.outputs)[0].shape
+    if isinstance(call.layer, keras.layers.RNN):  # which may return its last step alone
+        shape = call.inputs[0].shape
+    of_kernel = getattr(call.layer, "transform", call.layer)
+    channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
+    positions = shape[2:] if channels_first else shape[1:-1]
     return kernels * math.prod(n or 1 for n in positions)

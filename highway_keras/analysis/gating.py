@@ -142,7 +142,7 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
     """Return the mean transform gates over a data set, and how much those of each class differ.
 
     This takes one pass over the data and the memory of one batch. Gates of layers with positions,
-    such as convolutions, are averaged over these as well.
+    such as convolutions, are averaged over these as well; masked positions count like all others.
 
     Args:
         model: As for `gate_model`.

@@ -60,7 +60,8 @@ def lesion_model(graph, label_shape, from_logits):
 
     every = 1 + len(graph.blocks)
     predictions = repeated(graph.repeat(visit)[0], every)
-    labels = keras.Input(label_shape, dtype="int32", name="labels")
+    # Names that no layer of the analyzed model has.
+    labels = keras.Input(label_shape, dtype="int32", name="lesions_labels")
     scores = Scores(every, from_logits)([predictions, labels])
     return keras.Model([*graph.inputs, labels], scores)
 
@@ -169,7 +170,7 @@ class Scores(keras.Layer):
     """Loss, wrong classes and sum of the probabilities of copies of a batch, `(n, copies, 3)`."""
 
     def __init__(self, copies, from_logits):
-        super().__init__(dtype="float32")
+        super().__init__(name="lesions_scores", dtype="float32")
         self.copies, self.from_logits = copies, from_logits
 
     def call(self, inputs):

@@ -49,6 +49,7 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     """Measure a classifier with the gates of each layer forced to 0, in one pass over the data.
 
     A lesioned layer returns only its carry: `y = x`, or `y = x * C(x)` with `carry="learned"`.
+    Masked positions count like all others, unlike in `model.evaluate`.
 
     Args:
         model: As for `gate_model`; it returns class probabilities `(batch_size, ..., classes)`.
@@ -87,13 +88,14 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
     """
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
-    labels = as_labels(y, len(arrays[0]), graph.outputs[0].shape[-1])
     shapes = [tuple(y.shape) for y in graph.outputs]
-    if len(shapes) != 1 or len(shapes[0]) != labels.ndim + 1:
+    one = len(shapes) == 1 and shapes[0][-1] != 1
+    labels = as_labels(y, len(arrays[0]), shapes[0]) if one else np.asarray(y)
+    if not one or len(shapes[0]) != labels.ndim + 1:
         raise ValueError(
-            f"`model` must return one prediction, (batch_size, ..., classes), and `y` a class for "
-            f"each. Received: outputs of shape {', '.join(map(str, shapes))}, labels of shape "
-            f"{labels.shape}."
+            "`model` must return one prediction, (batch_size, ..., classes), of two classes or "
+            "more, and `y` hold a class for each. Received: outputs of shape "
+            f"{', '.join(map(str, shapes))}, labels of shape {labels.shape}."
         )
     if any(call.kwargs.get("return_gate") for call in graph.gated):
         raise ValueError(

@@ -169,13 +169,14 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
         A `matplotlib.figure.Figure`.
     """
     gates, outputs = gates.values[0], outputs.values[0]
-    low, high = np.nanquantile(biases.values, (0.002, 0.998))
-    maps = (
-        ("Transform gate biases", biases.values, low, high),
+    maps = [
         ("Mean gates, all samples", mean.values, 0, np.nanquantile(mean.values, 0.998)),
         ("Gates, one sample", gates, 0, np.nanquantile(gates, 0.998)),
         ("Outputs, one sample", outputs, None, _reach(outputs)),
-    )
+    ]
+    if not np.isnan(biases.values).all():  # gates of the user's own may have none
+        low, high = np.nanquantile(biases.values, (0.002, 0.998))
+        maps.insert(0, ("Transform gate biases", biases.values, low, high))
     figure = Figure(figsize=(12, _height(len(gates))), layout="constrained")
     left = figure
     if np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3):

@@ -17,7 +17,7 @@ from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.named_array import by_layer
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows, write_text
-from highway_keras.live.page import render
+from highway_keras.live.page import check_shapes, render
 from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
@@ -149,9 +149,10 @@ def analyze(
 def layer_rows(found):
     """Return the rows of `layers.csv`, dictionaries, of an `Analysis`."""
     lesions = found.lesions
+    biases = np.ma.masked_invalid(found.biases.values).mean(axis=1)  # a layer may have none
     columns = {
         "layer": lesions.layers,
-        "mean_bias": np.nanmean(found.biases.values, axis=1).tolist(),
+        "mean_bias": biases.filled(np.nan).tolist(),
         "mean_gate": np.nanmean(found.mean.overall.values, axis=1).tolist(),
         "lesion_loss": lesions.loss.tolist(),
         "lesion_error": lesions.error.tolist(),
@@ -193,9 +194,9 @@ def live_page(model, x, y, path, class_names=None, title=None):
         >>> analysis.live_page(network, digits.x_test, digits.y_test, "live.html")  # doctest: +SKIP
     """
     graph = Graph(model)
-    (images,) = as_arrays(x, graph.inputs[:1])
-    classes = model.output_shape[-1]
-    labels = as_labels(y, len(images), classes)
+    check_shapes(graph)
+    (images,), output = as_arrays(x, graph.inputs), graph.outputs[0].shape
+    labels, classes = as_labels(y, len(images), output), output[-1]
     names = list(map(str, range(classes))) if class_names is None else list(class_names)
     checks.class_names("class_names", names, classes)
 
@@ -213,15 +214,23 @@ def _page(found, title, starts, open_share):
 
     `starts` are those of the biases, by `block_starts`; `open_share` is that of open gates.
     """
-    lesions, biases = found.lesions, found.biases.values
-    moved = ""
-    if not np.isnan(starts).any():
-        share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
-        start = "the start of their layer" if np.ptp(starts) else f"their start {starts[0]:g}"
-        moved = f", {share:.0%} of them below {start}"
+    lesions, biases, said = found.lesions, found.biases.values, ""
+    if not np.isnan(biases).all():  # gates of the user's own may have none
+        said = f"The biases of the transform gates average {np.nanmean(biases):.2f}"
+        if not np.isnan(starts).any():
+            share = np.mean((biases < starts[:, None])[~np.isnan(biases)])
+            start = "the start of their layer" if np.ptp(starts) else f"their start {starts[0]:g}"
+            said += f", {share:.0%} of them below {start}"
+        said += ". "
     differences = np.abs(found.mean.by_class.values)
     routed = np.nanmean(differences, axis=(0, 2))
-    most, worst = int(np.argmax(routed)), int(np.argmax(lesions.error))
+    most, worst = int(np.argmax(routed)), ""
+    if lesions.error.max() > lesions.intact_error:
+        layer = int(np.argmax(lesions.error))
+        worst = (
+            f" Layer {layer + 1} ({lesions.layers[layer]}) is worth most: without it the error is "
+            f"{100 * lesions.error[layer]:.2f} %."
+        )
     texts = {
         "title": title,
         "layers": len(lesions.layers),
@@ -229,14 +238,12 @@ def _page(found, title, starts, open_share):
         "error": f"{100 * lesions.intact_error:.2f}",
         "loss": f"{lesions.intact_loss:.4f}",
         "needed": found.needed,
-        "bias": f"{np.nanmean(biases):.2f}",
-        "moved": moved,
+        "biases": said,
         "mean_gate": f"{np.nanmean(found.mean.overall.values):.2f}",
         "open": f"{open_share:.0%}",
         "difference": f"{np.nanmean(differences):.3f}",
         "largest": f"{most + 1} ({routed[most]:.3f})",
-        "worst": f"{worst + 1} ({lesions.layers[worst]})",
-        "worst_error": f"{100 * lesions.error[worst]:.2f}",
+        "worst": worst,
     }
     parts = {name: html.escape(str(text)) for name, text in texts.items()}
     parts["live"] = LIVE if found.live else f"No live page. {html.escape(found.no_live)}"

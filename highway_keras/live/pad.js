@@ -3,16 +3,18 @@
 
 class Pad {
   /**
-   * `shape` is [height, width, channels]; `guide` is a box to draw in, or null. `changed` is called
-   * with "begin" before a stroke, and with "stroke" after each of its segments.
+   * `inputShape` is [height, width, channels]; `paper` is the gray level of an empty pad; `guide`
+   * is a box to draw in, or null. `changed` is called with "begin" before a stroke, and with
+   * "stroke" after each of its segments.
    */
-  constructor(canvas, shape, guide, changed) {
-    [this.height, this.width, this.channels] = shape;
+  constructor(canvas, { inputShape, paper, guide }, changed) {
+    [this.height, this.width, this.channels] = inputShape;
     this.canvas = canvas;
+    this.paper = paper;
     this.guide = guide;
     this.changed = changed;
-    this.pixels = new Uint8ClampedArray(this.height * this.width * this.channels);
-    this.ink = Array(this.channels).fill(255);
+    this.pixels = new Uint8ClampedArray(this.height * this.width * this.channels).fill(paper);
+    this.ink = Array(this.channels).fill(255 - paper);
     this.erasing = false;
     this.radius = Math.max(0.6, 0.04 * this.width);
     this.small = Object.assign(document.createElement("canvas"), {
@@ -31,7 +33,7 @@ class Pad {
   }
 
   clear() {
-    this.show(new Uint8ClampedArray(this.pixels.length));
+    this.show(new Uint8ClampedArray(this.pixels.length).fill(this.paper));
   }
 
   /**
@@ -44,7 +46,7 @@ class Pad {
     const ink = (row, column) =>
       row < 0 || column < 0 || row >= height || column >= width
         ? 0
-        : this.pixels[(row * width + column) * channels];
+        : Math.abs(this.pixels[(row * width + column) * channels] - this.paper);
     let [mass, down, across] = [0, 0, 0];
     let [top, left, bottom, right] = [height, width, 0, 0];
     for (let row = 0; row < height; row++) {
@@ -81,14 +83,15 @@ class Pad {
             );
           }
         }
-        for (let c = 0; c < channels; c++) fitted[at++] = sum / parts.length ** 2;
+        const value = Math.abs(this.paper - sum / parts.length ** 2);
+        for (let c = 0; c < channels; c++) fitted[at++] = value;
       }
     }
     return fitted;
   }
 
   get isEmpty() {
-    return this.pixels.every((value) => value === 0);
+    return this.pixels.every((value) => value === this.paper);
   }
 
   begin(event) {
@@ -140,7 +143,7 @@ class Pad {
     this.cover[at] = cover;
     for (let c = 0; c < this.channels; c++) {
       const under = this.under[at * this.channels + c];
-      const ink = this.erasing ? 0 : this.ink[c];
+      const ink = this.erasing ? this.paper : this.ink[c];
       this.pixels[at * this.channels + c] = under + cover * (ink - under);
     }
   }
@@ -169,7 +172,8 @@ class Pad {
   drawGuide(context, scaleX, scaleY) {
     const [top, left, bottom, right] = this.guide;
     context.setLineDash([3, 4]);
-    context.strokeStyle = "rgb(255 255 255 / 35%)";
+    const gray = 255 - this.paper;
+    context.strokeStyle = `rgb(${gray} ${gray} ${gray} / 35%)`;
     context.strokeRect(
       left * scaleX,
       top * scaleY,

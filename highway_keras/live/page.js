@@ -10,9 +10,7 @@ class Page {
     this.closedFromEnd = 0;
     this.times = []; // of the last passes, in ms
     this.selected = null; // {layer, unit} under the mouse or the arrow keys
-    this.pad = new Pad(byId("pad"), description.inputShape, description.guide, (what) =>
-      this.drawn(what),
-    );
+    this.pad = new Pad(byId("pad"), description, (what) => this.drawn(what));
     this.chart = new Chart(byId("chart"), description.classes);
     byId("chart").classList.toggle(
       "named",

@@ -9,6 +9,7 @@ import string
 import keras
 import numpy as np
 
+from highway_keras.data import edge_brightness
 from highway_keras.live.steps import Weights, network_steps
 
 MOST_BYTES = 4 * 2**20
@@ -23,14 +24,7 @@ def render(graph, images, labels, class_names, title, observe):
     `graph` is that of the model. `observe(what, images)` returns what `what` names, `"gates"` or
     `"outputs"`, as a list of arrays, one for each block.
     """
-    shapes = [tuple(x.shape) for x in graph.inputs]
-    shape = shapes[0][1:]
-    if len(shapes) != 1 or len(shape) != 3 or None in shape or shape[2] not in (1, 3):
-        raise ValueError(
-            "The live page supports networks of one image, (height, width, 1 or 3 channels). "
-            f"Received: inputs of shape {', '.join(map(str, shapes))}."
-        )
-    weights = Weights()
+    weights, shape = Weights(), tuple(graph.inputs[0].shape[1:])
     steps = network_steps(graph, weights)
     number_format, numbers = weights.encode()
     size = weights.count * np.dtype(number_format).itemsize
@@ -49,13 +43,15 @@ def render(graph, images, labels, class_names, title, observe):
             f"{least:.3g} to {most:.3g}, {images.dtype}. For a network that takes scaled images, "
             "put the scaling into the model, as a `Rescaling` layer, and pass gray levels."
         )
+    paper = 255 if (edge_brightness(images) or 0) > 127 else 0  # one draws as the images are drawn
     description = {
         "inputShape": shape,
         "classes": class_names,
         "layers": graph.blocks,
         "steps": steps,
         "format": number_format,
-        "guide": drawn_box(images),
+        "paper": paper,
+        "guide": drawn_box(np.abs(images - float(paper))),
         "scales": {
             "gates": scale(observe("gates", images), reach=1),
             "outputs": scale(observe("outputs", images)),
@@ -87,6 +83,19 @@ def render(graph, images, labels, class_names, title, observe):
         weights=numbers,
         scripts="\n".join(f"<script>\n{script}</script>" for script in scripts),
     )
+
+
+def check_shapes(graph):
+    """Raise a `ValueError` unless a network classifies one image, which the page can show."""
+    inputs, outputs = ([tuple(x.shape) for x in side] for side in (graph.inputs, graph.outputs))
+    size = inputs[0][1:]
+    is_image = len(inputs) == 1 and len(size) == 3 and None not in size and size[2] in (1, 3)
+    if not is_image or [len(shape) for shape in outputs] != [2]:
+        raise ValueError(
+            "The live page supports networks from one image, (height, width, 1 or 3 channels), to "
+            f"one class. Received: inputs of shape {', '.join(map(str, inputs))}, outputs of shape "
+            f"{', '.join(map(str, outputs))}."
+        )
 
 
 def choose(labels):
