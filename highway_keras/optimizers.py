@@ -94,10 +94,10 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         super().build(variables)
         self._factors = []  # on the learning rate of each weight, and its penalty
         for variable in variables:
-            *_, layer, weight = ("", *variable.path.split("/"))
+            *layers, weight = variable.path.split("/")
             rate = self.bias_rate if weight.endswith("bias") else 1.0
             l2 = 0.0 if weight.endswith(SPARED) else self.l2
-            self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
+            self._factors.append((rate, l2 * self.classifier_l2 if CLASSIFIER in layers else l2))
 
     def update_step(self, gradient, variable, learning_rate):
         rate, l2 = self._factors[self._get_variable_index(variable)]

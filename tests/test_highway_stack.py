@@ -94,7 +94,7 @@ def by_its_shape(shape, dtype=None):
 BY_AXES = keras.initializers.GlorotNormal(input_axes=[0], output_axes=[1])
 
 
-@pytest.mark.parametrize("initializer", ["he_normal", "orthogonal", by_its_shape, BY_AXES])
+@pytest.mark.parametrize("initializer", [None, "he_normal", "orthogonal", by_its_shape, BY_AXES])
 def test_every_layer_starts_as_a_layer_alone_does(initializer):
     start = {"kernel_initializer": initializer}
     stack, alone = HighwayStack(6, **start), Highway(**start)

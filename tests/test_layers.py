@@ -176,6 +176,20 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
             model(**options).load_weights(tmp_path / "w.weights.h5")
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_activations_can_be_replaced(policy):
+    layer, x = Highway(dtype=policy), standard_normal((2, 4))
+    before = array(layer(x))
+    layer.activation, layer.transform_activation = map(
+        keras.activations.get, ("tanh", "hard_sigmoid")
+    )
+    other = Highway.from_config(layer.get_config())
+    other.build((None, 4))
+    other.set_weights(layer.get_weights())
+    assert not np.array_equal(array(layer(x)), before)
+    np.testing.assert_array_equal(array(layer(x)), array(other(x)))
+
+
 # Adapters of low rank and int8, which a highway layer leaves to Keras's layers in it.
 
 TO_ADAPT = {
@@ -239,7 +253,11 @@ def test_what_differs_between_the_sublayers_is_saved(make, change, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(array(loaded(x)), array(model(x)))
-    for other in (loaded, keras.models.clone_model(model)):
+    copied = model.layers[0]
+    for _ in range(2):  # the second time of a layer that is not built
+        copied = type(copied).from_config(copied.get_config())
+    copied = keras.Sequential([keras.Input((6,)), copied])
+    for other in (loaded, copied, keras.models.clone_model(model)):
         kinds = [(w.dtype, w.trainable) for w in other.weights]
         assert kinds == [(w.dtype, w.trainable) for w in model.weights]
 
@@ -284,6 +302,7 @@ ARGUMENTS = [
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: HighwayStack(0), "depth"),
     (lambda: HighwayWrapper(keras.layers.Dense(4), keras.layers.Dense(4), "learned"), "carry"),
+    (lambda: HighwayWrapper(keras.layers.Dense(4), carry=None), "carry"),
     (lambda: HighwayStack(3, rematerialize="tanh"), "rematerialize"),
     (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, np.nan, -2.0]), "value"),
     (lambda: MatchSize(0), "channels"),

@@ -78,13 +78,18 @@ class GatedLayer(keras.Layer):
         raise NotImplementedError
 
     def build(self, input_shape):
-        gate = self.transform_activation
+        def activation(z):  # looked up at each call, so that it can be replaced
+            return self.activation(z)
+
+        def gate(z):
+            return self.transform_activation(z)
+
         if self.compute_dtype in ("bfloat16", "float16"):
             gate = _in_float32(gate)
         self._add_sublayer(
             "block",
             input_shape,
-            activation=self.activation,
+            activation=activation,
             use_bias=self.use_bias,
             kernel_initializer=self.kernel_initializer,
             bias_initializer=self.bias_initializer,
@@ -118,7 +123,7 @@ class GatedLayer(keras.Layer):
                 "kernel_constraint": self.kernel_constraint,
                 "bias_constraint": self.bias_constraint,
             }
-            options |= self._changed.get(name, {})
+            options |= keras.saving.deserialize_keras_object(self._changed.get(name, {}))
             layer = self.make_sublayer(input_shape, name=name, **options)
             layer.supports_masking = True  # else Keras warns; the gated layer passes the mask on
             setattr(self, name, layer)
@@ -267,7 +272,7 @@ class GatedLayer(keras.Layer):
 
     def get_config(self):
         config = super().get_config()
-        changed = {}
+        changed = {**self._changed}
         for name in self._made:  # Keras or a user may change them one by one
             layer = getattr(self, name)
             quantization = getattr(layer, "quantization_config", None)
@@ -291,7 +296,7 @@ class GatedLayer(keras.Layer):
     @classmethod
     def from_config(cls, config):
         config = {**config}
-        changed = keras.saving.deserialize_keras_object(config.pop("sublayers", {}))
+        changed = config.pop("sublayers", {})
         layer = super().from_config(config)
         layer._changed = changed
         return layer

@@ -83,8 +83,9 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
+        is_layer = isinstance(carry, keras.Layer)
         super().__init__(
-            carry=carry if isinstance(carry, str) else "learned",
+            carry="learned" if is_layer else carry,
             activity_regularizer=activity_regularizer,
             # Not used, but making it draws a seed; without it, all later seeds would change.
             kernel_initializer="glorot_uniform",
@@ -99,7 +100,7 @@ class HighwayWrapper(GatedLayer):
                 "Received: carry='learned'."
             )
         self.block, self.transform = layer, transform
-        self.carry = None if isinstance(carry, str) else carry
+        self.carry = carry if is_layer else None
         self.passed = [name for name in ("transform", "carry") if getattr(self, name) is not None]
         for name, part in {"layer": layer, "transform": transform, "carry": self.carry}.items():
             if not isinstance(part, keras.Layer) and (name == "layer" or part is not None):

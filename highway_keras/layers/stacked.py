@@ -50,6 +50,7 @@ _OF_ANY_SHAPE = (
 
 def initializer(of_layer):
     """Return the initializer that starts each layer as `of_layer` does, each with its own draw."""
+    of_layer = of_layer or keras.initializers.GlorotUniform()  # as `add_weight` has it
 
     def start(shape, dtype=None):
         depth, *layer_shape = shape
