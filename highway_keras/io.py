@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import errno
 import hashlib
 import json
 import os
@@ -31,6 +32,8 @@ def replacing(path):
     temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())  # or a power cut may leave the new name without its content
         os.replace(temporary, path)
     except OSError as error:
         raise OSError(
@@ -38,6 +41,15 @@ def replacing(path):
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_passing(error):
+    """Whether an error says nothing about a file's content: too little memory, no permission, or a
+    disk or network that fails. NumPy and zipfile raise an `OSError` for a damaged archive, too, but
+    without a number or with that of an invalid argument.
+    """
+    of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+    return of_disk or isinstance(error, MemoryError)
 
 
 def make_folder(path):
@@ -141,7 +153,12 @@ def _lock(path, file, seconds):
             f"{path} is being written by {by}. Wait until that has ended, or name another place."
         ) from None
     except OSError as error:
-        raise OSError(f"{path} cannot be written ({error.strerror}).") from error
+        if not file.exists():
+            raise OSError(f"{path} cannot be written ({error.strerror}).") from error
+        raise OSError(
+            f"{file} cannot be locked ({error.strerror}). Delete it if no process is writing to "
+            f"{path}, or name a place on another disk."
+        ) from error
     try:
         with contextlib.suppress(OSError):  # on a full disk, the owner stays unknown to others
             # `write_text` replaces a link at this place instead of following it.

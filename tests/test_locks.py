@@ -1,7 +1,9 @@
 """One writer at a time: the second says who has it, and a dead process keeps nothing."""
 
 import contextlib
+import errno
 import os
+import pathlib
 import platform
 import subprocess
 import sys
@@ -130,6 +132,17 @@ def test_runs_of_another_process_are_left_alone_and_do_not_keep_the_others(holde
         training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", **options)
     assert sorted((tmp_path / "seed-0").iterdir()) == before
     assert training.RunFolder(tmp_path / "seed-1").has_ended
+
+
+def test_a_lock_that_cannot_be_had_is_named(tmp_path, monkeypatch):
+    def acquire(lock, timeout):
+        pathlib.Path(lock.lock_file).touch()
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
+    with pytest.raises(OSError, match=r"\.lock cannot be locked \(No locks available\)"):
+        with folder_lock(tmp_path):
+            raise AssertionError
 
 
 def test_an_export_has_one_writer(tmp_path):

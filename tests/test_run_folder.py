@@ -3,6 +3,7 @@
 It then ends as if nothing had happened, to the last bit. `test_survival` kills processes.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -75,13 +76,15 @@ def test_the_state_of_another_run_is_refused(run):
         fit(run.path)
 
 
-def test_too_little_memory_is_no_damage(run, monkeypatch):
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EIO, "Input/output error")])
+def test_what_passes_is_no_damage(error, run, monkeypatch):
     def load(path):
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(np, "load", load)
-    with pytest.raises(MemoryError):
+    with pytest.raises(type(error)) as caught:
         run.read_state()
+    assert caught.value is error
 
 
 def test_without_any_settings_nothing_is_continued(run):

@@ -167,6 +167,7 @@ MISTAKES = {
     "input_shape": [{"input_shape": (8, 8, 1)}],
     "callbacks": [{"callbacks": v} for v in ([print], None)],
     "schedule": [{"callbacks": [keras.callbacks.ReduceLROnPlateau()]}],
+    "BackupAndRestore": [{"callbacks": [keras.callbacks.BackupAndRestore("backup")]}],
     "weights": [
         {"weights": "cifar10"},
         {"weights": "mnist"},  # which has another size
@@ -306,6 +307,9 @@ def test_freezing(tmp_path):
     assert (settings["weights"], settings["freeze"]) == ("mnist", True)
     file = models.get(name).weights_file("mnist")
     assert models.shipped.sha256(file).startswith(settings["weights_sha256"])
+    moved = shutil.copy(file, tmp_path / "moved.keras")
+    again = fine_tune("run", resume=True, freeze=True, weights=moved)
+    assert again.test_loss == result.test_loss
     for changed, options in {"freeze": {}, "weights": {"weights": None}}.items():
         with pytest.raises(ValueError, match=changed):
             fine_tune("run", resume=True, **options)
@@ -383,7 +387,8 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     saved = weights(first.folder.final)
     np.testing.assert_equal(saved, watch.last)
     assert not np.array_equal(saved[0], model.get_weights()[0])
-    again = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
+    with pytest.warns(Notice, match="ended after 3 of 9 epochs"):
+        again = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
     np.testing.assert_equal(weights(first.folder.final), saved)
     assert again.history == first.history
     assert len(json.loads(first.folder.machine.read_text())) == 1  # nothing was trained again
@@ -402,12 +407,38 @@ class Spoils(keras.callbacks.Callback):
             weight.assign(weight * np.nan)
 
 
-def test_weights_that_are_not_finite_are_not_saved(dataset, tmp_path):
+RESTORE = {"monitor": "loss", "restore_best_weights": True}
+
+
+@pytest.mark.parametrize("others", [[], [keras.callbacks.EarlyStopping(**RESTORE)]])
+def test_weights_that_are_not_finite_are_not_saved(others, dataset, tmp_path):
     with pytest.raises(training.TrainingDiverged, match="weight"):
-        fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[Spoils()])
+        fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[Spoils(), *others])
     folder = training.RunFolder(tmp_path)
     assert all(np.isfinite(weight).all() for weight in weights(folder.best))
     assert len(folder.read_state()["history"]) == 1 and not folder.has_ended
+
+
+class Edits(keras.callbacks.Callback):
+    """As an editor does that saves a history opened after the first epoch."""
+
+    def __init__(self, history):
+        super().__init__()
+        self.history = history
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == 1:
+            copy = self.history.with_suffix(".copy")
+            copy.write_text("".join(self.history.read_text().splitlines(keepends=True)[:2]))
+            copy.replace(self.history)
+
+
+def test_a_history_that_was_edited_meanwhile_loses_nothing(whole, dataset, tmp_path):
+    edits = Edits(tmp_path / "history.csv")
+    with pytest.raises(ValueError, match=r"history.csv was changed"):
+        fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[edits])
+    again = fit_own(highway_network(), dataset, tmp_path, epochs=3, resume=True)
+    assert again.history == whole[1].history
 
 
 def test_runs_that_have_ended_are_not_trained_again(runs, tmp_path):
@@ -443,6 +474,10 @@ def test_weights_in_the_loss(whole, dataset, tmp_path):
     weight = training.trainer.loss_weights(rare, "balanced")
     totals = [weight[rare.y_train == number].sum() for number in range(3)]
     np.testing.assert_allclose(totals, len(rare.y_train) / 3, rtol=1e-5)
+    more = dataclasses.replace(rare, class_names=("1", "2", "3", "of no image"))
+    np.testing.assert_array_equal(training.trainer.loss_weights(more, "balanced"), weight)
+    with pytest.raises(ValueError, match="'1' as a key"):
+        training.trainer.loss_weights(more, {1: 2.0})
 
 
 def test_adapters_alone_are_trained_and_belong_to_the_run(dataset, tmp_path):
@@ -651,6 +686,10 @@ def test_images_that_training_refuses_are_not_measured():
             evaluate(model, dataclasses.replace(found, **{name: values}))
     with pytest.raises(ValueError, match=r"`model` .* 10 classes"):
         evaluate(models.thin_mlp(depth=3, input_shape=(8, 8, 1), classes=12), found)
+    inputs, top = keras.Input((8, 8, 1)), keras.layers.Dense(10, "softmax")
+    for outputs in (top(inputs), 2 * [top(keras.layers.Reshape((64, 1))(inputs)[:, 0])]):
+        with pytest.raises(ValueError, match="outputs of shape"):
+            evaluate(keras.Model(inputs, outputs), found)
 
 
 def test_an_image_that_makes_nan_is_one_mistake_of_an_epoch():

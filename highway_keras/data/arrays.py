@@ -11,6 +11,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError
+from highway_keras.io import is_passing
 from highway_keras.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -24,9 +25,9 @@ def read_npz(path):
         with path.open("rb") as file:
             # Never allow_pickle: a pickle runs whatever code its writer chose.
             content = dict(np.load(file, allow_pickle=False))
-    except MemoryError:
-        raise
     except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+        if is_passing(error):
+            raise
         raise DataError(
             f"Cannot read {path}: it is damaged, cut short, or not a .npz of plain arrays. Write "
             "it with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."

@@ -96,6 +96,8 @@ def _explained(failure):
     """Turn what disk, network, protocol buffers or TensorFlow raise into a one-line `DataError`."""
     try:
         yield
+    except (MemoryError, PermissionError):
+        raise
     except Exception as error:
         raise DataError(
             f"{failure}: {reason(error)[:200]}. Remove what is there to prepare it anew, give "

@@ -12,7 +12,15 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.io import LEFTOVERS, folder_lock, read_text, replacing, write_rows, write_text
+from highway_keras.io import (
+    LEFTOVERS,
+    folder_lock,
+    is_passing,
+    read_text,
+    replacing,
+    write_rows,
+    write_text,
+)
 from highway_keras.runs import HELD, PROSE, check_free
 
 # Settings that describe a run without affecting its training
@@ -176,12 +184,20 @@ class RunFolder:
         """Save what the run of a compiled model resumes from after `epochs` epochs.
 
         It is one file, replaced as a whole.
+
+        Raises:
+            ValueError: If `history.csv` lacks epochs: an editor may have put another file there.
         """
+        history = self.read_rows()[:epochs]
+        if len(history) < epochs:
+            raise ValueError(
+                f"{self.history} was changed during the run. Resume the run, which restores it."
+            )
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16
             arrays[f"{number}"] = array.astype("float32") if array.dtype.kind == "V" else array
-        run = json.dumps({"settings": self.read_json(), "history": self.read_rows()[:epochs]})
+        run = json.dumps({"settings": self.read_json(), "history": history})
         with replacing(self.state) as temporary:
             np.savez(temporary, **arrays, run=run)
 
@@ -194,9 +210,9 @@ class RunFolder:
         try:
             with np.load(checks.existing_file("state", self.state)) as state:
                 return json.loads(str(state["run"]))
-        except (MemoryError, PermissionError):
-            raise
         except Exception as error:  # damaged archives raise errors of many kinds
+            if is_passing(error):
+                raise
             raise self._unreadable_state() from error
 
     def restore_state(self, model):
@@ -231,9 +247,9 @@ class RunFolder:
                 arrays = [state[f"{number}"] for number in range(len(variables))]
             if any(a.shape != tuple(v.shape) for a, v in zip(arrays, variables, strict=True)):
                 raise ValueError("of another model")
-        except (MemoryError, PermissionError):
-            raise
         except Exception as error:  # damaged archives raise errors of many kinds
+            if is_passing(error):
+                raise
             raise self._unreadable_state() from error
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
@@ -262,8 +278,9 @@ def identity_in(path):
 def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
     before, now = _compared(before), _compared(now)
-    if "images" in before and before["images"] == now.get("images"):  # only moved
-        now["dataset"] = before.get("dataset")
+    for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
+        if content in before and before[content] == now.get(content):  # only moved
+            now[source] = before.get(source)
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot

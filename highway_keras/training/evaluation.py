@@ -90,7 +90,14 @@ def probabilities(model, x):
 
 def outputs(model, x):
     """Return what a model returns for raw images, an array or a `PictureArray`."""
-    return np.concatenate([found for _, (found,) in run(model, [x], EVALUATION_BATCH, verbose=0)])
+    found = [found for _, found in run(model, [x], EVALUATION_BATCH, verbose=0)]
+    if [one.ndim for one in found[0]] != [2]:
+        shapes = ", ".join(str((None, *one.shape[1:])) for one in found[0])
+        raise NotProbabilities(
+            f"{model.name!r} must return a probability for each class, of shape (None, classes). "
+            f"Received: outputs of shape {shapes}."
+        )
+    return np.concatenate([one for (one,) in found])
 
 
 def check_probabilities(name, found):

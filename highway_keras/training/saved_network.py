@@ -9,6 +9,7 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.data.images import on_every_core
+from highway_keras.io import is_passing
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder, identity_in
@@ -247,9 +248,9 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         # Not compiled: losses and metrics may be a user's own, and Keras's torch backend refuses
         # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
-    except (MemoryError, PermissionError):
-        raise
     except Exception as error:  # damaged archives raise errors of many kinds
+        if is_passing(error):
+            raise
         said = "it is damaged, cut short, or was not saved as a .keras file"
         if str(error).strip() and not isinstance(error, OSError):
             said = reason(error)

@@ -15,13 +15,14 @@ from highway_keras import checks, data
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
+from highway_keras.messages import notice
 from highway_keras.models.parts import check_image_shape
 from highway_keras.models.weight_files import copy_weights
 from highway_keras.runs import check_free
 from highway_keras.runs.folder import RunFolder, identity_in, mark
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, all_finite
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured
 from highway_keras.training.engines.devices import Devices, data_parallel
 from highway_keras.training.evaluation import (
     EVALUATION_BATCH,
@@ -169,6 +170,11 @@ def fit(
             "`callbacks` must be a list of `keras.callbacks.Callback`. "
             f"{checks.received('callbacks', callbacks)}"
         )
+    if any(isinstance(c, keras.callbacks.BackupAndRestore) for c in callbacks):
+        raise ValueError(
+            "`callbacks` must not hold a BackupAndRestore, which starts at an epoch of its own: "
+            "`resume=True` continues a run."
+        )
     sets_rate = keras.callbacks.ReduceLROnPlateau | keras.callbacks.LearningRateScheduler
     if recipe.schedule != "constant" and any(isinstance(c, sets_rate) for c in callbacks):
         raise ValueError(
@@ -235,8 +241,8 @@ def loss_weights(images, class_weight=None, sample_weight=None):
     if isinstance(class_weight, str):
         checks.one_of("class_weight", class_weight, ("balanced",))
         counts = np.bincount(labels, minlength=len(names))
-        equal = len(labels) / (len(names) * np.maximum(counts, 1))
-        class_weight = dict(enumerate(equal.tolist()))
+        equal = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        class_weight = dict(zip(names, equal.tolist(), strict=True))
     if not isinstance(class_weight, dict | None):
         raise ValueError(
             "`class_weight` must be 'balanced' or a dictionary by class. "
@@ -247,6 +253,11 @@ def loss_weights(images, class_weight=None, sample_weight=None):
             raise ValueError(
                 f"`class_weight` must be 'balanced' or have names or numbers of classes as keys: "
                 f"{', '.join(names)}. {checks.received('class_weight', class_weight)}"
+            )
+        if key not in names and str(key) in names and names[key] != str(key):
+            raise ValueError(
+                f"`class_weight` must have {str(key)!r} as a key, not the number, for the class of "
+                f"that name. {checks.received('class_weight', class_weight)}"
             )
         checks.number("class_weight", value, least=0)
         weights[labels == (names.index(key) if key in names else key)] *= value
@@ -310,7 +321,12 @@ class _Run:
             first = folder.restore_state(self.trainee)
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
-        if first >= self.recipe.epochs or folder.has_ended:
+        if folder.has_ended and first < self.recipe.epochs:
+            notice(
+                f"{folder.path} ended after {first} of {self.recipe.epochs} epochs, stopped by a "
+                "callback; nothing is trained."
+            )
+        if folder.has_ended or first >= self.recipe.epochs:
             return 0.0
         monitor = "val_accuracy" if len(images.x_val) else None
         best = max((row[monitor] for row in folder.read_history() if monitor), default=-np.inf)
@@ -368,7 +384,8 @@ class _Run:
     def finish(self, seconds):
         """Measure the best network, save the last one, write the results; return the `Result`."""
         rows, images = self.folder.read_history(), self.images
-        if not rows or not np.isfinite(rows[-1]["loss"]) or not all_finite(self.trainee):
+        saved = self.folder.state.exists() and len(self.folder.read_state()["history"])
+        if not rows or saved < len(rows):  # a callback may have restored other weights since
             raise self._diverged(
                 len(rows),
                 f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "
