@@ -1,5 +1,6 @@
 """The search space, training in populations, and the tuner around it."""
 
+import contextlib
 import io
 import pathlib
 
@@ -225,7 +226,7 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
         assert model.evaluate(*digits[2:], verbose=0)[0] == pytest.approx(score, rel=1e-4)
     kept = pathlib.Path(searched.project_dir).glob("trial_*/*.keras")
     assert {path.parent.name for path in kept} == {f"trial_{t.trial_id}" for t in trials[:2]}
-    with pytest.raises(ValueError, match=f"Trial {trials[-1].trial_id} .* keep_models"):
+    with pytest.raises(ValueError, match=f"Trial {trials[-1].trial_id} .*keep_models"):
         searched.load_model(trials[-1])
     stock = keras_tuner.oracles.RandomSearchOracle("val_loss", 6)
     stock._set_project_dir(searched.directory, searched.project_name)
@@ -335,6 +336,32 @@ def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path
     network.rates = (3.0, 1.0)
     with pytest.raises(ValueError, match="space"):
         make(tmp_path, network, **options).search(x, y, epochs=2, verbose=0)
+
+
+@needs_populations
+def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
+    class ByActivation(HighwayHyperModel):
+        in_scope = True
+
+        def declare_hyperparameters(self, hp):
+            found = super().declare_hyperparameters(hp)
+            scope = hp.conditional_scope("activation", ["tanh"])
+            with scope if self.in_scope else contextlib.nullcontext():
+                if found["activation"] == "tanh":
+                    found["learning_rate"] = hp.Float("rate_of_tanh", 1e-3, 1e-1, sampling="log")
+            return found
+
+    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+    network, options = ByActivation(3, input_shape=(6,), classes=3, units=5), {"max_trials": 8}
+    options["objective"] = "loss"
+    search = make(tmp_path, network, **options)
+    search.search(x, y, verbose=0)
+    found = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
+    rates = [values["rate_of_tanh"] for values in found if values["activation"] == "tanh"]
+    assert len({*rates}) == len(rates) > 1
+    network.in_scope = False
+    with pytest.raises(ValueError, match="Received: rate_of_tanh of trial"):
+        make(tmp_path / "none", network, **options).search(x, y, verbose=0)
 
 
 @needs_populations

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from helpers import COMMAND, Killed, all_but, needs_populations
 from keras_tuner.engine.trial import Trial
-from keras_tuner.src.distribute import oracle_chief
+from keras_tuner.src.distribute import oracle_chief, oracle_client
 
 from highway_keras import data, io
 from highway_keras.backends import shim
@@ -425,6 +425,16 @@ def test_what_a_worker_needs(listener, port, tmp_path, digits, monkeypatch, caps
     assert path.exists()  # it is the chief's
 
 
+def test_the_chief_of_another_search_gives_no_trials(listener, port, tmp_path, digits, monkeypatch):
+    listener.listen()
+    monkeypatch.setattr(tuner, "check_recorded", lambda *arguments: True)
+    other = make(tmp_path / "other").oracle._oracle
+    other.settings = {"depth": 9}
+    monkeypatch.setattr(oracle_client.OracleClient, "get_space", lambda client: other.get_space())
+    with pytest.raises(ValueError, match=rf"127.0.0.1:{port} leads another search"):
+        search(tmp_path, digits)
+
+
 def test_a_worker_takes_all_its_trials_over(port, tmp_path):
     make(tmp_path, population=4).save()
     with pytest.raises(ValueError, match="population=2"):
@@ -434,6 +444,7 @@ def test_a_worker_takes_all_its_trials_over(port, tmp_path):
 
 def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monkeypatch):
     search(tmp_path, digits)
+    make(tmp_path).save()  # which keeps the settings
     request.getfixturevalue("port")
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
     monkeypatch.setattr(oracle_chief, "start_server", None)

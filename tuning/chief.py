@@ -53,8 +53,8 @@ def outlive(work):
             time.sleep(PAUSE)
             wait()
     raise RuntimeError(
-        f"The chief no longer answers ({found.code().name}). Start it again, and then this worker "
-        "under the same id: the search continues."
+        f"The chief no longer answers, or has failed ({found.code().name}). End it if it still "
+        "runs, start it again, and then this worker under the same id: the search continues."
     ) from found
 
 

@@ -129,7 +129,10 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return values
 
     def build(self, hp):
-        """Return the compiled Keras model of one set of hyperparameters."""
+        """Return the compiled Keras model of one set of hyperparameters.
+
+        Train it with `fit` of this class, which also decays the learning rate.
+        """
         values = self.declare_hyperparameters(hp)
         model = thin_mlp(
             self.depth,

@@ -6,7 +6,7 @@ import math
 import pathlib
 
 from highway_keras.extras import extra
-from highway_keras.io import read_text, write_json
+from highway_keras.io import digest, read_text, write_json
 from highway_keras.runs.folder import check_same_settings
 
 with extra("tune"):
@@ -16,6 +16,7 @@ with extra("tune"):
 ENDED = ("COMPLETED", "FAILED")
 WEIGHTS = "checkpoint.keras"  # a trial's weights after its best epoch
 STATE, STATES = "state-{}.npz", "state-*.npz"  # a trial's state after that many epochs
+SEARCH = "tuner/search"  # a value of the space, which says which search it is of
 
 
 class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
@@ -150,6 +151,16 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def get_state(self):
         return {**super().get_state(), "settings": self.settings}
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.settings = state.get("settings")
+
+    def get_space(self):
+        """Return the space; its values also have `SEARCH`, which workers compare with their own."""
+        space = super().get_space()
+        space.values[SEARCH] = digest(self.settings)
+        return space
 
     def reload(self):
         super().reload()

@@ -131,8 +131,9 @@ def run_searches(
         settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
         settings |= shared
         if tuner.is_worker:
-            chief.wait()  # which writes the settings that the worker compares
-            folder.open(settings, resume=True)
+            chief.wait()
+            if folder.settings.exists():  # which the chief has written
+                folder.open(settings, resume=True)
             continue
         with folder_lock(folder.path):
             if not folder.settings.exists():

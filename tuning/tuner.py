@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import time
+import types
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from highway_keras.io import LEFTOVERS, digest, folder_lock, make_folder, replac
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
+    SEARCH,
     STATE,
     STATES,
     WEIGHTS,
@@ -48,7 +50,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Trials of one hypermodel share their shapes, so a population of them runs as one program with
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
-    weights drawn from `seed` and its number. Its result is the same as if trained alone.
+    weights drawn from `seed` and its number. Its result is the same as if trained alone. None of
+    keras-tuner's hooks is called, such as `run_trial` or `on_trial_end`.
 
     With `rungs`, the search is a successive halving: all trials train to the first rung, the best
     of them continue to the second, and so on. A trial continues with its own weights, momentum and
@@ -75,7 +78,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         seed: Non-negative integer that determines hyperparameters, weights and order of images. The
             hyperparameters are those of keras-tuner's `RandomSearch` with the same seed. There, 0
             stands for a random seed; here it draws the hyperparameters of seed 1, but other weights
-            and another order.
+            and another order. keras-tuner counts the seed up for each number that it draws, so
+            that close seeds share most sets of hyperparameters, one or more trials later: let
+            seeds of independent searches differ by more than 5 `max_trials`.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
@@ -153,10 +158,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
 
     def _populate_initial_space(self):
-        # The stock way finds the space by building the model repeatedly.
-        space = self.oracle.get_space()
-        self.hypermodel.declare_hyperparameters(space)
-        self.oracle.update_space(space)
+        # The stock way, which builds the model in each conditional scope; declaring is enough.
+        declared = types.SimpleNamespace(build=self.hypermodel.declare_hyperparameters)
+        scopes = types.SimpleNamespace(oracle=self.oracle, hypermodel=declared)
+        keras_tuner.Tuner._activate_all_conditions(scopes)
 
     def get_state(self):
         # A restarted worker asks for its trials by slot, so the population must not shrink.
@@ -179,7 +184,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "`population` must not be smaller than before a worker was killed. "
                 f"Received: population={self.population}, before {before}."
             )
-        if "population" not in state:
+        if "population" not in state and (path.parent / "oracle.json").exists():
             raise ValueError(
                 "`project_name` must be that of a search by `PopulationRandomSearch`, or a new "
                 f"one. Received: project_name={self.project_name!r}; another tuner made the search "
@@ -229,6 +234,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         settings = self.settings(pairs, epochs, batch_size)
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
+            self._search_id = digest(settings)
             chief.outlive(lambda: self._work(settings, images, epochs, verbose))
             return
         with folder_lock(self.project_dir):
@@ -249,7 +255,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         chief.wait()  # a chief that listens has recorded its settings
         if not check_recorded(self.project_dir, settings):
             raise ValueError(
-                "`directory` must be that of the chief's search: all its processes share one. "
+                "`directory` must be that of the chief's search: all its processes share one, and "
+                "a KERASTUNER_ORACLE_PORT of their own. "
                 f"Received: directory={str(self.directory)!r} without it."
             )
         self._search(*arguments)
@@ -332,6 +339,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         """In a worker, wait until the chief listens: keras-tuner's client would wait an hour."""
         if self.is_worker:
             chief.wait()
+            if self.oracle.get_space().values.get(SEARCH) != self._search_id:
+                host, port = chief.address()
+                raise ValueError(
+                    f"The chief on {host}:{port} leads another search. Give each search a "
+                    "KERASTUNER_ORACLE_PORT of its own, and this worker the options of its chief."
+                )
 
     def _start(self, trial, rounds):
         """Return the number of a trial's round, and the epoch of its last state on disk."""
@@ -452,7 +465,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if self.is_worker:  # the chief's file has all digits
             file = self._file(trial.trial_id, "trial.json")
             hp.values = read_json(file)["hyperparameters"]["values"]
+        drawn = {*hp.values}
         values = self.hypermodel.declare_hyperparameters(hp)
+        if new := hp.values.keys() - drawn:
+            raise ValueError(
+                "`hypermodel.declare_hyperparameters` must declare the same names whatever their "
+                "values, those that depend on others in an `hp.conditional_scope`. "
+                f"Received: {', '.join(sorted(new))} of trial {trial.trial_id}."
+            )
         checks.one_of("activation", values["activation"], ACTIVATIONS)
         return values
 
@@ -479,7 +499,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             ValueError: If the trial failed, or is not among the best.
         """
         if not self._file(trial.trial_id, WEIGHTS).exists():
-            why = f"is not among the best. Received: keep_models={self.keep_models}"
+            why = "is not among the best that the search kept (`keep_models`), or has not ended"
             why = "diverged" if trial.status == "FAILED" else why
             raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
         return super().load_model(trial)
