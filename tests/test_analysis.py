@@ -316,6 +316,17 @@ def test_the_model_is_left_as_it_was_and_may_come_from_a_file(tmp_path):
     model.fit(x, y, verbose=0)
 
 
+def test_channels_are_the_last_axis_whatever_the_format():
+    first, last = (
+        as_model(shape, ConvHighway2D(3, 3, data_format=f"channels_{order}"))
+        for order, shape in (("first", (3, 5, 4)), ("last", (5, 4, 3)))
+    )
+    x = np.random.default_rng(1).standard_normal((2, 5, 4, 3)).astype("float32")
+    for measure in (analysis.gates, analysis.block_outputs):
+        found, expected = measure(first, np.moveaxis(x, -1, 1)), measure(last, x)
+        np.testing.assert_allclose(found.values, expected.values, atol=1e-6)
+
+
 Y = np.zeros(SAMPLES, int)
 
 

@@ -67,6 +67,7 @@ CASES = {
     "one block": (1, "coupled", {}),
     # Softmax is not elementwise: it must see the units of a sample, not those of others.
     "softmax": (4, "learned", {"activation": "softmax"}),
+    "linear": (4, "residual", {"activation": "linear"}),
     "own activation": (4, "residual", {"activation": lambda z: z * ops.sigmoid(3 * z)}),
     "gates": (3, "learned", {"transform_activation": "hard_sigmoid"}),
     "rematerialized": (7, "learned", {**TANH, "rematerialize": True}),
@@ -84,11 +85,11 @@ def test_value_and_gradients_equal_the_chains(case):
 
 
 @pytest.mark.parametrize("rematerialize", [False, True])
-@pytest.mark.parametrize("kind", ["learned", "plain"])
+@pytest.mark.parametrize("kind", ["coupled", "learned", "plain"])
 def test_all_outputs_and_gates(kind, rematerialize):
     """Every block's output and gate, and the gradients that come in through them."""
     options = {**TANH, **KINDS[kind], "return_sequence": True}
-    of_loop = {"rematerialize": rematerialize, "return_gate": kind == "learned"}
+    of_loop = {"rematerialize": rematerialize, "return_gate": kind != "plain"}
 
     def value(results):
         results = results if isinstance(results, tuple) else (results,)

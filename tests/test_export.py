@@ -39,7 +39,7 @@ def shallow(images, *hidden):
             *hidden,
             keras.layers.Flatten(),
             keras.layers.Dense(12),
-            layers.HighwayStack(6, activation="tanh"),
+            keras.Sequential([keras.Input((12,)), layers.HighwayStack(6, activation="tanh")]),
             keras.layers.Dense(images.classes, activation="softmax"),
         ],
         name="shallow",

@@ -33,6 +33,11 @@ def with_random_biases(layer):
     return layer
 
 
+@pytest.mark.parametrize(**named([case for case in DIRECT if "use_bias" not in case.arguments]))
+def test_the_bias_of_h_starts_as_asked(case):
+    np.testing.assert_array_equal(array(built(case, bias_initializer=0.25).bias), 0.25)
+
+
 @pytest.mark.parametrize(**named(GATED))
 def test_values_equal_numpy(case):
     layer, x = with_random_biases(built(case)), standard_normal(case.input_shape)

@@ -120,7 +120,7 @@ def test_table_1_is_the_authors_definition():
 
 def test_table_3_is_the_authors_definition():
     model = network("highway-gap-10")
-    assert {layer.rate for layer in layers_of(model, keras.layers.Dropout)} == {0.2}
+    assert [layer.rate for layer in layers_of(model, keras.layers.Dropout)] == 4 * [0.2]
     assert model.get_layer("head").output.shape[1:] == (8, 8, 100)
     assert model.get_layer("head").activation is keras.activations.relu
     assert model.get_layer("predictions").kernel_initializer.stddev == 0.05

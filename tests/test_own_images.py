@@ -246,7 +246,8 @@ def test_arrays_are_no_path_to_find_again(tmp_path):
     saved = training.SavedNetwork(result.folder.best)
     with pytest.raises(ValueError, match="dataset"):
         saved.load()
-    assert saved.evaluate(saved.load((x, y)))[1] >= 0
+    again = saved.evaluate(saved.load(((x, y), (x[:9], y[:9]))))
+    assert again == (result.test_loss, result.test_accuracy)
 
 
 def test_the_pictures_of_a_run_may_move(copy, tmp_path):
@@ -276,6 +277,11 @@ def test_training_on_streamed_images_is_the_same_and_resumes(kind, folder, tmp_p
     source = folder if kind == "folder" else images(60)
     changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("mirror",), "epochs": 3}
     whole = fit(source, tmp_path / "whole", **changes)
+    saved = keras.models.load_model(whole.folder.best).layers[0]  # by the training images alone
+    of_mean = data.preprocessor(changes["preprocessing"], load(source).x_train)
+    np.testing.assert_allclose(saved.get_weights(), of_mean.get_weights(), atol=1e-6)
+    plain = fit(source, tmp_path / "plain", **{**changes, "augmentation": (), "epochs": 1})
+    assert plain.history[0]["loss"] != whole.history[0]["loss"]
     monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
     streamed = fit(source, tmp_path / "streamed", **changes)
     for one, other in zip(whole.history, streamed.history, strict=True):
@@ -291,7 +297,7 @@ def test_training_on_streamed_images_is_the_same_and_resumes(kind, folder, tmp_p
 def test_a_part_of_streamed_images_is_trained_and_measured(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
     found = fit(load(folder), tmp_path / "run", limit=20)
-    assert found.confusion and len(found.history) == 2
+    assert np.sum(found.confusion) == 15 and len(found.history) == 2
 
 
 @pytest.mark.filterwarnings("ignore:The pictures of")

@@ -2,16 +2,23 @@
 
 import dataclasses
 import functools
+import types
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from highway_keras import ConvHighway2D, HighwayStack, models, training
+from highway_keras import ConvHighway2D, HighwayStack, data, models, training
 from highway_keras.training import RECIPES, CaffeSGD, ConvMuon, Recipe, get_recipe
-from highway_keras.training.batches import MOST_STEPS, array_batches, batches, plan_steps
-from highway_keras.training.callbacks import EpochSeeds
+from highway_keras.training.batches import (
+    MOST_STEPS,
+    PreprocessedImages,
+    array_batches,
+    batches,
+    plan_steps,
+)
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds
 from highway_keras.training.optimizer import from_recipe
 
 OPEN = "open"
@@ -317,6 +324,33 @@ def test_an_epoch_repeats_its_dropout():
     first, other = outputs(5), outputs(6)
     np.testing.assert_array_equal(first, outputs(5))
     assert not np.allclose(first[0], first[1]) and not np.allclose(first, other)
-    states = [v for v in model.variables if "seed_generator" in v.path]
-    callbacks.on_epoch_begin(0)
-    assert len({tuple(np.asarray(state)) for state in states}) == len(states) == 4
+    states, drawn = [v for v in model.variables if "seed_generator" in v.path], set()
+    for seed in (3, 4):
+        keras.callbacks.CallbackList([EpochSeeds(seed)], model=model).on_epoch_begin(0)
+        drawn |= {tuple(np.asarray(state)) for state in states}
+    assert len(drawn) == 2 * len(states) == 8
+
+
+def test_of_tied_epochs_the_first_is_the_best():
+    saved, folder = [], types.SimpleNamespace(best="best", save_state=lambda *_: None)
+    keep = Checkpoint(folder, lambda path: saved.append(epoch), "val_accuracy")
+    keep.set_model(models.thin_mlp(2, input_shape=(4,)))
+    for epoch, value in enumerate((0.5, 0.7, 0.7)):
+        keep.on_epoch_end(epoch, {"loss": 1.0, "val_accuracy": value})
+    assert saved == [0, 1]
+
+
+def test_streamed_images_are_preprocessed_where_they_are_indexed():
+    images = np.random.default_rng(0).integers(0, 256, (9, 4, 4, 1), "uint8")
+    read = PreprocessedImages(images, data.preprocessor(("scale",), images))
+    found, labels = next(array_batches(read, np.arange(9), 2, 4, seed=0))
+    np.testing.assert_allclose(found, images[labels] / 256, rtol=1e-6)
+
+
+def test_the_optimizer_has_every_number_of_its_recipe():
+    numbers = {"momentum": 0.5, "nesterov": True, "l2": 0.1, "classifier_l2": 3.0, "bias_rate": 2.0}
+    found = from_recipe(get_recipe("thin").override(**numbers, clip_norm=0.7), 10).get_config()
+    assert found.items() >= {**numbers, "global_clipnorm": 0.7}.items()
+    for name in ("adamw", "muon"):
+        limited = CONSTANT.override(optimizer=name, clip_norm=0.7)
+        assert from_recipe(limited, 10).global_clipnorm == 0.7

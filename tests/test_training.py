@@ -407,6 +407,22 @@ class Spoils(keras.callbacks.Callback):
             weight.assign(weight * np.nan)
 
 
+def test_the_rate_decays_by_epoch_and_the_seed_decides_the_order(dataset, tmp_path):
+    rates, losses = [], set()
+    watch = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: rates.append(float(watch.model.optimizer.learning_rate))
+    )
+    changes = {"batch_size": 1, "learning_rate": 0.001}  # more steps than a call takes
+    for seed in (0, 1):
+        keras.utils.set_random_seed(0)
+        out, model = tmp_path / str(seed), little()
+        found = fit_own(model, dataset, out, seed=seed, callbacks=[watch], **changes)
+        losses.add(found.history[0]["loss"])
+    decay = found.folder.read_json()["recipe"]["decay"]
+    assert rates == pytest.approx(2 * [0.001 * decay, 0.001 * decay**2], rel=1e-5)
+    assert len(losses) == 2
+
+
 RESTORE = {"monitor": "loss", "restore_best_weights": True}
 
 
@@ -474,6 +490,9 @@ def test_weights_in_the_loss(whole, dataset, tmp_path):
     weight = training.trainer.loss_weights(rare, "balanced")
     totals = [weight[rare.y_train == number].sum() for number in range(3)]
     np.testing.assert_allclose(totals, len(rare.y_train) / 3, rtol=1e-5)
+    each = np.arange(len(rare.y_train))
+    both = training.trainer.loss_weights(rare, {"1": 2.0}, each)
+    np.testing.assert_array_equal(both, each * np.where(rare.y_train == 1, 2, 1))
     more = dataclasses.replace(rare, class_names=("1", "2", "3", "of no image"))
     np.testing.assert_array_equal(training.trainer.loss_weights(more, "balanced"), weight)
     with pytest.raises(ValueError, match="'1' as a key"):

@@ -154,7 +154,6 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     ended = search(tmp_path, digits)
     assert results(trials_on_disk(tmp_path)) == uninterrupted
     assert sorted(ended.oracle.end_order) == sorted(uninterrupted)
-    assert ended.get_best_models()[0].count_params() > 0
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
     search(tmp_path, digits)  # nothing is left to train
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
