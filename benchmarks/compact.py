@@ -11,7 +11,7 @@ import json
 import pathlib
 
 from benchmarks import rows
-from highway_keras import analysis, models, results, training
+from highway_keras import analysis, io, models, results, training
 from highway_keras.models import shipped
 
 RESULT = rows.RESULTS / "compact.csv"
@@ -73,7 +73,7 @@ class Case:
                 self.whole.model, images.x_train, images.y_train, layers=min(self.depths), verbose=1
             )
             self.folder.mkdir(parents=True, exist_ok=True)
-            order.write_text(json.dumps([found.closed, found.curve]))
+            io.write_json(order, [found.closed, found.curve])
         self.order, self.curve = json.loads(order.read_text())
         self.of = self.depths[0]
 
@@ -90,7 +90,8 @@ class Case:
 
         path = self.folder / f"{layers}.keras"
         if not path.exists():
-            leave_out(self.whole.model, self.gone(layers)).save(path)
+            with io.replacing(path) as temporary:
+                leave_out(self.whole.model, self.gone(layers)).save(temporary)
         return path
 
     def closed(self, layers):

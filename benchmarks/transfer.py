@@ -5,7 +5,7 @@ images of MNIST's size: with its features frozen, with low-rank adapters, all of
 weights, and all of it from scratch. Every way has the same epochs and the same choice of learning
 rates. The rate is the one with the highest accuracy on held-out images with the first seed; ties go
 to the lower loss there. Then other seeds draw new images and a new classifier. Rows go into
-`results/transfer.csv`, where only the `chosen` rate has been tested.
+`results/transfer.csv`, where only the `chosen` rate has its test accuracy.
 """
 
 import pathlib

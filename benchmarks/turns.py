@@ -7,9 +7,11 @@ its work. What libraries print there is not shown: the last error is reported.
 
 import importlib
 import itertools
+import math
 import multiprocessing
 import os
-import resource
+import pathlib
+import re
 import sys
 import time
 
@@ -129,4 +131,8 @@ def _work(pipe, peer, arguments, backend):
 
 
 def _peak_megabytes():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the most memory that this process has held, on Linux; NaN elsewhere."""
+    # Not `ru_maxrss`, which starts at the peak of the process that started this one.
+    status = pathlib.Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+)", status.read_text() if status.exists() else "")
+    return int(found[1]) / 1024 if found else math.nan

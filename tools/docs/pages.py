@@ -18,6 +18,8 @@ from PIL import Image
 
 import highway_keras
 from highway_keras import analysis, data, models, results, training
+from highway_keras.cli.command import ORDER
+from highway_keras.cli.shared import COMMANDS
 
 ROOT = pathlib.Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
@@ -131,8 +133,8 @@ def help_of(*command):
 
 
 page = f"# The command\n\n```text\n{help_of()}```\n"
-for name in re.findall(r"^ {4}(\w+)\b", help_of(), re.MULTILINE):
-    page += f"\n## `highway-keras {name}`\n\n```text\n{help_of(name)}```\n"
+for name in sorted(COMMANDS, key=lambda name: ORDER.index(name.split()[0])):
+    page += f"\n## `highway-keras {name}`\n\n```text\n{help_of(*name.split())}```\n"
 add("api/command.md", page)
 
 # Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
