@@ -346,6 +346,7 @@ WRONG = [
     ("`y`", lambda: lesions(shared(), Y.astype(float))),
     ("`y`", lambda: lesions(shared(), Y + 3)),
     ("`model`", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(1, "sigmoid")), Y)),
+    ("`model`", lambda: lesions(as_model((8,), Highway(), lambda x: ops.sum(x, axis=-1)))),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.zeros((2, 2), int))),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.array([-1, 0]))),
     ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), threshold=1.5)),

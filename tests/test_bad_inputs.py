@@ -104,6 +104,8 @@ COMMANDS = {
     f"{FIT} --weights spoilt/best.keras": "spoilt/best.keras",
     "evaluate thin-highway-10": "--weights mnist",
     "evaluate fitnet-a --weights mnist": "--weights",
+    f"compact {RUN} --budget 1 --layers 1 --out new": "not allowed with",
+    f"{FIT} --skip-broken": "--skip-broken",
     f"evaluate {RUN} --weights mnist": "--weights",
     # Numbers.
     f"{FIT} --seed 2147483647 --runs 2": "--seed",

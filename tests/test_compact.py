@@ -78,20 +78,18 @@ def test_what_a_user_chose_stays():
     np.testing.assert_allclose(block_starts(Graph(found)), -np.log(5), rtol=1e-6)  # of the four
 
 
-def test_stacks_that_become_equally_deep_keep_different_names():
+def test_stacks_cut_to_one_depth_keep_different_names():
     inputs = x = keras.Input((8,))
-    for _ in range(2):
-        x = HighwayStack(3)(layers.Dense(8)(x))
-    model = keras.Model(inputs, softmax()(x))
-    both = {name for name in Graph(model).blocks if name.endswith(("_0", "_1"))}
-    found = leave_out(model, both)
-    assert [layer.depth for layer in found.layers if isinstance(layer, HighwayStack)] == [1, 1]
-    assert len({layer.name for layer in found.layers}) == len(found.layers)
+    for depth in (2, 3):
+        x = HighwayStack(depth, name=f"stack_x{depth}")(x)
+    found = leave_out(keras.Model(inputs, softmax()(x)), {"stack_1", "stack_1 (2)", "stack_2"})
+    stacks = [layer for layer in found.layers if isinstance(layer, HighwayStack)]
+    assert [(stack.name, stack.depth) for stack in stacks] == [("stack_x1", 1), ("stack_x3", 1)]
 
 
-@pytest.mark.parametrize(("sequences", "steps"), [(True, 5), (False, 5)])
-def test_each_step_of_a_recurrent_layer_multiplies(sequences, steps):
-    top = [layers.Flatten()] if sequences else []
+@pytest.mark.parametrize("sequences", [True, False])
+def test_each_step_of_a_recurrent_layer_multiplies(sequences):
+    top, steps = ([layers.Flatten()] if sequences else []), 5
     rnn = layers.LSTM(4, return_sequences=sequences)
     model = as_model((steps, 8), Highway(), rnn, *top, softmax())
     curve = analysis.compact(model, *samples(model), layers=0, verbose=0).curve

@@ -18,6 +18,7 @@ from highway_keras.paper import section4
 from highway_keras.paper.figure1 import top_rows
 from highway_keras.paper.search_results import read_searches
 from highway_keras.results import provenance
+from highway_keras.training import TrainingDiverged
 
 pytestmark = needs_populations
 
@@ -155,9 +156,19 @@ def test_figure1_says_what_it_cannot_do(searches, tmp_path, capsys):
     for options, name in (
         (f"--search {searches} --depth 10 20", "--depth"),
         (f"--search {searches} --epochs 2", "--epochs"),
+        (f"--search {searches} --preset paper --data-dir x", "--preset, --data-dir"),
     ):
         assert main(["reproduce", "figure1", *options.split(), "--out", str(out)]) == 2
         assert name in capsys.readouterr().err and not any(out.glob("*"))
+
+
+def test_searches_that_diverged_are_left_out_or_said_to_be(searches, tmp_path):
+    copy = shutil.copytree(searches, tmp_path / "searches")
+    for file in copy.glob("thin-plain-10/trial_*/trial.json"):
+        write_json(file, {**json.loads(file.read_text()), "status": "FAILED", "score": None})
+    assert [search.kind for search in read_searches(copy)] == ["highway"]
+    with pytest.raises(TrainingDiverged, match="diverged"):
+        read_searches(copy, kinds=["plain"])
 
 
 def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_path):

@@ -117,13 +117,14 @@ def test_the_commands_leave_rows_that_say_how_they_were_made(command, file, rows
     assert (tmp_path / "gradient-norms.png").exists() == command.startswith("gradients")
 
 
-@pytest.mark.parametrize("name", ["starts", "first-losses"])
+@pytest.mark.parametrize("name", ["starts", "first-losses", "gradients"])
 def test_rows_that_cannot_be_kept_are_named_before_the_work(name, tmp_path, monkeypatch, capsys):
     for work in ("starts._scaled_mnist", "authors_logs.first_losses"):
         monkeypatch.setattr(f"highway_keras.paper.{work}", None)
-    (tmp_path / f"{name}.csv").write_text("kind;loss\nplain;2.0\n")
+    file = "gradient-norms" if name == "gradients" else name
+    (tmp_path / f"{file}.csv").write_text("kind;loss\nplain;2.0\n")
     assert cli.main(["reproduce", name, "--out", str(tmp_path)]) == 2
-    assert f"{name}.csv must have the columns" in capsys.readouterr().err
+    assert f"{file}.csv must have the columns" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["gradients", "starts"])
@@ -132,6 +133,15 @@ def test_what_needs_populations_says_so_first(name, tmp_path, monkeypatch, capsy
     assert cli.main(["reproduce", name, "--out", str(tmp_path / "none")]) == 2
     assert "TensorFlow or the JAX backend" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_gradients_need_a_scale_and_keep_other_rows(noise, tmp_path, capsys):
+    command = f"reproduce gradients --kind plain --scale 1 --seeds 1 --limit 8 --out {tmp_path}"
+    assert cli.main(command.replace("--scale 1", "--scale nan").split()) == 2
+    assert "--scale" in capsys.readouterr().err and not any(tmp_path.iterdir())
+    for depth in ("2", "3", "2"):
+        assert cli.main([*command.split(), "--depth", depth]) == 0
+    assert [row["depth"] for row in read_rows(tmp_path / "gradient-norms.csv")] == [*"2233"]
 
 
 @pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 7)])

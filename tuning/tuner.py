@@ -79,8 +79,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             hyperparameters are those of keras-tuner's `RandomSearch` with the same seed. There, 0
             stands for a random seed; here it draws the hyperparameters of seed 1, but other weights
             and another order. keras-tuner counts the seed up for each number that it draws, so
-            that close seeds share most sets of hyperparameters, one or more trials later: let
-            seeds of independent searches differ by more than 5 `max_trials`.
+            seeds that differ by a multiple of the number of hyperparameters (5; 4 without a
+            transform bias) share most sets, one or more trials later: let seeds of independent
+            searches differ by more than 5 `max_trials`.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         keep_models: Number of the best trials whose weights are kept, for `get_best_models`.

@@ -43,10 +43,11 @@ def as_labels(y, count, output=None):
             f"`y` must be {count} class numbers, integers from 0. Received: an array of "
             f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
         )
-    most = output[-1] - 1 if output else labels.max()
+    classes = output and output[-1]  # `None` also where that side is open
+    most = labels.max() if classes is None else classes - 1
     if labels.min() < 0 or labels.max() > most:
         raise ValueError(
-            f"`y` must be class numbers from 0{f' to {most}' if output else ''}. "
+            f"`y` must be class numbers from 0{'' if classes is None else f' to {most}'}. "
             f"Received: {labels.min()} to {labels.max()}."
         )
     return labels.astype("int32")

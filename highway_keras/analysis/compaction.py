@@ -188,10 +188,10 @@ def _multiplications(call):
     """Return the number of multiplications by a layer's kernels in one call, for one sample."""
     weights = getattr(call.layer, "weights", ())
     kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
-    shape = keras.tree.flatten(call.outputs)[0].shape
-    if isinstance(call.layer, keras.layers.RNN):  # which may return its last step alone
-        shape = call.inputs[0].shape
+    shape, steps = keras.tree.flatten(call.outputs)[0].shape, 1
+    if isinstance(call.layer, keras.layers.RNN) and not call.layer.return_sequences:
+        steps = call.inputs[0].shape[1] or 1  # it returns the last one alone
     of_kernel = getattr(call.layer, "transform", call.layer)
     channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
     positions = shape[2:] if channels_first else shape[1:-1]
-    return kernels * math.prod(n or 1 for n in positions)
+    return kernels * steps * math.prod(n or 1 for n in positions)

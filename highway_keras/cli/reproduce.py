@@ -21,7 +21,6 @@ SECTION_4 = {
     "MNIST: plain and highway networks of 10 to 100 layers, a search for each.",
     cli.option(
         "--preset",
-        default="laptop",
         choices=["laptop", "paper"],
         help="laptop: under 45 minutes on 2 cores; paper: 400 epochs of all images, in rungs "
         "(default: laptop)",
@@ -47,12 +46,14 @@ SECTION_4 = {
 def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
     """Search, and draw."""
     which, sizes = checks.given(depths=depths, kinds=kinds), checks.given(**sizes)
-    if searches is not None and sizes:
+    to_run = checks.given(preset=preset, data_dir=data_dir) | sizes
+    if searches is not None and to_run:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in to_run)
         raise ValueError(
-            f"{', '.join(f'--{name}' for name in sizes)} is for searches that are still to run. "
+            f"{names} is for searches that are still to run. "
             f"Received: --search {searches}. Leave one of them out."
         )
-    paper = library("paper")
+    paper, preset = library("paper"), preset or "laptop"
     asked = {"preset": None if searches else preset, "search": searches}
     asked |= {"depth": depths, "kind": kinds, **sizes}
     asked.pop("population", None)  # does not change the results

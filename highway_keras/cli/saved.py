@@ -137,13 +137,15 @@ def analyze(network, weights, dataset, data_dir, limit, out):
     "compact",
     "Leave out the gated layers that a network can do without.",
     *cli.NETWORK,
-    cli.option(
-        "--budget",
-        type=float,
-        default=0.2,
-        help="percentage points by which the error on training images may rise",
-    ),
-    cli.option("--layers", type=int, help="gated layers to leave, whatever that costs"),
+    [
+        cli.option(
+            "--budget",
+            type=float,
+            default=0.2,
+            help="percentage points by which the error on training images may rise",
+        ),
+        cli.option("--layers", type=int, help="gated layers to leave, whatever that costs"),
+    ],
     cli.option("--out", required=True, help="folder of the smaller network"),
     cli.limit(),
     *ITS_DATA,
@@ -170,7 +172,8 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
             settings["dataset"] = dataset
             settings.pop("test_images", None)
         chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
-        chosen |= {"budget": budget, "layers": layers, "closed": done.closed}
+        chosen |= {"budget": budget} if layers is None else {"layers": layers}
+        chosen |= {"closed": done.closed}
         folder.write_json({**settings, "compacted": chosen})
         loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
         io.write_rows(folder.path / "compact.csv", done.curve)

@@ -30,12 +30,13 @@ def _rung(text):
 
 def rungs(default):
     """Declare `--rungs`, whose help names `default` as the default."""
-    return cli.several(
+    return cli.option(
         "--rungs",
+        nargs="*",
         type=_rung,
         metavar="EPOCH:TRIALS",
-        help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10 "
-        f"(default: {default})",
+        help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10;"
+        f" without a value, all train to the end (default: {default})",
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import command, extra
+from highway_keras.io import is_passing
 from highway_keras.messages import reason
 
 # One file of each download: a download can begin if the server answers for it.
@@ -96,10 +97,10 @@ def _explained(failure):
     """Turn what disk, network, protocol buffers or TensorFlow raise into a one-line `DataError`."""
     try:
         yield
-    except (MemoryError, PermissionError):
+    except MemoryError:
         raise
     except Exception as error:
-        raise DataError(
-            f"{failure}: {reason(error)[:200]}. Remove what is there to prepare it anew, give "
-            "another directory as `data_dir`, or use 'digits'."
-        ) from error
+        remedy = "Give another directory as `data_dir`, or use 'digits'"
+        if not is_passing(error):
+            remedy += ", or remove what is there to prepare it anew"
+        raise DataError(f"{failure}: {reason(error)[:200]}. {remedy}.") from error

@@ -78,18 +78,13 @@ class GatedLayer(keras.Layer):
         raise NotImplementedError
 
     def build(self, input_shape):
-        def activation(z):  # looked up at each call, so that it can be replaced
-            return self.activation(z)
-
-        def gate(z):
-            return self.transform_activation(z)
-
+        gate = self.transform_activation
         if self.compute_dtype in ("bfloat16", "float16"):
             gate = _in_float32(gate)
         self._add_sublayer(
             "block",
             input_shape,
-            activation=activation,
+            activation=self.activation,
             use_bias=self.use_bias,
             kernel_initializer=self.kernel_initializer,
             bias_initializer=self.bias_initializer,

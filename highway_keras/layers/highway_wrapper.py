@@ -83,9 +83,8 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        is_layer = isinstance(carry, keras.Layer)
         super().__init__(
-            carry="learned" if is_layer else carry,
+            carry=carry if carry is None or isinstance(carry, str) else "learned",
             activity_regularizer=activity_regularizer,
             # Not used, but making it draws a seed; without it, all later seeds would change.
             kernel_initializer="glorot_uniform",
@@ -100,7 +99,7 @@ class HighwayWrapper(GatedLayer):
                 "Received: carry='learned'."
             )
         self.block, self.transform = layer, transform
-        self.carry = carry if is_layer else None
+        self.carry = None if isinstance(carry, str) else carry
         self.passed = [name for name in ("transform", "carry") if getattr(self, name) is not None]
         for name, part in {"layer": layer, "transform": transform, "carry": self.carry}.items():
             if not isinstance(part, keras.Layer) and (name == "layer" or part is not None):

@@ -1,6 +1,6 @@
 "use strict";
 // Colours for numbers. They differ in lightness, so any colour vision can tell them apart. Their
-// panels are dark in light and dark mode alike, like the pad.
+// panels are dark in light and dark mode alike.
 
 const PANEL = "#0b0d13";
 const INK = "#f4f1ea";

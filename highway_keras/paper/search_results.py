@@ -8,6 +8,7 @@ import statistics
 from highway_keras import checks
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
+from highway_keras.training.trainer import TrainingDiverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +54,17 @@ class Search:
 def read_searches(folder, depths=None, kinds=None):
     """Return the searches in a folder of `run_searches`, sorted by kind and depth.
 
-    `None` stands for all depths or kinds that are there. Those without a result are left out.
+    `None` stands for all depths or kinds that are there. Those of which no trial has succeeded are
+    left out.
+
+    Raises:
+        ValueError: If there are no searches of the depths and kinds, or their trials are ranked by
+            something else than the training loss.
+        TrainingDiverged: If all trials of all of them diverged.
     """
     files = checks.path("searches", folder).glob("*/oracle.json")
     found = [read_search(file.parent) for file in files]
-    found = [search for search in found if search and search.completed]
+    found = [search for search in found if search and search.trials]
     for search in found:
         if "objective" in search.settings:
             raise ValueError(
@@ -77,6 +84,9 @@ def read_searches(folder, depths=None, kinds=None):
                 f"Received: {name}s={list(wanted)}."
             )
         found = [search for search in found if wanted is None or getattr(search, name) in wanted]
+    if not any(search.completed for search in found):
+        raise TrainingDiverged(f"All trials of the searches in {folder} diverged.")
+    found = [search for search in found if search.completed]
     return sorted(found, key=lambda search: (search.kind, search.depth))
 
 

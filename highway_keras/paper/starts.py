@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras import checks, data
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.io import folder_lock, write_rows
+from highway_keras.io import folder_lock
 from highway_keras.models.thin import UNITS
 from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.tuning.hypermodel import HighwayHyperModel
@@ -92,7 +92,10 @@ def reproduce_gradients(
     """
     check_backend()
     checks.positive_integers(seeds=seeds)
-    out = checks.path("out", out)
+    for scale in scales:
+        checks.number("scales", scale, above=0)
+    out, case = checks.path("out", out), ("kind", "depth", "scale", "activation", "images", "n")
+    read_rows(out / "gradient-norms.csv", case)  # raises before the work
     x, y = _scaled_mnist(limit, data_dir)
     command = provenance.command_line(
         *("highway-keras", "reproduce", "gradients"),
@@ -114,7 +117,7 @@ def reproduce_gradients(
                 row |= {"images": len(x), "n": seeds, "seeds": f"0-{seeds - 1}"}
                 row |= {"first": means[0], "last": means[-1], "by_layer": " ".join(means)}
                 rows.append(row | made)
-        write_rows(out / "gradient-norms.csv", rows)
+        update_rows(out / "gradient-norms.csv", rows, case)
         write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(rows))
     return rows
 

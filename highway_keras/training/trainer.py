@@ -127,7 +127,7 @@ def fit(
             network's. A message says how many had another size.
         callbacks: List of `keras.callbacks.Callback`, called after the epoch is saved: if one
             raises, the run can resume after that epoch. Their `model` takes preprocessed images.
-            One that sets the learning rate needs `schedule="constant"`.
+            One that sets the learning rate needs `schedule="constant"`; no `BackupAndRestore`.
         class_weight: Weight in the loss of the training images of each class: `"balanced"` for
             equal totals, or a dictionary by the name or number of the class; others weigh 1.
         sample_weight: Array of weights in the loss, one for each training image of a
@@ -185,6 +185,11 @@ def fit(
         raise ValueError(
             "`input_shape` is for pictures in a folder; other images keep their size. "
             f"{checks.received('input_shape', input_shape)}"
+        )
+    if skip_broken and not data.is_folder(dataset):
+        raise ValueError(
+            "`skip_broken` is for pictures in a folder. "
+            f"{checks.received('skip_broken', skip_broken)}"
         )
     if sample_weight is not None and (not isinstance(dataset, data.Dataset) or limit is not None):
         raise ValueError(
