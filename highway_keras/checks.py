@@ -48,12 +48,6 @@ def positive_integer(name, value, or_none=None):
     return None if found is None else int(found)
 
 
-def positive_integers(**values):
-    """Raise unless each value is an integer of at least 1."""
-    for name, value in values.items():
-        positive_integer(name, value)
-
-
 def _bounded(is_kind, kind, name, value, least=None, above=None, below=None, most=None, or_none=""):
     if value is None and or_none:
         return None

@@ -153,6 +153,7 @@ BROKEN += [HOST % f', "task": {{"type": "worker", "index": {index}}}' for index 
 @needs_tensorflow
 def test_a_broken_cluster_is_named(monkeypatch, tmp_path):
     out = tmp_path / "run"
+    data_parallel.cache_clear()
     for text in BROKEN:
         monkeypatch.setenv("TF_CONFIG", text)
         with pytest.raises(ValueError, match="TF_CONFIG"):

@@ -132,7 +132,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         for trial in [*done[self.keep_models :], *failed]:
             self.file(trial, WEIGHTS).unlink(missing_ok=True)
         for path in pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}"):
-            trial = self.trials[path.parent.name[6:]]
+            trial = self.trials[path.parent.name.removeprefix("trial_")]
             goes_on = trial.status == "RUNNING" or (trial.trial_id, _trained(trial)) in going
             if not goes_on or epochs_of(path) < _trained(trial):
                 path.unlink(missing_ok=True)
@@ -167,7 +167,8 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         # In the order in which they were drawn, which breaks ties between the best.
         ids = sorted(self.trials, key=int)
         states = pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}")
-        if [*map(int, ids)] != [*range(len(ids))] or {s.parent.name[6:] for s in states} - {*ids}:
+        owners = {state.parent.name.removeprefix("trial_") for state in states}
+        if [*map(int, ids)] != [*range(len(ids))] or owners - {*ids}:
             raise ValueError("a trial is missing: the next one would take its number")
         self.trials = {i: self.trials[i] for i in ids}
         ended = [i for i in ids if self.trials[i].status in ENDED]
@@ -193,7 +194,7 @@ def _trained(trial):
 
 def epochs_of(state):
     """Return the number of epochs after which a state file was saved."""
-    return int(state.stem[6:])
+    return int(state.stem.removeprefix("state-"))
 
 
 def rank_key(trial, objective, epochs):

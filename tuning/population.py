@@ -81,8 +81,7 @@ class Population:
     def __init__(self, kind, hyperparameters, weights, size=None):
         self.count = len(weights)
         self.size = size or (self.count if shim.accelerators() else IN_A_COHORT)
-        starts = range(0, self.count, self.size)
-        parts = [slice(start, start + self.size) for start in starts]
+        parts = self.parts = [slice(n, n + self.size) for n in range(0, self.count, self.size)]
         self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], self.size) for p in parts]
         self.threads = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 
@@ -107,8 +106,8 @@ class Population:
 
     def keep(self, improved):
         """Remember the weights of the trials in the mask `improved` as their best so far."""
-        for start, cohort in zip(range(0, self.count, self.size), self.cohorts, strict=True):
-            cohort.keep(improved[start : start + self.size])
+        for part, cohort in zip(self.parts, self.cohorts, strict=True):
+            cohort.keep(improved[part])
 
     def state(self, trial):
         """Return the arrays that a trial resumes from; the module `weights` describes them."""
@@ -123,8 +122,8 @@ class Population:
 
     def restore(self, states):
         """Let the trials resume from `states`, one for each, as `state` returned them."""
-        for start, cohort in zip(range(0, self.count, self.size), self.cohorts, strict=True):
-            cohort.restore(states[start : start + self.size])
+        for part, cohort in zip(self.parts, self.cohorts, strict=True):
+            cohort.restore(states[part])
 
 
 class _Cohort:

@@ -93,7 +93,8 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    checks.positive_integers(trials=trials, epochs=epochs)
+    checks.positive_integer("trials", trials)
+    checks.positive_integer("epochs", epochs)
     checks.one_of("objective", objective, ("loss", "accuracy", "val_loss", "val_accuracy"))
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)

@@ -13,7 +13,7 @@ flag.
 import json
 import os
 
-from highway_keras import checks
+from highway_keras import checks, models
 from highway_keras.messages import did_you_mean, printable
 from highway_keras.runs import check_free
 
@@ -119,8 +119,6 @@ def is_path(path):
 
 def network_file(network, weights):
     """Return the path of the network that `NETWORK` names."""
-    from highway_keras import models
-
     path = trained_file("network", network)
     if weights and path.is_file() and network not in models.list_models():
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")

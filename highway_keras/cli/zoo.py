@@ -1,5 +1,6 @@
 """`list`: the networks, and what the paper and we measured."""
 
+from highway_keras import models, results
 from highway_keras.cli import shared as cli
 
 COLUMNS = ("name", "dataset", "layers", "parameters", "multiplications")
@@ -9,8 +10,6 @@ COLUMNS += ("paper %", "ours %", "weights")
 @cli.command("list", "Show the networks of the zoo.", cli.JSON)
 def show(json):
     """Print a row for each network."""
-    from highway_keras import models, results
-
     measured = results.accuracies()
     rows = []
     for card in map(models.get, models.list_models()):

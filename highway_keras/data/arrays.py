@@ -162,7 +162,8 @@ def check_parts(parts, class_names, source):
                 f"`class_names` in {source} must be strings, one for each class. Received: "
                 f"shape={names.shape}, dtype={names.dtype}, and label {most}."
             )
-        checks.class_names("class_names", class_names := tuple(map(str, names)), len(names))
+        class_names = tuple(map(str, names))
+        checks.class_names("class_names", class_names, len(names))
         return checked, class_names
     if labels.min() > 0 or not labels.max() == most < len(labels):
         raise DataError(

@@ -77,8 +77,8 @@ def load(
         parts = [(x[train], y[train]), (x[test], y[test])]
     (x, y), (x_test, y_test) = parts
     kept, held_out = hold_out(y, validation)
-    for part, count in (("training", kept), ("validation", held_out), ("test", y_test)):
-        if not len(count) and (part != "validation" or validation):
+    for part, left in (("training", kept), ("validation", held_out), ("test", y_test)):
+        if not len(left) and (part != "validation" or validation):
             raise DataError(
                 f"'{title}' must hold enough images that one is left for {part}. Received: "
                 f"{len(y)} to train on, {len(y_test)} to test on, validation={validation}."

@@ -37,9 +37,11 @@ def load_onnx(path):
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return lambda images: dict(
-        zip(names, session.run(names, {"images": images}), strict=True)
-    ), None
+
+    def run(images):
+        return dict(zip(names, session.run(names, {"images": images}), strict=True))
+
+    return run, None
 
 
 def load_litert(path):

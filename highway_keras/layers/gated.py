@@ -15,7 +15,7 @@ from highway_keras.ops import agree, highway
 OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
 _ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
 # The options of H, T and C, each with the module whose `get` and `serialize` handle it.
-_OPTIONS = {
+OPTIONS = {
     "activation": keras.activations,
     "transform_activation": keras.activations,
     "kernel_initializer": initializers,
@@ -52,12 +52,12 @@ class GatedLayer(keras.Layer):
     carry_bias = property(lambda self: self.carry.bias)
 
     def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):
-        options = {name: arguments.pop(name, None) for name in _OPTIONS}
+        options = {name: arguments.pop(name, None) for name in OPTIONS}
         super().__init__(**arguments)
         # Not class attributes: PyTorch stores layers apart, and lookup would find the None first.
         self.block = self.transform = self.carry = None
         self._made, self._changed = [], {}
-        for name, module in _OPTIONS.items():
+        for name, module in OPTIONS.items():
             setattr(self, name, module.get(options[name]))
         if options["transform_kernel_initializer"] is None:
             # Like H's, but with other draws. The offset is beyond the seeds that a stack derives
@@ -97,14 +97,13 @@ class GatedLayer(keras.Layer):
             bias_initializer=self.transform_bias_initializer,
         )
         if self.learned_carry:
-            start = {}  # not needed if the user passed a layer
-            if self.carry is None:
-                start = {
-                    "activation": gate,
-                    "kernel_initializer": negated(self.transform_kernel),
-                    "bias_initializer": negated(self.transform_bias),
-                }
-            self._add_sublayer("carry", input_shape, **start)
+            self._add_sublayer(
+                "carry",
+                input_shape,
+                activation=gate,
+                kernel_initializer=negated(self, "transform_kernel"),
+                bias_initializer=negated(self, "transform_bias"),
+            )
         self.input_spec = self.transform.input_spec
 
     def _add_sublayer(self, name, input_shape, **options):
@@ -281,7 +280,7 @@ class GatedLayer(keras.Layer):
             config["sublayers"] = changed
         return {
             **config,
-            **{name: of.serialize(getattr(self, name)) for name, of in _OPTIONS.items()},
+            **{name: of.serialize(getattr(self, name)) for name, of in OPTIONS.items()},
             "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": "learned" if self.learned_carry else "coupled",
@@ -299,13 +298,13 @@ class GatedLayer(keras.Layer):
 
 def common(arguments):
     """Return those of a subclass's arguments that every gated layer takes."""
-    names = (*_OPTIONS, "carry", "activity_regularizer", "use_bias")
+    names = (*OPTIONS, "carry", "activity_regularizer", "use_bias")
     return {name: arguments[name] for name in names} | arguments["kwargs"]
 
 
-def negated(weight):
+def negated(layer, name):
     """Return an initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z)."""
-    return lambda shape, dtype=None: -ops.cast(weight, dtype)
+    return lambda shape, dtype=None: -ops.cast(getattr(layer, name), dtype)
 
 
 def _in_float32(activation):

@@ -144,8 +144,8 @@ class HighwayStack(GatedLayer):
         start = stacked.initializer(self.transform_bias_initializer)
         self._add("transform_bias", width, start)
         if self.learned_carry:
-            self._add("carry_kernel", width, negated(self.transform_kernel))
-            self._add("carry_bias", width, negated(self.transform_bias))
+            self._add("carry_kernel", width, negated(self, "transform_kernel"))
+            self._add("carry_bias", width, negated(self, "transform_bias"))
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
     def _add(self, name, width, start):

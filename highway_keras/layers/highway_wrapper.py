@@ -5,11 +5,10 @@ from __future__ import annotations
 import keras
 
 from highway_keras.layers import types
-from highway_keras.layers.gated import GatedLayer
+from highway_keras.layers.gated import OPTIONS, GatedLayer
 
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
-_OPTIONS_OF_H = ("activation", "use_bias", "kernel_initializer", "bias_initializer")
-_OPTIONS_OF_H += ("kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint")
+_OPTIONS_OF_H = {"use_bias", *(name for name in OPTIONS if not name.startswith("transform_"))}
 _ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 _ATTENTION_TO_A_LIST = (keras.layers.Attention, keras.layers.AdditiveAttention)
 

@@ -14,8 +14,7 @@ from highway_keras.live.steps import Weights, network_steps
 
 MOST_BYTES = 4 * 2**20
 MOST_EXAMPLES = 20
-_SCRIPTS = "elements weights operations network colours pad maps chart sentences page controls"
-SCRIPTS = tuple(f"{name}.js" for name in _SCRIPTS.split())
+SCRIPTS = "elements weights operations network colours pad maps chart sentences page controls"
 
 
 def render(graph, images, labels, class_names, title, observe):
@@ -69,7 +68,7 @@ def render(graph, images, labels, class_names, title, observe):
     maps = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
     stripes = "Stripes from top to bottom are values that layers carry unchanged."
     folder = importlib.resources.files(__package__)
-    scripts = ((folder / name).read_text("utf-8") for name in SCRIPTS)
+    scripts = ((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS.split())
     return string.Template((folder / "page.html").read_text("utf-8")).substitute(
         title=html.escape(title),
         heading=f"{act}, watch the gates",

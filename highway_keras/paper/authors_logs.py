@@ -155,7 +155,8 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
     Raises:
         ValueError: If `seeds` or `limit` is not a positive integer, or there are fewer images.
     """
-    checks.positive_integers(seeds=seeds, limit=limit)
+    checks.positive_integer("seeds", seeds)
+    checks.positive_integer("limit", limit)
     out, rows = checks.path("out", out), []
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
     command = f"highway-keras reproduce first-losses --seeds {seeds} --limit {limit}"

@@ -84,9 +84,9 @@ def read_searches(folder, depths=None, kinds=None):
                 f"Received: {name}s={list(wanted)}."
             )
         found = [search for search in found if wanted is None or getattr(search, name) in wanted]
-    if not any(search.completed for search in found):
-        raise TrainingDiverged(f"All trials of the searches in {folder} diverged.")
     found = [search for search in found if search.completed]
+    if not found:
+        raise TrainingDiverged(f"All trials of the searches in {folder} diverged.")
     return sorted(found, key=lambda search: (search.kind, search.depth))
 
 

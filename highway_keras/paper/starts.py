@@ -91,7 +91,7 @@ def reproduce_gradients(
         The rows, dictionaries.
     """
     check_backend()
-    checks.positive_integers(seeds=seeds)
+    checks.positive_integer("seeds", seeds)
     for scale in scales:
         checks.number("scales", scale, above=0)
     out, case = checks.path("out", out), ("kind", "depth", "scale", "activation", "images", "n")

@@ -143,8 +143,8 @@ def _finished(table, out):
     for card in _cards(table):
         for recipe in variants(card):
             parent = out / f"{card.name}-{recipe}"
-            names = (path.name for path in parent.glob("seed-*"))  # copies, too: `seed-0.bak`
-            for seed in sorted({int(name[5:]) for name in names if name[5:].isdecimal()}):
+            seeds = (path.name.removeprefix("seed-") for path in parent.glob("seed-*"))
+            for seed in sorted({int(seed) for seed in seeds if seed.isdecimal()}):  # no `0.bak`
                 folder = RunFolder(parent / f"seed-{seed}")
                 if folder.has_ended:
                     yield card, recipe, folder

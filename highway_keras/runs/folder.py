@@ -26,7 +26,6 @@ from highway_keras.runs import HELD, PROSE, check_free
 # Settings that describe a run without affecting its training
 DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
-ANEW = "Delete the folder to start anew."
 
 
 class RunFolder:
@@ -97,18 +96,17 @@ class RunFolder:
         settings = json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's
         if not resume:
             check_free(self.path)
+        recorded = [self.read_json()] if self.settings.exists() else []
+        recorded += [self.read_state()["settings"]] if self.state.exists() else []
+        for before in recorded:
+            check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
-        held, recorded = HELD if "model" in settings else HELD[:3], []
-        if any((self.path / name).exists() for name in held):
-            recorded = [self.read_json()] if self.settings.exists() else []
-            recorded += [self.read_state()["settings"]] if self.state.exists() else []
-            if not recorded:
-                raise ValueError(
-                    f"`out` holds a run whose settings are gone. Received: out={self.path} without "
-                    "run.json. Restore that file, or delete the folder to start over."
-                )
-            for before in recorded:
-                check_same_settings(before, settings, f"the run in {self.path}")
+        held = HELD if "model" in settings else HELD[:3]
+        if not recorded and any((self.path / name).exists() for name in held):
+            raise ValueError(
+                f"`out` holds a run whose settings are gone. Received: out={self.path} without "
+                "run.json. Restore that file, or delete the folder to start over."
+            )
         if not self.settings.exists():
             self.write_json(recorded[-1] if recorded else settings)
 
@@ -207,13 +205,8 @@ class RunFolder:
         Raises:
             ValueError: If it is damaged.
         """
-        try:
-            with np.load(checks.existing_file("state", self.state)) as state:
-                return json.loads(str(state["run"]))
-        except Exception as error:  # damaged archives raise errors of many kinds
-            if is_passing(error):
-                raise
-            raise self._unreadable_state() from error
+        with self._opened_state() as state:
+            return json.loads(str(state["run"]))
 
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
@@ -240,22 +233,25 @@ class RunFolder:
     def load_weights(self, model):
         """Load weights and optimizer of the saved state into the compiled model of the run."""
         variables = [*model.weights, *model.optimizer.variables]
-        try:
-            with np.load(self.state) as state:
-                if len(state.files) != 1 + len(variables):
-                    raise ValueError("of another model")
-                arrays = [state[f"{number}"] for number in range(len(variables))]
-            if any(a.shape != tuple(v.shape) for a, v in zip(arrays, variables, strict=True)):
+        with self._opened_state() as state:
+            arrays = [state[f"{number}"] for number in range(len(state.files) - 1)]
+            if [array.shape for array in arrays] != [tuple(v.shape) for v in variables]:
                 raise ValueError("of another model")
-        except Exception as error:  # damaged archives raise errors of many kinds
-            if is_passing(error):
-                raise
-            raise self._unreadable_state() from error
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
 
-    def _unreadable_state(self):
-        return ValueError(f"The saved state {self.state} cannot be read. {ANEW}")
+    @contextlib.contextmanager
+    def _opened_state(self):
+        """Open the saved state; any error inside the `with` block counts as damage to the file."""
+        try:
+            with np.load(checks.existing_file("state", self.state)) as state:
+                yield state
+        except Exception as error:  # damaged archives raise errors of many kinds
+            if is_passing(error):
+                raise
+            raise ValueError(
+                f"The saved state {self.state} cannot be read. Delete the folder to start anew."
+            ) from error
 
 
 def mark(path, identity):

@@ -96,8 +96,7 @@ class RegisteredModel:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
         if self.weights is not None and not shipped.is_on_hub(self.weights):
-            before = settings_beside(self.weights).get("recipe", {})
-            _compare_preprocessing(before, recipe)
+            _compare_preprocessing(settings_beside(self.weights).get("recipe", {}), recipe)
 
         def build(dtype_policy):
             before = keras.config.dtype_policy()

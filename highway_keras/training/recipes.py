@@ -135,7 +135,6 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-WHY_HALVED = "chosen when 1/2 and 1 were the only scales tried: docs/tables.md"
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -278,7 +277,7 @@ RECIPES = {
                 "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
                 "clip_norm": "as `warmup`",
                 "dropout": "none: the best of 0, 0.25 and 0.5, as `learning_rate` was chosen",
-                "preprocessing": WHY_HALVED,
+                "preprocessing": "chosen when 1/2 and 1 were the only scales tried: docs/tables.md",
                 "augmentation": "up to 4 pixels to each side, as is usual today, instead of 8",
             },
         ),

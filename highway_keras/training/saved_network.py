@@ -103,20 +103,20 @@ class SavedNetwork:
             ValueError: If images or classes are not those of the network.
             FileNotFoundError: If the images that it was trained on are not there.
         """
-        known = dataset is not None or self.dataset in data.NAMES
-        if not known and not os.path.exists(_real_path(self.dataset)):
-            raise FileNotFoundError(
-                f"The data set that {self.path} was trained on is not here: {self.dataset}, as its "
-                "run.json says. Pass `dataset`."
-            )
-        dataset = self.dataset if dataset is None else dataset
+        if dataset is None:
+            dataset = self.dataset
+            if dataset not in data.NAMES and not os.path.exists(_real_path(dataset)):
+                raise FileNotFoundError(
+                    f"The data set that {self.path} was trained on is not here: {dataset}, as its "
+                    "run.json says. Pass `dataset`."
+                )
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
         images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
         # Classes of a folder are compared by name even if the names are numbers.
         self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
-        before, known = self.settings.get("test_images"), self.settings.get("dataset")
-        same = before and known and _real_path(dataset) == _real_path(known)
+        before, source = self.settings.get("test_images"), self.settings.get("dataset")
+        same = before and source and _real_path(dataset) == _real_path(source)
         if same and images.fingerprint(("test",)) != before:  # some were added or removed
             notice(
                 f"The test images of {dataset} are no longer those of the run, so the network may "

@@ -181,16 +181,13 @@ def fit(
             "`callbacks` that set the learning rate need schedule='constant' and decay=1.0. "
             f"{checks.received('schedule', recipe.schedule)}"
         )
-    if input_shape is not None and not data.is_folder(dataset):
-        raise ValueError(
-            "`input_shape` is for pictures in a folder; other images keep their size. "
-            f"{checks.received('input_shape', input_shape)}"
-        )
-    if skip_broken and not data.is_folder(dataset):
-        raise ValueError(
-            "`skip_broken` is for pictures in a folder. "
-            f"{checks.received('skip_broken', skip_broken)}"
-        )
+    of_pictures = {"input_shape": input_shape, "skip_broken": skip_broken or None}
+    for name, value in checks.given(**of_pictures).items():
+        if not data.is_folder(dataset):
+            raise ValueError(
+                f"`{name}` is for pictures in a folder; other images are taken as they are. "
+                f"{checks.received(name, value)}"
+            )
     if sample_weight is not None and (not isinstance(dataset, data.Dataset) or limit is not None):
         raise ValueError(
             "`sample_weight` is for the training images of a `data.Dataset`, such as `data.load` "
@@ -201,11 +198,11 @@ def fit(
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
     settings["edge_brightness"] = data.edge_brightness(images.x_train[:100])  # for `predict`
-    settings |= {"recipe": dataclasses.asdict(recipe)}
+    settings["recipe"] = dataclasses.asdict(recipe)
     flags = {"freeze": freeze, "test_curve": test_curve, "skip_broken": skip_broken}
     settings |= {name: True for name, is_on in flags.items() if is_on}
     weight = loss_weights(images, class_weight, sample_weight)
-    if class_weight is not None or sample_weight is not None:
+    if weight is not None:
         settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
     folder = RunFolder(out or f"runs/{network.name}-{images.name}")
     paths = [getattr(c, name, None) for c in callbacks for name in ("filepath", "filename")]
@@ -299,7 +296,7 @@ class _Run:
         x = images.x_train
         self.streamed = not isinstance(x, np.ndarray) or not data.fits_training(x.size)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
-        devices.check_shares(self.batch_size, self.streamed)
+        devices.check_shares(self.batch_size, self.streamed, len(images.x_val))
         # What is saved: the network behind its preprocessing
         complete = keras.Sequential([self.preprocess, saved], name=network.name)
         self.complete = compile_classifier(complete)
@@ -335,20 +332,17 @@ class _Run:
             return 0.0
         monitor = "val_accuracy" if len(images.x_val) else None
         best = max((row[monitor] for row in folder.read_history() if monitor), default=-np.inf)
-        x, held_out, measured = PreprocessedImages(images.x_train, self.preprocess), None, {}
-        if not self.streamed:
+        measured, held_out = {}, None  # after every epoch: by us, from raw images; by Keras
+        if self.streamed:
+            x = PreprocessedImages(images.x_train, self.preprocess)
+            if monitor:
+                measured["val"] = images.x_val, images.y_val
+        else:
             x = self.preprocess.predict(images.x_train, EVALUATION_BATCH, verbose=0)
-        if monitor and self.streamed:
-            measured["val"] = images.x_val, images.y_val
-        elif monitor:
-            shared = len(images.x_val) - len(images.x_val) % replicas  # equal shares of the devices
-            if not shared:
-                raise ValueError(
-                    "`validation` must hold out an image for each device, or none. Received: "
-                    f"{len(images.x_val)} images for {replicas} devices."
-                )
-            x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
-            held_out = x_val[:shared], images.y_val[:shared]
+            if monitor:
+                x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
+                shared = len(x_val) - len(x_val) % replicas  # equal shares of the devices
+                held_out = x_val[:shared], images.y_val[:shared]
         if test_curve:
             measured["test"] = images.x_test, images.y_test
         board = []
@@ -411,8 +405,7 @@ class _Run:
         if len(images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
         settings = self.folder.read_json()
-        if not seconds:  # it had ended: what it took is known
-            seconds = settings.get("results", {}).get("seconds", seconds)
+        seconds = seconds or settings.get("results", {}).get("seconds", 0.0)  # had ended
         results = {
             "test_accuracy": found.accuracy,
             "test_loss": found.loss,
@@ -426,16 +419,16 @@ class _Run:
             results["epochs"] = len(rows)
         settings.pop("diverged", None)  # of an attempt that was resumed
         self.folder.write_json({**settings, "results": results})
-        losses = {"loss": "training"} | ({"val_loss": "held out"} if len(images.x_val) else {})
-        title = f"{self.complete.name} on {images.name}"
 
-        def draw(plots):
-            curves = [([row[key] for row in rows], label) for key, label in losses.items()]
-            lines = [plots.Line(*curve, colour=i) for i, curve in enumerate(curves)]
+        def curves(plots):
+            lines = [plots.Line([row["loss"] for row in rows], "training")]
+            if len(images.x_val):
+                lines.append(plots.Line([row["val_loss"] for row in rows], "held out", colour=1))
+            title = f"{self.complete.name} on {images.name}"
             return plots.plot_lines(lines, title, "cross-entropy (nats)")
 
         classes = found.confusion, images.class_names
-        write_picture(self.folder.curves, draw)
+        write_picture(self.folder.curves, curves)
         write_picture(self.folder.confusion, lambda plots: plots.plot_confusion(*classes))
         return result
 
@@ -533,14 +526,14 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
     if not arguments.get("resume"):
         for task in tasks:  # before the first trains for hours
             check_free(task["out"])
-    outcomes = [(task["seed"], outcome) for task, outcome in train_all(tasks)]
-    failed = [outcome for _, outcome in outcomes if isinstance(outcome, FAILURES)]
+    outcomes = [outcome for _, outcome in train_all(tasks)]
+    failed = [outcome for outcome in outcomes if isinstance(outcome, FAILURES)]
     if failed:
         said = [
             f"seed {s}: {outcome}"
             if isinstance(outcome, FAILURES)
             else f"seed {s} ended, test accuracy {100 * outcome.test_accuracy:.2f} %"
-            for s, outcome in outcomes
+            for s, outcome in zip(seeds, outcomes, strict=True)
         ]
         raise type(failed[0])("; ".join(said))
-    return [outcome for _, outcome in outcomes]
+    return outcomes

@@ -1,1 +1,1 @@
-"""Several devices: the batches, steps and strategies that each backend needs for them."""
+"""What training needs from one backend: TensorFlow's input pipeline, and several devices."""

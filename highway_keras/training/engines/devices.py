@@ -35,8 +35,8 @@ class Devices:
     process_share: Callable = lambda batches: batches
     install_steps: Callable = lambda model: None
 
-    def check_shares(self, batch_size, streamed):
-        """Raise a `ValueError` unless batches in memory can be split equally across devices."""
+    def check_shares(self, batch_size, streamed, held_out=0):
+        """Raise a `ValueError` unless all devices can share batches and held-out images equally."""
         if batch_size % self.replicas:
             raise ValueError(
                 f"`batch_size` must be divisible by the number of devices, here {self.replicas}. "
@@ -47,6 +47,11 @@ class Devices:
             raise ValueError(
                 "`distribute` needs images that fit into memory. Received: distribute=True. Take "
                 "fewer (`limit`), or one device."
+            )
+        if 0 < held_out < self.replicas:
+            raise ValueError(
+                "`validation` must hold out an image for each device, or none. Received: "
+                f"{held_out} images for {self.replicas} devices."
             )
 
     @contextlib.contextmanager
