@@ -77,7 +77,7 @@ def block_starts(graph):
     for call in graph.gated:
         layer = call.layer
         if isinstance(layer, HighwayStack):
-            initializer = stacked.initializer(layer.transform_bias_initializer)
+            initializer = stacked.Start(layer.transform_bias_initializer)
         else:
             initializer = getattr(layer.transform, "bias_initializer", None)
         if layer.transform_bias is None or initializer is None:  # a gate of the user's own

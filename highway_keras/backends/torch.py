@@ -1,11 +1,21 @@
 """PyTorch: no compiled loops; the depth loop is a plain one and autodiff gives its gradient."""
 
 import torch
-from keras import ops
+from keras import ops, tree
 
 HAS_LOOPS = False
 
-scan = ops.scan
+
+def scan(step, carry, xs):
+    """Loop as `jax.lax.scan` does.
+
+    Not `keras.ops.scan`: the gradient of its indexing is as large as all of `xs`, once a block.
+    """
+    emitted = []
+    for rows in zip(*map(torch.unbind, tree.flatten(xs)), strict=True):
+        carry, found = step(carry, tree.pack_sequence_as(xs, rows))
+        emitted.append(found)
+    return carry, tree.map_structure(lambda *rows: torch.stack(rows), *emitted)
 
 
 def compiled(f):
@@ -24,5 +34,8 @@ def summed(gradients):
 
 
 def accelerators():
-    """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
-    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    """Return the name of the GPU that Keras computes on, such as `["NVIDIA H200"]`."""
+    device = ops.zeros(()).device
+    if device.type == "cuda":
+        return [torch.cuda.get_device_name(device)]
+    return [] if device.type == "cpu" else [device.type]  # "mps", "xpu"

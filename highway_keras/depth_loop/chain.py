@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 from keras import ops, tree
 
 from highway_keras.backends import shim
@@ -41,8 +42,11 @@ def _loops(block, return_sequence, return_gate):
         def step(x, weights):
             y, parts = block.forward(x, *weights, is_relu)
             kept = parts if shim.HAS_LOOPS and not block.recomputes else []
-            return y, (x, kept, [parts[1]] if return_gate else [])
+            before = x if shim.HAS_LOOPS or return_sequence else []
+            return y, (before, kept, [parts[1]] if return_gate else [])
 
+        if block.rematerialize and not shim.HAS_LOOPS:  # autodiff would keep the parts
+            step = keras.remat(step)
         y, (xs, kept, gates) = shim.scan(step, _columns(x), (kernel, bias[..., None]))
         outputs = ops.concatenate([xs[1:], y[None]]) if return_sequence else y
         return tuple(_columns(v) for v in (outputs, *gates)), (xs, kept)

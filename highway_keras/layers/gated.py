@@ -101,8 +101,8 @@ class GatedLayer(keras.Layer):
                 "carry",
                 input_shape,
                 activation=gate,
-                kernel_initializer=negated(self, "transform_kernel"),
-                bias_initializer=negated(self, "transform_bias"),
+                kernel_initializer=Negated(self, "transform_kernel"),
+                bias_initializer=Negated(self, "transform_bias"),
             )
         self.input_spec = self.transform.input_spec
 
@@ -302,9 +302,17 @@ def common(arguments):
     return {name: arguments[name] for name in names} | arguments["kwargs"]
 
 
-def negated(layer, name):
-    """Return an initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z)."""
-    return lambda shape, dtype=None: -ops.cast(getattr(layer, name), dtype)
+class Negated:
+    """The initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z).
+
+    It is no function for the reason that `stacked.Start` is none.
+    """
+
+    def __init__(self, layer, name):
+        self.layer, self.name = layer, name
+
+    def __call__(self, shape, dtype=None):
+        return -ops.cast(getattr(self.layer, self.name), dtype)
 
 
 def _in_float32(activation):

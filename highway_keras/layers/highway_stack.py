@@ -13,7 +13,7 @@ from keras import ops
 from highway_keras import checks
 from highway_keras.depth_loop import scan
 from highway_keras.layers import stacked, types
-from highway_keras.layers.gated import GatedLayer, common, negated
+from highway_keras.layers.gated import GatedLayer, Negated, common
 from highway_keras.layers.highway import Highway
 
 
@@ -30,8 +30,9 @@ class HighwayStack(GatedLayer):
     at any depth, and its backward pass is a hand-written exact gradient (Eq. 4 of the supplement).
     On a CPU, TensorFlow runs a loop on every core, each with its share of the batch.
 
-    On TensorFlow a stack is differentiable only once. For derivatives of gradients, as in a
-    gradient penalty, and for low-rank adapters and int8, use the layers of `unstack()`.
+    On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
+    derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of
+    `unstack()`. On PyTorch the loop is a plain one, and autodiff gives its gradient.
 
     A stack knows its depth and starts accordingly: its gates start at `1 / (depth + 2)`, so at any
     depth the carry path passes on more than a third of the input's amplitude, `(1 - T) ** depth`.
@@ -136,16 +137,16 @@ class HighwayStack(GatedLayer):
                         f"`{name}` must have no weights, which the loop could not train: use a "
                         f"chain of `Highway` layers. Received: {name}={function!r}."
                     )
-        self._add("kernel", width, stacked.initializer(self.kernel_initializer))
+        self._add("kernel", width, stacked.Start(self.kernel_initializer))
         if self.use_bias:
-            self._add("bias", width, stacked.initializer(self.bias_initializer))
-        start = stacked.initializer(self.transform_kernel_initializer)
+            self._add("bias", width, stacked.Start(self.bias_initializer))
+        start = stacked.Start(self.transform_kernel_initializer)
         self._add("transform_kernel", width, start)
-        start = stacked.initializer(self.transform_bias_initializer)
+        start = stacked.Start(self.transform_bias_initializer)
         self._add("transform_bias", width, start)
         if self.learned_carry:
-            self._add("carry_kernel", width, negated(self, "transform_kernel"))
-            self._add("carry_bias", width, negated(self, "transform_bias"))
+            self._add("carry_kernel", width, Negated(self, "transform_kernel"))
+            self._add("carry_bias", width, Negated(self, "transform_bias"))
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
     def _add(self, name, width, start):

@@ -48,20 +48,24 @@ _OF_ANY_SHAPE = (
 )
 
 
-def initializer(of_layer):
-    """Return the initializer that starts each layer as `of_layer` does, each with its own draw."""
-    of_layer = of_layer or keras.initializers.GlorotUniform()  # as `add_weight` has it
+class Start:
+    """The initializer that starts each layer as `of_layer` does, each with its own draw.
 
-    def start(shape, dtype=None):
-        depth, *layer_shape = shape
+    It is no function, because Keras compiles the initializers of large weights that it distributes
+    under JAX, by a weak reference to their `__call__`.
+    """
+
+    def __init__(self, of_layer):
+        self.of_layer = of_layer or keras.initializers.GlorotUniform()  # as `add_weight` has it
+
+    def __call__(self, shape, dtype=None):
+        (depth, *layer_shape), of_layer = shape, self.of_layer
         if type(of_layer) in _OF_ANY_SHAPE:
             return of_layer(shape, dtype=dtype)
         if _counts_depth(of_layer) and len(layer_shape) == 2:
             # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
             return math.sqrt(depth) * of_layer(shape, dtype=dtype)
         return ops.stack([reseeded(of_layer, i)(layer_shape, dtype=dtype) for i in range(depth)])
-
-    return start
 
 
 def _counts_depth(start):

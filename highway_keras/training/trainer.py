@@ -92,7 +92,8 @@ def fit(
 ) -> Result:
     """Train a network and leave a folder with its models, history and settings.
 
-    The same seed on the same machine gives the same result, even if a run is killed and resumed.
+    The same seed on the same CPU gives the same result, even if a run is killed and resumed; on a
+    GPU, rounding may differ.
     The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
@@ -343,6 +344,7 @@ class _Run:
                 x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
                 shared = len(x_val) - len(x_val) % replicas  # equal shares of the devices
                 held_out = x_val[:shared], images.y_val[:shared]
+                (held_out,) = devices.process_share([held_out])
         if test_curve:
             measured["test"] = images.x_test, images.y_test
         board = []
