@@ -12,6 +12,7 @@ processor time only. It is made without rungs and with those of docs/figure1.md,
 search does not have. It is left out if the runs are too short to time a step.
 """
 
+import collections
 import tempfile
 
 from benchmarks import rows
@@ -19,10 +20,10 @@ from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
 PROJECTED = {"images": 60_000, "epochs": 400, "trials": 100, "rungs": {10: 20, 40: 5}}
-LONGER = 2  # how many more epochs the second run for a projection has
+LONGER = 5  # how many more epochs the second run for a projection has
 SIZES = {
     "trials": (100, "trials of ours"),
-    "stock_trials": (10, "trials of the peer"),
+    "stock_trials": (4, "trials of the peer, two or more"),
     "limit": (10_000, "images"),
     "epochs": (1, "epochs of a trial"),
 }
@@ -42,11 +43,15 @@ def _compare(options, depth):
     """Return how the two compare at a depth."""
     from highway_keras.tuning.oracle import rounds_of
 
-    half = options.stock_trials // 2
-    before = _run("stock", depth, half, options.epochs, options) if half else {}
-    ours = _run("population", depth, options.trials, options.epochs, options)
-    after = _run("stock", depth, options.stock_trials - half, options.epochs, options, seed=2)
-    stock = {key: before.get(key, 0) + after[key] for key in ("trials", "seconds", "cpu")}
+    def half(seed, epochs):
+        trials = (options.stock_trials + seed - 1) // 2
+        return collections.Counter(_run("stock", depth, trials, epochs, options, seed))
+
+    def population(epochs):
+        return _run("population", depth, options.trials, epochs, options)
+
+    before, ours = half(1, options.epochs), population(options.epochs)
+    stock, longer = before + half(2, options.epochs), options.epochs + LONGER
     row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
     row |= {"n": ours["trials"], "stock_n": stock["trials"]}
     row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
@@ -54,18 +59,17 @@ def _compare(options, depth):
     for unit in ("seconds", "cpu"):
         a_trial = (run[unit] / run["trials"] for run in (stock, ours))
         row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
-    # A trial takes time to start and time for each step: runs of two lengths give both. All our
-    # trials share one start, so both runs need the same number of trials.
+    # A trial takes time to start and time for each step: runs of the same trials at two lengths
+    # give both.
     steps, steps_seen = -(-options.limit // BATCH_SIZE), True
     an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
     ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
     halved = sum((end - start) * trials for start, end, trials in ladder) / PROJECTED["trials"]
     projected = {}  # processor seconds of a trial: whole, and on average with rungs
-    for name, short, most in (("stock", stock, 4), ("population", ours, ours["trials"])):
-        trials = min(most, short["trials"])
-        long = _run(name, depth, trials, options.epochs + LONGER, options)
-        a_trial, longer = (run["cpu"] / run["trials"] for run in (short, long))
-        a_step = (longer - a_trial) / (steps * LONGER)
+    long_runs = {"stock": half(1, longer) + half(2, longer), "population": population(longer)}
+    for name, short in (("stock", stock), ("population", ours)):
+        a_trial = short["cpu"] / short["trials"]
+        a_step = (long_runs[name]["cpu"] / short["trials"] - a_trial) / (steps * LONGER)
         projected[name] = [
             a_trial + a_step * (an_epoch * epochs - steps * options.epochs)
             for epochs in (PROJECTED["epochs"], halved)
