@@ -44,10 +44,8 @@ def replacing(path):
 
 
 def is_passing(error):
-    """Whether an error says nothing about a file's content: too little memory, no permission, or a
-    disk or network that fails. NumPy and zipfile raise an `OSError` for a damaged archive, too, but
-    without a number or with that of an invalid argument.
-    """
+    """Whether an error is of memory, permissions, disk or network, and not of a file's content."""
+    # For a damaged archive, NumPy and zipfile raise an `OSError` without a number, or EINVAL.
     of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
     return of_disk or isinstance(error, MemoryError)
 

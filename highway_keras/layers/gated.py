@@ -305,7 +305,7 @@ def common(arguments):
 class Negated:
     """The initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z).
 
-    It is no function for the reason that `stacked.Start` is none.
+    A class for the same reason as `stacked.Start`.
     """
 
     def __init__(self, layer, name):

@@ -51,8 +51,8 @@ _OF_ANY_SHAPE = (
 class Start:
     """The initializer that starts each layer as `of_layer` does, each with its own draw.
 
-    It is no function, because Keras compiles the initializers of large weights that it distributes
-    under JAX, by a weak reference to their `__call__`.
+    A class, because Keras on JAX compiles the initializer of a large distributed weight by way of a
+    weak reference to its `__call__`, and that of a function takes none.
     """
 
     def __init__(self, of_layer):

@@ -343,8 +343,8 @@ class _Run:
             if monitor:
                 x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
                 shared = len(x_val) - len(x_val) % replicas  # equal shares of the devices
-                held_out = x_val[:shared], images.y_val[:shared]
-                (held_out,) = devices.process_share([held_out])
+                whole = x_val[:shared], images.y_val[:shared]
+                (held_out,) = devices.process_share([whole])
         if test_curve:
             measured["test"] = images.x_test, images.y_test
         board = []
