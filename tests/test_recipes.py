@@ -20,6 +20,7 @@ from highway_keras.training.batches import (
 )
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
 from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.recipes import variants
 
 OPEN = "open"
 AUTHORS = {
@@ -45,7 +46,7 @@ THIN |= dict.fromkeys(("preprocessing", "validation"), OPEN)
 FOLLOWS = {"thin": THIN, "digits": THIN}
 FOLLOWS |= {name: {**AUTHORS_BOTH, **AUTHORS[name]} for name in AUTHORS}
 FOLLOWS |= dict.fromkeys(("quick", "modern-mnist"), FOLLOWS["mnist"])
-OF_CIFAR = ("modern-cifar", "fitnet", "modern-fitnet", "muon-cifar", "muon-fitnet")
+OF_CIFAR = ("modern-cifar", "fitnet", "modern-fitnet", "muon-cifar", "muon-fitnet", "muon-fitnet-b")
 FOLLOWS |= dict.fromkeys(OF_CIFAR, FOLLOWS["cifar"])
 
 
@@ -96,6 +97,11 @@ def test_choose_recipe():
     assert training.choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
     with pytest.raises(ValueError, match="recipe='slow'"):
         training.choose_recipe("slow", "highway-b")
+
+
+def test_a_recipe_with_the_name_of_a_network_comes_before_that_of_its_kind():
+    of_networks = {name: variants(models.get(name))["muon"] for name in ("fitnet-a", "fitnet-b")}
+    assert of_networks == {"fitnet-a": "muon-fitnet", "fitnet-b": "muon-fitnet-b"}
 
 
 # Rates
