@@ -64,9 +64,9 @@ trained = table(
         for card in _cards()
         for data, found in card["accuracies"].items()
     ),
-    "network | data | layers | parameters | paper % | ours % | weights %",
-    "`{name}` | `{data}` | {layers} | {parameters:,} | {paper} | {ours} | {accuracy:.2f}",
-    "llrrllr",
+    "network | data | layers | parameters | accuracy, %",
+    "`{name}` | `{data}` | {layers} | {parameters:,} | {accuracy:.2f}",
+    "llrrr",
 )
 
 

@@ -22,8 +22,8 @@ class Highway(GatedLayer):
 
     The transform gate starts nearly closed (`transform_bias_initializer`), so a deep chain of these
     layers starts as a near-identity and trains by plain gradient descent. The deeper the chain, the
-    lower the initial bias must be: -2 suits about 20 layers, `-math.log(depth)` suits any depth.
-    `HighwayStack` uses about that by default.
+    lower the initial bias must be: -2 suits about 20 layers; beyond, `-math.log(depth)`, about the
+    default of `HighwayStack`, suits tanh, and relu needs less, about -6.
 
     Args:
         units: Width of the layer; must equal the input's. `None` takes the input's.

@@ -56,11 +56,11 @@ class HighwayWrapper(GatedLayer):
 
     Examples:
         >>> import keras
-        >>> from highway_keras import HighwayWrapper
+        >>> from highway_keras import HighwayWrapper, TransformBias
         >>> x = keras.Input((None, 64))
         >>> HighwayWrapper(keras.layers.LSTM(64, return_sequences=True))(x).shape
         (None, None, 64)
-        >>> options = {"bias_initializer": "zeros", "kernel_regularizer": "l2"}
+        >>> options = {"bias_initializer": TransformBias(-2.0), "kernel_regularizer": "l2"}
         >>> gate = keras.layers.Dense(64, "sigmoid", **options)
         >>> HighwayWrapper(keras.layers.Dense(64, "relu"), transform=gate)(x).shape
         (None, None, 64)

@@ -8,7 +8,7 @@ images after every epoch. The comparison checks that network, images and solver 
 
 The loss before the first step, one value in each log, depends on the initial kernels and on the
 scale of the images but not on the solver, so it checks these two. It is measured on held-out
-training images. docs/tables.md has what was found.
+training images. docs/authors-logs.md has what was found.
 """
 
 import keras

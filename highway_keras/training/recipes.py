@@ -205,7 +205,7 @@ RECIPES = {
             reasons={
                 "preprocessing": "the authors do not give the scale of their images: at 0.7 all "
                 "three seeds train, from 0.8 on not all, and the loss before the first step is "
-                "within two standard deviations of both of their logs: docs/tables.md"
+                "within two standard deviations of both of their logs: docs/authors-logs.md"
             },
         ),
         Recipe(
@@ -277,7 +277,8 @@ RECIPES = {
                 "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
                 "clip_norm": "as `warmup`",
                 "dropout": "none: the best of 0, 0.25 and 0.5, as `learning_rate` was chosen",
-                "preprocessing": "chosen when 1/2 and 1 were the only scales tried: docs/tables.md",
+                "preprocessing": "chosen when 1/2 and 1 were the only scales tried: "
+                "docs/authors-logs.md",
                 "augmentation": "up to 4 pixels to each side, as is usual today, instead of 8",
             },
         ),

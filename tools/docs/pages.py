@@ -92,7 +92,7 @@ for name in models.list_models():
 from highway_keras import models, training
 
 model = models.create("{name}")  # uncompiled
-training.fit("{name}", out="runs/{name}")
+training.fit("{name}", out="runs/{name}")  # {training.get_recipe(card.recipe).epochs} epochs
 ```
 """)
     for dataset in card.weights:
