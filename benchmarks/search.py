@@ -33,6 +33,8 @@ def main(arguments=None):
     parser = rows.parser("benchmarks.search", __doc__, data=True, **SIZES)
     parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     options = parser.parse_args(arguments)
+    if options.stock_trials < 2:  # half of them: none, which keras-tuner takes for no limit
+        parser.error(f"--stock-trials must be 2 or more. Received: {options.stock_trials}.")
     asked, keys = {name: getattr(options, name) for name in SIZES}, ("depth", "images", "epochs")
     for depth in options.depth:
         row = _compare(options, depth)

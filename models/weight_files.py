@@ -9,6 +9,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.data.preprocessing import PREPROCESSOR
+from highway_keras.io import is_passing
 from highway_keras.layers import HighwayStack
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
@@ -81,6 +82,8 @@ def _one_error(model, path):
     except ImportError:  # a missing package, such as `huggingface_hub`
         raise
     except Exception as error:
+        if is_passing(error):
+            raise
         raise ValueError(
             f"`weights` does not fit the model {model.name!r}. Received: weights={path}. "
             f"{reason(error)[:300]}. Pass weights of this very network, or build the network that "

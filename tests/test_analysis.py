@@ -8,6 +8,7 @@ from keras import ops
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import LesionedStack, largest_batch, lesion_model
+from highway_keras.messages import Notice
 
 SAMPLES, CLASSES = 23, 3
 
@@ -68,6 +69,15 @@ def nested():
     return drawn(keras.Sequential([keras.Input((8,)), *layers]))
 
 
+def by_name():
+    """A nested model that takes a dictionary, whose order is not that of its inputs."""
+    ends = [keras.Input((8,), name=name) for name in "za"]
+    inner = keras.Model(ends, Highway(name="inner")(keras.layers.Subtract()(ends)))
+    inputs = keras.Input((8,))
+    x = inner({"z": inputs, "a": keras.layers.Dense(8, "tanh")(inputs)})
+    return drawn(keras.Model(inputs, softmax()(Highway(name="outer")(x))))
+
+
 def shared():
     layer = Highway(name="shared")
     return as_model((8,), layer, keras.layers.Dense(8), layer, softmax())
@@ -90,6 +100,7 @@ MODELS = {
     wrapped: ["w0", "w1"],
     convolutions: ["first", "second"],
     nested: ["one", "two", "one (2)"],
+    by_name: ["inner", "outer"],
     shared: ["shared", "shared (2)"],
     quantized: ["a", "b"],
     every_step: ["a_0", "a_1"],
@@ -298,6 +309,25 @@ def test_gates_are_averaged_over_samples_classes_and_space():
     assert analysis.mean_gates(model, x, verbose=0).by_class is None
     biases = analysis.transform_biases(model).at(layer="second").values
     np.testing.assert_array_equal(biases, model.get_layer("second").get_weights()[3])
+
+
+class Halves(type(keras.Model(*2 * [keras.Input((8,))]))):
+    """A functional model that Keras does not call as its graph has it."""
+
+    def call(self, x, **kwargs):
+        return super().call(x / 2, **kwargs)
+
+
+def test_what_is_not_seen_is_said():
+    inputs = keras.Input((8,))
+    halves = Halves(inputs, Highway()(inputs))
+    hidden = keras.layers.TimeDistributed(Highway())
+    for inner, shape in ((halves, (8,)), (hidden, (2, 8))):
+        model = as_model(shape, inner, keras.layers.Flatten(), Highway(name="seen"), softmax())
+        with pytest.warns(Notice, match=f"inside '{inner.name}' are left out"):
+            assert [call.layer.name for call in Graph(model).gated] == ["seen"]
+    with pytest.raises(TypeError, match="functional or Sequential"):
+        analysis.transform_biases(halves)
 
 
 def test_the_model_is_left_as_it_was_and_may_come_from_a_file(tmp_path):

@@ -87,13 +87,15 @@ def test_stacks_cut_to_one_depth_keep_different_names():
     assert [(stack.name, stack.depth) for stack in stacks] == [("stack_x1", 1), ("stack_x3", 1)]
 
 
+@pytest.mark.parametrize("ways", [1, 2])
 @pytest.mark.parametrize("sequences", [True, False])
-def test_each_step_of_a_recurrent_layer_multiplies(sequences):
+def test_each_step_of_a_recurrent_layer_multiplies(sequences, ways):
     top, steps = ([layers.Flatten()] if sequences else []), 5
     rnn = layers.LSTM(4, return_sequences=sequences)
+    rnn = rnn if ways == 1 else layers.Bidirectional(rnn)
     model = as_model((steps, 8), Highway(), rnn, *top, softmax())
     curve = analysis.compact(model, *samples(model), layers=0, verbose=0).curve
-    expected = steps * 4 * 4 * (8 + 4) + math.prod(model.layers[-1].kernel.shape)
+    expected = ways * steps * 4 * 4 * (8 + 4) + math.prod(model.layers[-1].kernel.shape)
     assert curve[-1]["multiplications"] == expected
 
 

@@ -180,6 +180,9 @@ def test_a_batch_that_does_not_divide():
             Devices(replicas=replicas).check_shares(size, False)
     with pytest.raises(ValueError, match="`distribute`"):
         Devices(replicas=2).check_shares(32, True)  # images on disk
+    Devices(replicas=4).check_shares(8, False, held_out=4)
+    with pytest.raises(ValueError, match="`validation`"):
+        Devices(replicas=4).check_shares(8, False, held_out=3)
 
 
 def test_all_but_the_chief_write_elsewhere(tmp_path):

@@ -248,6 +248,20 @@ def test_what_differs_between_the_sublayers_is_saved(make, change, tmp_path):
         assert kinds == [(w.dtype, w.trainable) for w in model.weights]
 
 
+def leaky_relu(z):
+    return keras.ops.leaky_relu(z, 0.01)
+
+
+def test_an_activation_is_never_loaded_as_keras_s_of_its_name(tmp_path):
+    model = keras.Sequential([keras.Input((6,)), Highway(activation=leaky_relu)])
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(TypeError, match="leaky_relu"):
+        keras.models.load_model(tmp_path / "model.keras")
+    with keras.saving.custom_object_scope({"Custom>leaky_relu": leaky_relu}):  # as if registered
+        loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.layers[0].activation is leaky_relu
+
+
 def test_gates_see_the_mask_that_attention_removes():
     gate = keras.layers.LSTM(6, "sigmoid", return_sequences=True)
     wrapper = HighwayWrapper(keras.layers.MultiHeadAttention(2, 3), transform=gate)

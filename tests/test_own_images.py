@@ -197,6 +197,8 @@ def test_a_split_that_changed_is_said(tmp_path):
     for source in (None, f"{folder.parent}/./insects/"):
         with pytest.warns(Notice, match="no longer"):
             saved.load(source)
+    with pytest.warns(Notice, match="no longer"):
+        training.fit(result.folder.best, folder, out=tmp_path / "further", **SMALL)
     with pytest.raises(ValueError, match="images"):
         fit(folder, tmp_path / "run", resume=True)
     folder.rename(tmp_path / "elsewhere")

@@ -41,6 +41,8 @@ def test_a_changed_number_is_found(monkeypatch, tmp_path, capsys):
 
 def test_an_index_page_leads_into_the_repository():
     text = (render.ROOT / "README.md").read_text(encoding="utf-8")
+    targets = [link["target"].partition("#")[0] for link in release.RELATIVE.finditer(text)]
+    assert targets and all((render.ROOT / target).exists() for target in targets)
     page = release.readme(text, "https://host/us/it", "v1.0")
     assert not release.RELATIVE.search(page)
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)

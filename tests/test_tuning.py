@@ -341,14 +341,16 @@ def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path
 @needs_populations
 def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
     class ByActivation(HighwayHyperModel):
-        in_scope = True
+        in_scope, highest = True, 1e-1
 
         def declare_hyperparameters(self, hp):
             found = super().declare_hyperparameters(hp)
             scope = hp.conditional_scope("activation", ["tanh"])
             with scope if self.in_scope else contextlib.nullcontext():
                 if found["activation"] == "tanh":
-                    found["learning_rate"] = hp.Float("rate_of_tanh", 1e-3, 1e-1, sampling="log")
+                    found["learning_rate"] = hp.Float(
+                        "rate_of_tanh", 1e-3, self.highest, sampling="log"
+                    )
             return found
 
     x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
@@ -359,8 +361,14 @@ def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
     found = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
     rates = [values["rate_of_tanh"] for values in found if values["activation"] == "tanh"]
     assert len({*rates}) == len(rates) > 1
+    network.highest = 1.0
+    with pytest.raises(ValueError, match="space"):
+        make(tmp_path, network, **options).search(x, y, verbose=0)
     network.in_scope = False
     with pytest.raises(ValueError, match="Received: rate_of_tanh of trial"):
+        make(tmp_path / "none", network, **options).search(x, y, verbose=0)
+    network.in_scope = True  # in the same folder
+    with pytest.raises(ValueError, match="space"):
         make(tmp_path / "none", network, **options).search(x, y, verbose=0)
 
 
@@ -384,6 +392,9 @@ def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
     assert model.layers[-2].activation is keras.activations.tanh
     score = search.oracle.get_best_trials()[0].score
     assert model.evaluate(x, y, verbose=0)[0] == pytest.approx(score, rel=1e-5)  # it stood still
+    network.activation = "relu"
+    with pytest.raises(ValueError, match="fixed"):
+        make(tmp_path, network, objective="loss").search(x, y, epochs=3, verbose=0)
     monkeypatch.setattr(Fixed, "declare_hyperparameters", lambda self, hp: {"decay": 1.0})
     with pytest.raises(ValueError, match="return a dictionary of activation, decay"):
         make(tmp_path / "one", network)

@@ -159,10 +159,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
 
     def _populate_initial_space(self):
-        # The stock way, which builds the model in each conditional scope; declaring is enough.
-        declared = types.SimpleNamespace(build=self.hypermodel.declare_hyperparameters)
-        scopes = types.SimpleNamespace(oracle=self.oracle, hypermodel=declared)
-        keras_tuner.Tuner._activate_all_conditions(scopes)
+        self.oracle.update_space(whole_space(self.hypermodel))
 
     def get_state(self):
         # A restarted worker asks for its trials by slot, so the population must not shrink.
@@ -296,8 +293,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             means = [np.mean(x[np.ravel(y) == label]) for label in np.unique(y)]
             means = [str(round(float(mean) / (spread or 1), 2)) for mean in means]
             data[f"{prefix}inputs"] = f"{' '.join(means)} ± {spread:.2g}"
-        space = keras_tuner.HyperParameters()
-        hypermodel.declare_hyperparameters(space)
+        space = whole_space(hypermodel)
+        values = hypermodel.declare_hyperparameters(space)
+        fixed = {k: str(v) for k, v in values.items() if space.values.get(k) != v}
         return {
             "kind": hypermodel.kind,
             "depth": hypermodel.depth,
@@ -309,6 +307,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             "seed": self.seed,
             "epochs": epochs,
             "batch_size": batch_size,
+            **({"fixed": fixed} if fixed else {}),
             **data,
             **self.chosen,
         }
@@ -504,6 +503,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             why = "diverged" if trial.status == "FAILED" else why
             raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
         return super().load_model(trial)
+
+
+def whole_space(hypermodel):
+    """Return all that a hypermodel declares, in every conditional scope."""
+    # The stock way, which builds the model in each scope; declaring is enough.
+    declared = types.SimpleNamespace(build=hypermodel.declare_hyperparameters)
+    oracle = keras_tuner.oracles.RandomSearchOracle("loss")
+    scopes = types.SimpleNamespace(oracle=oracle, hypermodel=declared)
+    keras_tuner.Tuner._activate_all_conditions(scopes)
+    return oracle.get_space()
 
 
 def _check_hypermodel(hypermodel):

@@ -67,7 +67,7 @@ def main():
     parser.add_argument("url", help="grpc://HOST:PORT/MODEL or http://HOST:PORT/MODEL")
     parser.add_argument("pictures", nargs="+", type=pathlib.Path, help="PNG or JPEG files")
     options = parser.parse_args()
-    if not options.url.startswith(("grpc://", "http://")):
+    if urllib.parse.urlparse(options.url).scheme not in ("grpc", "http"):
         parser.error(f"the URL must start with grpc:// or http://. Received: {options.url}")
     files = [path.read_bytes() for path in options.pictures]
     try:

@@ -189,7 +189,7 @@ def _multiplications(call):
     weights = getattr(call.layer, "weights", ())
     kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
     shape, steps = keras.tree.flatten(call.outputs)[0].shape, 1
-    if isinstance(call.layer, keras.layers.RNN) and not call.layer.return_sequences:
+    if not getattr(call.layer, "return_sequences", True):
         steps = call.inputs[0].shape[1] or 1  # it returns the last one alone
     of_kernel = getattr(call.layer, "transform", call.layer)
     channels_first = getattr(of_kernel, "data_format", None) == "channels_first"

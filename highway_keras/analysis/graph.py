@@ -12,6 +12,7 @@ import keras
 from highway_keras import checks
 from highway_keras.layers import HighwayStack
 from highway_keras.layers.gated import GatedLayer
+from highway_keras.messages import notice
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +57,10 @@ class Graph:
         self.calls, self.blocks = [], ()
         self.outputs = self._inline(model, self.inputs)
         self.gated = [call for call in self.calls if call.blocks]
+        for call in self.calls:
+            parts = getattr(call.layer, "_flatten_layers", list)()
+            if not call.blocks and any(isinstance(part, GatedLayer) for part in parts):
+                notice(f"The gated layers inside {call.layer.name!r} are left out.")
         if not self.blocks:
             raise ValueError(
                 "`model` must contain gated layers: `Highway`, `ConvHighway1D` to `3D`, "
@@ -94,7 +99,7 @@ class Graph:
         for layer, args, kwargs, outputs in recorded:
             args, kwargs = replaced((args, kwargs), tensors)
             if has_graph(layer):
-                results = self._inline(layer, keras.tree.flatten(args))
+                results = self._inline(layer, _inputs_of(layer, args, kwargs))
             else:
                 homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
                 clash = any(other is not layer for other in homonyms)
@@ -151,6 +156,18 @@ def replaced(structure, tensors):
     return keras.tree.map_structure(lambda x: tensors.get(id(x), x), structure)
 
 
+def _inputs_of(model, args, kwargs):
+    """Return what a call of a nested model gives to its inputs, in their order."""
+    given, _ = of_gated(args, kwargs)
+    if isinstance(given, dict) and not isinstance(model.input, dict):  # Keras goes by names
+        return [given[x.name] for x in model.inputs]
+    return keras.tree.flatten(given)
+
+
 def has_graph(layer):
-    """Return whether the layer is a built functional or Sequential model."""
-    return isinstance(layer, keras.Model) and bool(getattr(layer, "inputs", None))
+    """Return whether the layer is a built functional or Sequential model, as Keras calls it."""
+    if not isinstance(layer, keras.Model) or not getattr(layer, "inputs", None):
+        return False
+    functional = type(keras.Model(layer.inputs, layer.outputs))
+    plain = keras.Sequential if isinstance(layer, keras.Sequential) else functional
+    return type(layer).call is plain.call

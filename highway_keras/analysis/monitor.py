@@ -29,7 +29,8 @@ class GateMonitor(keras.callbacks.Callback):
         sample: Some samples as the trained model takes them, always the same; a few hundred are
             enough.
         folder: Where to write; it is created if it does not exist.
-        append: Whether to append to what `folder` holds, for training that continues.
+        append: Whether to append to what `folder` holds, for a model that is trained further. A
+            run that resumes at a later epoch always does.
 
     Raises:
         TypeError: At the start of training, if the model is a subclassed one.
@@ -62,21 +63,25 @@ class GateMonitor(keras.callbacks.Callback):
         self._arrays = as_arrays(self.sample, self._graph.inputs)
         self._gates = observer(self._graph, "gates", per_position=True)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._events, self._file = Writer(str(self.folder)), None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self._file is not None:
+            return
         path = self.folder / "gates.csv"
-        continues = self.append and path.exists()
+        continues = (self.append or epoch > 0) and path.exists()
         self._file = path.open("a" if continues else "w", newline="", encoding="utf-8")
         self._rows = csv.DictWriter(self._file, COLUMNS)
         if not continues:
             self._rows.writeheader()
-        self._events = Writer(str(self.folder))
-        if not continues:
-            self._write(0)
+            self._write(epoch)
 
     def on_epoch_end(self, epoch, logs=None):
         self._write(epoch + 1)
 
     def on_train_end(self, logs=None):
-        self._file.close()
+        if self._file is not None:  # else there was no epoch left to train
+            self._file.close()
         self._events.close()
 
     def _write(self, epoch):

@@ -50,7 +50,7 @@ def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
     if searches is not None and to_run:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in to_run)
         raise ValueError(
-            f"{names} is for searches that are still to run. "
+            f"Only searches that are still to run take {names}. "
             f"Received: --search {searches}. Leave one of them out."
         )
     paper, preset = library("paper"), preset or "laptop"

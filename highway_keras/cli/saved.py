@@ -12,7 +12,7 @@ from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
 # Settings of a run that `compact` keeps
-KEPT = ("dataset", "recipe", "test_images", "skip_broken", "edge_brightness")
+KEPT = ("dataset", "recipe", "test_images", "skip_broken", "edge_brightness", "freeze")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 
@@ -82,9 +82,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     images = saved.load(dataset, data_dir, validation=0)
     found = saved.evaluate(images)
     (loss, accuracy), count = found, len(images.x_test)
-    # Either may lack class names; those of the network come first.
-    names = saved.class_names if "class_names" in saved.settings else images.class_names
-    by_class = dict(zip(names, found.class_accuracy, strict=True))
+    by_class = dict(zip(saved.names(images), found.class_accuracy, strict=True))
     if json:
         measured = {"accuracy": accuracy, "loss": loss, "images": count}
         measured |= {"class_accuracy": by_class, "confusion": found.confusion.tolist()}
@@ -121,7 +119,7 @@ def analyze(network, weights, dataset, data_dir, limit, out):
         images.x_train,
         images.y_train,
         out=out,
-        class_names=images.class_names,
+        class_names=saved.names(images),
         title=f"{saved.model.name} on {images.name}",
         examples=(images.x_test, images.y_test),
     )
@@ -166,7 +164,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
         # Of the whole network's settings those that hold for the smaller one, too.
-        settings = {"model": saved.model.name, "class_names": list(images.class_names)}
+        settings = {"model": saved.model.name, "class_names": saved.names(images)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
         if dataset:  # which may have moved, or be another one
             settings["dataset"] = dataset

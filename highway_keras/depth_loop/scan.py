@@ -53,7 +53,7 @@ def scan(
             `(L, ..., d)`.
         rematerialize: Whether to keep only the input of each block for the backward pass and
             recompute H and T: less memory, more time. Activations other than relu, tanh, sigmoid
-            and linear are always recomputed.
+            and linear are always recomputed on TensorFlow and JAX.
 
     Returns:
         The outputs, of the shape and dtype of `x`; see `return_sequence` and `return_gate`.

@@ -9,15 +9,15 @@ import numpy as np
 from keras import ops
 
 from highway_keras import checks, initializers
-from highway_keras.layers import types
+from highway_keras.layers import activations, types
 from highway_keras.ops import agree, highway
 
 OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
 _ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
 # The options of H, T and C, each with the module whose `get` and `serialize` handle it.
 OPTIONS = {
-    "activation": keras.activations,
-    "transform_activation": keras.activations,
+    "activation": activations,
+    "transform_activation": activations,
     "kernel_initializer": initializers,
     "bias_initializer": initializers,
     "kernel_regularizer": keras.regularizers,
@@ -302,7 +302,7 @@ def common(arguments):
     return {name: arguments[name] for name in names} | arguments["kwargs"]
 
 
-class Negated:
+class Negated(keras.initializers.Initializer):
     """The initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z).
 
     A class for the same reason as `stacked.Start`.

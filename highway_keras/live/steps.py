@@ -35,7 +35,7 @@ def network_steps(graph, weights):
             )
         steps += _steps(call.layer, weights)
         before = call.outputs
-    if steps[-1].get("activation") != "softmax" or len(before.shape) != 2:
+    if steps[-1].get("activation") != "softmax":
         raise ValueError(
             "The live page supports networks that end in a softmax over classes. "
             f"Received: {call.layer.name!r} as the last layer."

@@ -64,7 +64,8 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If no search has a result, or a depth or kind has none.
+        ValueError: If there are no searches of the depths and kinds.
+        TrainingDiverged: If all trials of all of them diverged.
     """
     out = checks.path("out", out)
     with folder_lock(out, seconds=60):  # another process may be drawing

@@ -6,6 +6,7 @@ import math
 import statistics
 
 from highway_keras import checks
+from highway_keras.messages import notice
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.trainer import TrainingDiverged
@@ -84,6 +85,9 @@ def read_searches(folder, depths=None, kinds=None):
                 f"Received: {name}s={list(wanted)}."
             )
         found = [search for search in found if wanted is None or getattr(search, name) in wanted]
+    for search in found:
+        if not search.completed:
+            notice(f"All trials of {search.folder.path} diverged, which is left out.")
     found = [search for search in found if search.completed]
     if not found:
         raise TrainingDiverged(f"All trials of the searches in {folder} diverged.")

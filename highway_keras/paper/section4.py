@@ -6,7 +6,8 @@ docs/figures2-4.md has what was found.
 """
 
 from highway_keras import analysis, checks, data
-from highway_keras.training import SavedNetwork
+from highway_keras.paper.search_results import read_search
+from highway_keras.training import SavedNetwork, TrainingDiverged
 from highway_keras.tuning.hypermodel import RANGES
 from highway_keras.tuning.searches import run_searches
 
@@ -76,6 +77,8 @@ def reproduce_section4(
         rungs=rungs,
         transform_bias=transform_bias,
     )
+    if not read_search(folder).completed:
+        raise TrainingDiverged(f"All trials of the search in {folder} diverged.")
     images = data.load(dataset, data_dir, validation=0.0)
     return analysis.analyze(
         SavedNetwork(folder / "best.keras").model,

@@ -84,7 +84,8 @@ def reproduce_gradients(
         seeds: Number of networks of each kind, depth, scale and activation.
         limit: Number of training images.
         out: Folder for `gradient-norms.csv`, with a row for each kind, depth, scale and activation
-            that holds geometric means over the seeds, and for `gradient-norms.png`.
+            that holds geometric means over the seeds, and for `gradient-norms.png`. Rows of other
+            settings stay there.
         data_dir: Where TFDS keeps its data.
 
     Returns:
@@ -118,7 +119,10 @@ def reproduce_gradients(
                 row |= {"first": means[0], "last": means[-1], "by_layer": " ".join(means)}
                 rows.append(row | made)
         update_rows(out / "gradient-norms.csv", rows, case)
-        write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(rows))
+        size = {"images": str(len(x)), "n": str(seeds)}
+        written = read_rows(out / "gradient-norms.csv", case)
+        drawn = [row for row in written if size.items() <= row.items()]
+        write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(drawn))
     return rows
 
 

@@ -178,19 +178,17 @@ class RunFolder:
             ) from error
         return rows
 
-    def save_state(self, model, epochs):
+    def save_state(self, model, epochs, logs):
         """Save what the run of a compiled model resumes from after `epochs` epochs.
 
-        It is one file, replaced as a whole.
-
-        Raises:
-            ValueError: If `history.csv` lacks epochs: an editor may have put another file there.
+        It is one file, replaced as a whole. `logs` are the metrics of the last epoch.
         """
         history = self.read_rows()[:epochs]
-        if len(history) < epochs:
-            raise ValueError(
-                f"{self.history} was changed during the run. Resume the run, which restores it."
-            )
+        if len(history) < epochs:  # an editor has put another file there
+            before = self.saved_history()
+            columns = before[-1] if before else ("epoch", *sorted(logs))
+            now = {"epoch": epochs - 1, **logs}
+            history = [*before, {column: str(now.get(column, "NA")) for column in columns}]
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16
@@ -208,6 +206,14 @@ class RunFolder:
         with self._opened_state() as state:
             return json.loads(str(state["run"]))
 
+    def saved_history(self):
+        """Return the rows of `history.csv` that the saved state has; none without a state."""
+        return self.read_state()["history"] if self.state.exists() else []
+
+    def write_history(self, rows):
+        """Write `history.csv` as Keras's CSVLogger does."""
+        write_rows(self.history, rows, line_end="\r\n")
+
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
 
@@ -217,10 +223,10 @@ class RunFolder:
         Raises:
             ValueError: If the state is damaged, or gone although the run has ended.
         """
-        rows = self.read_state()["history"] if self.state.exists() else []
+        rows = self.saved_history()
         if rows:
             self.load_weights(model)
-            write_rows(self.history, rows, line_end="\r\n")  # as Keras's CSVLogger, which goes on
+            self.write_history(rows)  # Keras's CSVLogger goes on
         elif self.has_ended:
             raise ValueError(
                 f"The run in {self.path} has ended, and its saved state is gone. Its results are "
@@ -277,6 +283,8 @@ def check_same_settings(before, now, what):
     for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
         if content in before and before[content] == now.get(content):  # only moved
             now[source] = before.get(source)
+        if source in before and content not in before and source == "weights":  # an earlier version
+            now.pop(content, None)
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot

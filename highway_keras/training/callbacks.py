@@ -73,7 +73,7 @@ class Checkpoint(keras.callbacks.Callback):
         if value > self.best:
             self.best = value
             self.save(self.folder.best)
-        self.folder.save_state(self.model, epoch + 1)
+        self.folder.save_state(self.model, epoch + 1, logs)
 
 
 def all_finite(model):

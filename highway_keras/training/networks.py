@@ -34,11 +34,13 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
         return UserModel(model, model_options, weights, freeze, distribute)
     if str(model).endswith(".keras"):
         path = checks.existing_file("model", model)
-        saved = without_preprocessor(load_network(path))
+        saved, known = without_preprocessor(load_network(path)), settings_beside(path)
+        if known.get("freeze"):  # for that run alone
+            for layer in saved._flatten_layers():  # `saved.trainable` is True, and TensorFlow's
+                layer.trainable = True  # base class ignores what an attribute is already
         network = UserModel(saved, model_options, weights, freeze, distribute)
-        known = settings_beside(path)
-        network.dataset, network.before = known.get("dataset"), known.get("recipe", {})
-        network.settings["weights"] = str(path)
+        network.dataset, network.before = known.get("dataset"), known
+        network.settings |= {"weights": str(path), "weights_sha256": shipped.sha256(path)[:16]}
         return network
     return RegisteredModel(model, model_options, weights, freeze)
 
@@ -46,7 +48,8 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
 class RegisteredModel:
     """A network of the zoo, from the arguments of `fit`.
 
-    `settings` is what `run.json` says about it.
+    `settings` is what `run.json` says about it, `before` what it says about the run that the
+    weights come from, a dictionary, empty if not known.
     """
 
     def __init__(self, model, model_options, weights, freeze):
@@ -74,11 +77,12 @@ class RegisteredModel:
         if freeze and self.weights is None:
             raise ValueError("`freeze=True` needs trained `weights`. Received: weights=None.")
         self.freeze = freeze
-        self.settings = {"model": self.name, "model_options": options}
+        self.settings, self.before = {"model": self.name, "model_options": options}, {}
         if weights is not None:
             self.settings["weights"] = str(weights)
             if not shipped.is_on_hub(self.weights):
                 self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
+                self.before = settings_beside(self.weights)
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
@@ -95,8 +99,7 @@ class RegisteredModel:
         elif recipe.kernel_initializer and "kernel_initializer" not in self.card.arguments:
             options["kernel_initializer"] = recipe.kernel_initializer
         options |= self.options
-        if self.weights is not None and not shipped.is_on_hub(self.weights):
-            _compare_preprocessing(settings_beside(self.weights).get("recipe", {}), recipe)
+        _compare_preprocessing(self.before, recipe)
 
         def build(dtype_policy):
             before = keras.config.dtype_policy()
@@ -122,8 +125,7 @@ class RegisteredModel:
 class UserModel:
     """A user's own `keras.Model`, which is trained in place.
 
-    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`, and `before`
-    is the recipe of the file that the model was read from, a dictionary, empty if not known.
+    The arguments are those of `fit`; the attributes are those of a `RegisteredModel`.
     """
 
     def __init__(self, model, model_options, weights, freeze, distribute):
@@ -177,7 +179,8 @@ class UserModel:
             )
         check_loads_as_saved(self.model, images.input_shape)
         _compare_preprocessing(self.before, recipe)
-        factor = self.before.get("dropout", 1.0)  # already in the rates of a file that `fit` saved
+        # Already in the rates of a file that `fit` saved
+        factor = self.before.get("recipe", {}).get("dropout", 1.0)
         if recipe.dropout and not factor:
             notice(f"{self.settings['weights']} was trained without dropout, and has none.")
         scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())
@@ -200,8 +203,8 @@ class UserModel:
 
 
 def _compare_preprocessing(before, recipe):
-    """Give a notice if weights, trained by the recipe `before`, expect other preprocessing."""
-    steps, now = before.get("preprocessing"), recipe.preprocessing
+    """Give a notice if weights, of a run with the settings `before`, expect other preprocessing."""
+    steps, now = before.get("recipe", {}).get("preprocessing"), recipe.preprocessing
     if steps is not None and list(steps) != list(now):
         notice(
             f"The weights expect images preprocessed by {', '.join(steps) or 'nothing'}; the "

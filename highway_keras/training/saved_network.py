@@ -92,6 +92,10 @@ class SavedNetwork:
             )
         return list(map(str, names))
 
+    def names(self, images):
+        """Return the names of the classes: the network's, or those of the images if it has none."""
+        return self.class_names if "class_names" in self.settings else list(images.class_names)
+
     def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
         """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
 
@@ -115,13 +119,7 @@ class SavedNetwork:
         images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
         # Classes of a folder are compared by name even if the names are numbers.
         self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
-        before, source = self.settings.get("test_images"), self.settings.get("dataset")
-        same = before and source and _real_path(dataset) == _real_path(source)
-        if same and images.fingerprint(("test",)) != before:  # some were added or removed
-            notice(
-                f"The test images of {dataset} are no longer those of the run, so the network may "
-                "have been trained on some of them. Folders train/ and test/ keep them apart."
-            )
+        notice_other_split(self.settings, dataset, images)
         return images
 
     def check(self, images):
@@ -229,6 +227,17 @@ def settings_beside(path):
         recipe = get_recipe(entry["recipe"]).override(**changes)
         entry["recipe"] = dataclasses.asdict(recipe)
     return entry
+
+
+def notice_other_split(before, dataset, images):
+    """Give a notice if some test images may be those that a run with the settings `before` had."""
+    known, source = before.get("test_images"), before.get("dataset")
+    same = known and source and dataset and _real_path(dataset) == _real_path(source)
+    if same and images.fingerprint(("test",)) != known:  # some were added or removed
+        notice(
+            f"The test images of {dataset} are no longer those of the run, so the network may have "
+            "been trained on some of them. Folders train/ and test/ keep them apart."
+        )
 
 
 def _real_path(name):

@@ -34,7 +34,7 @@ from highway_keras.training.evaluation import (
 from highway_keras.training.networks import find_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
-from highway_keras.training.saved_network import load_network
+from highway_keras.training.saved_network import load_network, notice_other_split
 
 
 class TrainingDiverged(RuntimeError):
@@ -184,7 +184,8 @@ def fit(
         )
     of_pictures = {"input_shape": input_shape, "skip_broken": skip_broken or None}
     for name, value in checks.given(**of_pictures).items():
-        if not data.is_folder(dataset):
+        missing = isinstance(dataset, str | os.PathLike) and not os.path.exists(dataset)
+        if not data.is_folder(dataset) and (dataset in data.NAMES or not missing):
             raise ValueError(
                 f"`{name}` is for pictures in a folder; other images are taken as they are. "
                 f"{checks.received(name, value)}"
@@ -198,6 +199,7 @@ def fit(
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
+    notice_other_split(network.before, settings["dataset"], images)
     settings["edge_brightness"] = data.edge_brightness(images.x_train[:100])  # for `predict`
     settings["recipe"] = dataclasses.asdict(recipe)
     flags = {"freeze": freeze, "test_curve": test_curve, "skip_broken": skip_broken}
@@ -259,8 +261,9 @@ def loss_weights(images, class_weight=None, sample_weight=None):
             )
         if key not in names and str(key) in names and names[key] != str(key):
             raise ValueError(
-                f"`class_weight` must have {str(key)!r} as a key, not the number, for the class of "
-                f"that name. {checks.received('class_weight', class_weight)}"
+                f"`class_weight` must have names as keys here, such as {names[key]!r}: {key} is "
+                "the number of that class and the name of another. "
+                f"{checks.received('class_weight', class_weight)}"
             )
         checks.number("class_weight", value, least=0)
         weights[labels == (names.index(key) if key in names else key)] *= value
@@ -384,9 +387,11 @@ class _Run:
 
     def finish(self, seconds):
         """Measure the best network, save the last one, write the results; return the `Result`."""
-        rows, images = self.folder.read_history(), self.images
-        saved = self.folder.state.exists() and len(self.folder.read_state()["history"])
-        if not rows or saved < len(rows):  # a callback may have restored other weights since
+        rows, saved, images = self.folder.read_history(), self.folder.saved_history(), self.images
+        if len(rows) < len(saved):  # an editor has put another file there
+            self.folder.write_history(saved)
+            rows = self.folder.read_history()
+        if not rows or len(saved) < len(rows):  # a callback may have restored other weights since
             raise self._diverged(
                 len(rows),
                 f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "

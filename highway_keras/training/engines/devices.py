@@ -24,7 +24,7 @@ class Devices:
         scope: Function that returns a context for building and training.
         replicas: Devices that share a batch, over all processes.
         is_chief: Whether this process is the one that writes the run's files.
-        process_share: Function that maps endless batches to this process's shares of them.
+        process_share: Function that maps batches to this process's shares of them.
         install_steps: Function that replaces the train and test functions of a compiled model if
             Keras's own do not work.
     """
