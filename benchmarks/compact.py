@@ -12,6 +12,7 @@ import pathlib
 
 from benchmarks import rows
 from highway_keras import analysis, io, models, results, training
+from highway_keras.analysis.compaction import leave_out
 from highway_keras.models import shipped
 
 RESULT = rows.RESULTS / "compact.csv"
@@ -86,8 +87,6 @@ class Case:
 
     def small(self, layers):
         """Return the file of the network with so many gated layers left, made if it is missing."""
-        from highway_keras.analysis.compaction import leave_out
-
         path = self.folder / f"{layers}.keras"
         if not path.exists():
             with io.replacing(path) as temporary:
@@ -119,7 +118,6 @@ class Case:
 
     def _register(self, layers):
         """Register the network that has so many gated layers from the start; return its name."""
-        from highway_keras.analysis.compaction import leave_out
 
         def factory(name, input_shape, classes, kernel_initializer=None):
             network = models.create(self.name, kernel_initializer=kernel_initializer)

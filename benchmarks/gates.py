@@ -11,9 +11,13 @@ a folder: called again, the benchmark resumes where it stopped.
 
 import pathlib
 
+import keras
+
 from benchmarks import rows
-from highway_keras import models, training
-from highway_keras.models.cifar import HIGHWAY_A
+from highway_keras import ConvHighway2D, models, training
+from highway_keras.layers import Maxout
+from highway_keras.models.cifar import HIGHWAY_A, cifar_network
+from highway_keras.models.parts import AUTHORS_KERNEL
 
 NETWORKS = {  # by name in the rows: the registered network and arguments of its factory
     "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
@@ -58,10 +62,6 @@ def best_rate(measure):
 
 def twin(replacement, widths=HIGHWAY_A):
     """Return a factory of Highway A with other layers in the place of its highway layers."""
-    import keras
-
-    from highway_keras import ConvHighway2D
-    from highway_keras.models.cifar import cifar_network
 
     def other(layer):
         is_highway = isinstance(layer, ConvHighway2D)
@@ -77,20 +77,12 @@ def twin(replacement, widths=HIGHWAY_A):
 
 def plain(layer):
     """Return the layer that a highway layer is if its gates are open, T = 1."""
-    import keras
-
-    from highway_keras.models.parts import AUTHORS_KERNEL
-
     options = {"activation": "relu", "kernel_initializer": AUTHORS_KERNEL, "name": layer.name}
     return keras.layers.Conv2D(layer.filters, layer.kernel_size, padding="same", **options)
 
 
 def maxout(layer):
     """Return a maxout layer with as many weights as a highway layer; it starts as Fitnets do."""
-    import keras
-
-    from highway_keras.layers import Maxout
-
     options = {"padding": "same", "kernel_initializer": "lecun_uniform"}
     convolution = keras.layers.Conv2D(2 * layer.filters, layer.kernel_size, **options)
     return keras.Sequential([convolution, Maxout(2)], name=layer.name)

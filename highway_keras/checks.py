@@ -8,6 +8,7 @@ import numbers
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Set, Sized
+from operator import ge, gt, le, lt
 
 LONGEST_REPR = 200  # characters of a value that a message repeats
 
@@ -32,6 +33,9 @@ def is_number(value):
         return False
 
 
+_HOLDS = {"at least": ge, "above": gt, "below": lt, "at most": le}
+
+
 def number(name, value, least=None, above=None, below=None, most=None, or_none=None):
     """Return `value` if it is a number in bounds; `or_none` says what `None` stands for."""
     return _bounded(is_number, "a number", name, value, least, above, below, most, or_none)
@@ -51,15 +55,9 @@ def positive_integer(name, value, or_none=None):
 def _bounded(is_kind, kind, name, value, least=None, above=None, below=None, most=None, or_none=""):
     if value is None and or_none:
         return None
-    if (
-        not is_kind(value)
-        or (least is not None and value < least)
-        or (above is not None and value <= above)
-        or (below is not None and value >= below)
-        or (most is not None and value > most)
-    ):
-        limits = {"at least": least, "above": above, "below": below, "at most": most}
-        stated = " and ".join(f"{word} {at}" for word, at in limits.items() if at is not None)
+    limits = given(**{"at least": least, "above": above, "below": below, "at most": most})
+    if not is_kind(value) or not all(_HOLDS[word](value, at) for word, at in limits.items()):
+        stated = " and ".join(f"{word} {at}" for word, at in limits.items())
         stated = f" of {stated}" if stated.startswith("at ") else f" {stated}".rstrip()
         also = f", or None for {or_none}" if or_none else ""
         raise ValueError(f"`{name}` must be {kind}{stated}{also}. {received(name, value)}")

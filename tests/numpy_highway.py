@@ -12,24 +12,24 @@ ACTIVATIONS = {
 
 
 def highway(x, weights, arguments):
-    """Return `(y, h, t)` of a layer with these weights, a dictionary from name to array."""
+    """Return `(y, t)` of a layer with these weights, a dictionary from name to array."""
     if "depth" in arguments:
         return stack(x, weights, arguments)
     h = transform("", x, weights, arguments)
     t = transform("transform_", x, weights, arguments)
     c = transform("carry_", x, weights, arguments) if "carry_kernel" in weights else 1 - t
-    return h * t + x * c, h, t
+    return h * t + x * c, t
 
 
 def stack(x, weights, arguments):
-    """A chain of layers: the last one's y and h, and t of all of them."""
+    """A chain of layers: the last one's y, and t of all of them."""
     arguments = {name: value for name, value in arguments.items() if name != "depth"}
     gates = []
     for index in range(len(weights["kernel"])):
         layer = {name: weight[index] for name, weight in weights.items()}
-        x, h, t = highway(x, layer, arguments)
+        x, t = highway(x, layer, arguments)
         gates.append(t)
-    return x, h, np.stack(gates)
+    return x, np.stack(gates)
 
 
 def transform(prefix, x, weights, arguments):

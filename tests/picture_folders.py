@@ -24,15 +24,15 @@ def write_classes(folder, count, size=(8, 8), seed=0, classes=CLASSES):
     return folder
 
 
-def write_parts(folder, train=60, test=15, size=(8, 8)):
+def write_parts(folder):
     """Write `train/` and `test/`."""
-    write_classes(folder / "train", train, size)
-    write_classes(folder / "test", test, size, seed=1)
+    write_classes(folder / "train", 60)
+    write_classes(folder / "test", 15, seed=1)
     return folder
 
 
-def little(*layers, name="little"):
+def little(*layers, classes=3, name="little"):
     """A network of little work for them, with `layers` below its classifier."""
-    end = keras.layers.Dense(len(CLASSES), activation="softmax")
+    end = keras.layers.Dense(classes, activation="softmax")
     start = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
     return keras.Sequential([*start, *layers, end], name=name)

@@ -330,19 +330,15 @@ def test_what_is_not_seen_is_said():
         analysis.transform_biases(halves)
 
 
-def test_the_model_is_left_as_it_was_and_may_come_from_a_file(tmp_path):
+def test_the_model_is_left_as_it_was():
     model = nested()
     x, y = samples(model)
     model.compile("sgd", "sparse_categorical_crossentropy")
     before = model.get_config(), model.predict(x, verbose=0)
-    expected = analysis.lesions(model, x, y, verbose=0)
+    analysis.lesions(model, x, y, verbose=0)
     analysis.gates(model, x)
     assert model.get_config() == before[0]
     np.testing.assert_array_equal(model.predict(x, verbose=0), before[1])
-    model.save(tmp_path / "nested.keras")
-    loaded = keras.models.load_model(tmp_path / "nested.keras")
-    found = analysis.lesions(loaded, x, y, verbose=0)
-    np.testing.assert_array_equal(found.loss, expected.loss)
     model.fit(x, y, verbose=0)
 
 

@@ -96,7 +96,6 @@ RUN = "run/best.keras"
 COMMANDS = {
     "": "COMMAND",
     "tarin": "'tarin'",
-    "reproduce table1 --model highway-b --out new": "'highway-b'",
     # Names.
     "fit thin-higway-10": "Did you mean 'thin-highway-10",
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
@@ -117,7 +116,6 @@ COMMANDS = {
     f"{FIT} --model-set weights=mnist": "--model-set",
     f"{FIT} --model-set depth={30 * '9'}": "depth",
     # What an empty variable of the shell leaves.
-    "fit thin-plain-10 --dataset ''": "--dataset",
     f"{FIT} --out ''": "--out",
     f"predict {RUN} ''": "IMAGE",
     # Data and folders.
@@ -138,11 +136,9 @@ COMMANDS = {
     "evaluate maps.keras": "maps.keras",
     "evaluate unbuilt.keras": "unbuilt.keras",
     "evaluate logits.keras --dataset good.npz": "'logits'",
-    "evaluate nan.keras --dataset good.npz": "nan to nan",
     "evaluate lonely.keras": "--dataset",
     "evaluate odd-dataset/best.keras": "run.json",
     f"evaluate {RUN} --dataset good.npz": "10 classes",
-    f"evaluate {RUN} --dataset rgb.npz": "(8, 8, 3)",
     f"export {RUN} --out {RUN} --format keras": "--out",
     # Pictures.
     "predict few-names/best.keras picture.png": "class_names",

@@ -6,7 +6,7 @@ import os
 import keras
 import numpy as np
 import pytest
-from helpers import read_rows
+from helpers import read_rows, run
 from keras import layers
 from test_analysis import as_model, layer_by_layer, nested, samples, scores, softmax
 
@@ -14,7 +14,6 @@ from highway_keras import analysis, models, training
 from highway_keras.analysis.compaction import leave_out
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.cli import command as cli
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack, HighwayWrapper
 from highway_keras.runs.folder import RunFolder
 
@@ -150,31 +149,29 @@ def test_what_cannot_be_compacted(name, layer, options):
 def test_the_command(tmp_path, capsys):
     network = models.thin_mlp(5, input_shape=(8, 8, 1), transform_bias=-6.0)
     network.save(tmp_path / "thin.keras")
-    small = tmp_path / "small"
-    data = ["--dataset", "digits", "--limit", "100"]
-    command = ["compact", str(tmp_path / "thin.keras"), *data, "--out", str(small), "--layers", "1"]
-    assert cli.main([*command[:-1], "9"]) == 2 and not small.exists()
-    assert cli.main(command) == 0
+    small, sizes = tmp_path / "small", "--dataset digits --limit 100 --layers"
+    command = ["compact", tmp_path / "thin.keras", "--out", small, *sizes.split()]
+    assert run(*command, 9) == 2 and not small.exists()
+    assert run(*command, 1) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("1 of 4 gated layers") and f"saved {small / 'best.keras'}" in printed
     assert [row["layers"] for row in read_rows(small / "compact.csv")] == ["4", "3", "2", "1"]
     assert (small / "compact.png").stat().st_size > 1000
-    assert cli.main(["evaluate", str(small / "best.keras"), "--json"]) == 0
+    assert run("evaluate", small / "best.keras", "--json") == 0
     assert '"images": 359' in capsys.readouterr().out
-    assert cli.main(["predict", str(small / "best.keras"), str(small / "compact.png")]) == 0
-    analyze = ["analyze", str(small), "--limit", "20", "--out", str(tmp_path / "look")]
-    assert cli.main(analyze) == 0 and len(read_rows(tmp_path / "look" / "layers.csv")) == 1
+    assert run("predict", small / "best.keras", small / "compact.png") == 0
+    assert run("analyze", small, "--limit", 20, "--out", tmp_path / "look") == 0
+    assert len(read_rows(tmp_path / "look" / "layers.csv")) == 1
 
 
 def test_the_command_asks_first_whether_its_folder_can_be_written(tmp_path, monkeypatch, capsys):
     models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     monkeypatch.setattr(analysis, "compact", None)  # not called
-    out = str(tmp_path / "new" / "small")
-    assert cli.main(["compact", str(tmp_path / "thin.keras"), "--out", out]) == 2
-    assert f"--out must be a folder that can be written. Received: --out {out}" in (
-        capsys.readouterr().err
-    )
+    out = tmp_path / "new" / "small"
+    assert run("compact", tmp_path / "thin.keras", "--out", out) == 2
+    message = f"--out must be a folder that can be written. Received: --out {out}"
+    assert message in capsys.readouterr().err
 
 
 def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):
@@ -187,9 +184,8 @@ def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):
         (small / "best.keras").write_text("of another process")
 
     monkeypatch.setattr(analysis, "compact", compact)
-    data = ["--dataset", "digits", "--limit", "100"]
-    data += ["--budget", "0.2", "--out", str(small)]  # percentage points
-    assert cli.main(["compact", str(tmp_path / "thin.keras"), *data]) == 2
+    sizes = "--dataset digits --limit 100 --budget 0.2"  # percentage points
+    assert run("compact", tmp_path / "thin.keras", "--out", small, *sizes.split()) == 2
     assert (small / "best.keras").read_text() == "of another process"
 
 
@@ -199,12 +195,11 @@ def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     images = images.astype("uint8")
     test = {"x_test": images[:9], "y_test": labels[:9]}
     np.savez(tmp_path / "random.npz", x_train=images, y_train=labels, **test)
-    data = ["--dataset", str(tmp_path / "random.npz")]
-    small = tmp_path / "small"
-    zoo = ["compact", "thin-highway-10", "--weights", "mnist", "--layers", "2"]
-    assert cli.main([*zoo, *data, "--out", str(small)]) == 0
-    best = str(small / "best.keras")
-    assert cli.main(["evaluate", best, *data]) == 0
+    data, small = ["--dataset", tmp_path / "random.npz"], tmp_path / "small"
+    zoo = "compact thin-highway-10 --weights mnist --layers 2"
+    assert run(*zoo.split(), *data, "--out", small) == 0
+    best = small / "best.keras"
+    assert run("evaluate", best, *data) == 0
     settings = RunFolder(small).read_json()
     assert settings["recipe"]["name"] == "thin" and len(settings["compacted"]["closed"]) == 7
     assert not settings.keys() & {"accuracy", "sha256", "results"}  # these were the whole network's
@@ -214,11 +209,11 @@ def test_the_command_takes_the_zoos_weights(tmp_path, capsys):
     of_depth = ["--model-set", "depth=3", "implementation=stack", "--weights", best]
     for number, network in enumerate((["thin-highway-10", *of_depth], [best])):
         tuned = tmp_path / f"tuned-{number}"
-        options = ["--recipe", "thin", "--epochs", "1", "--learning-rate", "1e-9", *data]
-        assert cli.main(["fit", *network, *options, "--out", str(tuned)]) == 0
+        options = "--recipe thin --epochs 1 --learning-rate 1e-9"
+        assert run("fit", *network, *options.split(), *data, "--out", tuned) == 0
         model = training.SavedNetwork(tuned / "best.keras").model
         np.testing.assert_allclose(model.predict(images[..., None], verbose=0), before, atol=1e-5)
     assert "expect images" not in capsys.readouterr().err
-    other = ["--recipe", "modern-cifar", "--epochs", "1", "--set", "warmup=0", *data]
-    cli.main(["fit", best, *other, "--out", str(tmp_path / "other")])
+    other = "--recipe modern-cifar --epochs 1 --set warmup=0"
+    run("fit", best, *other.split(), *data, "--out", tmp_path / "other")
     assert "expect images preprocessed by scale" in capsys.readouterr().err

@@ -117,6 +117,12 @@ def test_file_of_the_real_keras(version):
         layer = convert.from_keras1(file, activation, KERAS[version], layer=name)
         assert 0 < np.abs(run([layer], outputs[before]) - outputs[name]).max() < TOLERANCE
         before = name
+    for wrong in ORDERS.keys() - {KERAS[version]}:
+        with pytest.raises(ValueError, match=f"version.*{KERAS[version]!r}"):
+            convert.from_keras1(file, "tanh", wrong, layer="highway_1")
+    if version != "1.0.8":  # of weights alone; the others are whole models
+        with pytest.raises(ValueError, match=r"activation.*'tanh'"):
+            convert.from_keras1(file, "relu", KERAS[version], layer="highway_1")
 
 
 @pytest.mark.parametrize("file", [*STATES, "bilm-tf"])
@@ -164,13 +170,14 @@ def test_prefixes_and_names_of_variables(prefix):
 # Files in the layouts of Keras.
 
 
-def write_keras(path, version="1.2", names="{layer}_{weight}", whole=None, weights=None):
-    """Writes one layer `gate` as Keras does; `whole`: attributes of the file of a whole model."""
+def write_keras(path, version="1.2", names="{layer}_{weight}", model_config=None, weights=None):
+    """Writes one layer `gate` as Keras does, with a `model_config` into a whole model's file."""
     weights = weights or keras_weights()
     with h5py.File(path, "w") as file:
-        root = file if whole is None else file.create_group("model_weights")
-        for attribute, value in (whole or {}).items():
-            file.attrs[attribute] = value.encode()
+        root = file
+        if model_config:
+            root = file.create_group("model_weights")
+            file.attrs["model_config"] = model_config
         if version == "2.0":
             root.attrs["keras_version"] = b"2.1.6"
         stored = {
@@ -186,20 +193,13 @@ def write_keras(path, version="1.2", names="{layer}_{weight}", whole=None, weigh
     return path
 
 
-def noted(activation, name="gate", wrapper=None):
-    """The `model_config` of Keras 1, of a model with this layer and another one."""
-    highway = {"class_name": "Highway", "config": {"name": name, "activation": activation}}
-    if wrapper:
-        config = {"name": wrapper, "layer": highway}
-        highway = {"class_name": "TimeDistributed", "config": config}
-    other = {"class_name": "Highway", "config": {"name": "other", "activation": "sigmoid"}}
-    return json.dumps({"class_name": "Sequential", "config": [highway, other]})
-
-
-NAMES = {
-    "Theano": "{layer}_{weight}",
+# The `model_config` of Keras 1, of a model with a wrapped layer and another one.
+WRAPPED = {"class_name": "Highway", "config": {"name": "inner", "activation": "tanh"}}
+WRAPPED = {"class_name": "TimeDistributed", "config": {"name": "gate", "layer": WRAPPED}}
+OTHER = {"class_name": "Highway", "config": {"name": "other", "activation": "sigmoid"}}
+IN_A_WRAPPER = json.dumps({"class_name": "Sequential", "config": [WRAPPED, OTHER]})
+NAMES = {  # besides those of the real files
     "a session with the name taken": "{layer}_{weight}_1:0",
-    "Keras 2 on TensorFlow": "{layer}_1/{weight}:0",
     "a layer called W_carry": "W_carry_{weight}",
     "no names": "param_{index}",
 }
@@ -216,20 +216,8 @@ def test_keras_file(tmp_path, version, names):
             convert.from_keras1(path, "tanh", wrong, layer="gate")
 
 
-@pytest.mark.parametrize(
-    "written, right", [("1.0.8", "1.0"), ("1.1.2", "1.0"), ("1.2.0", "1.2"), ("2.2.4-tf", "2.0")]
-)
-def test_wrong_version_of_a_whole_model_is_refused(tmp_path, written, right):
-    path = write_keras(tmp_path / "old.h5", right, whole={"keras_version": written})
-    for wrong in set(ORDERS) - {right}:
-        with pytest.raises(ValueError, match=f"version.*{right!r}"):
-            convert.from_keras1(path, "tanh", wrong, layer="gate")
-    convert.from_keras1(path, "tanh", right, layer="gate")
-
-
-@pytest.mark.parametrize("config", [noted("tanh"), noted("tanh", "inner", wrapper="gate")])
-def test_noted_activation(tmp_path, config):
-    path = write_keras(tmp_path / "old.h5", whole={"model_config": config})
+def test_noted_activation_of_a_wrapped_layer(tmp_path):
+    path = write_keras(tmp_path / "old.h5", model_config=IN_A_WRAPPER)
     for activation in ("tanh", keras.activations.tanh, lambda z: z):  # its own is never doubted
         convert.from_keras1(path, activation, "1.2", layer="gate")
     for activation in ("relu", keras.activations.relu):

@@ -18,15 +18,14 @@ from highway_keras.io import BusyError, file_lock, folder_lock, replacing
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 HOLDS = """
-import contextlib, importlib.util, sys
+import importlib.util, sys
 # Without the package's `__init__`, which imports Keras
 package = importlib.util.module_from_spec(importlib.util.find_spec("highway_keras"))
 sys.modules["highway_keras"] = package
 from highway_keras.io import folder_lock
-with contextlib.ExitStack() as held:
-    for folder in sys.stdin:
-        held.enter_context(folder_lock(folder.rstrip()))
-        print("has it", flush=True)
+with folder_lock(sys.argv[1]):
+    print("has it", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -39,35 +38,17 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert file.read_text() == "old" and [*tmp_path.iterdir()] == [file]
 
 
-@pytest.fixture(scope="module")
-def holder():
-    """Have another process hold the lock of a folder until the tests have ended."""
-    started = []
-
-    def hold(folder):
-        if not started or started[-1].poll() is not None:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            started.append(subprocess.Popen([sys.executable, "-c", HOLDS], **pipes))
-        print(folder, file=started[-1].stdin, flush=True)
-        assert started[-1].stdout.readline() == "has it\n"
-        return started[-1]
-
-    yield hold
-    for process in started:
+def test_the_second_process_says_who_has_it_until_it_dies(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLDS, tmp_path], **pipes) as process:
+        assert process.stdout.readline() == "has it\n"
+        owner = f"{tmp_path} is being written by process {process.pid} on {platform.node()}"
+        with pytest.raises(BusyError, match=owner):
+            with folder_lock(tmp_path, seconds=0.1):
+                raise AssertionError
+        with folder_lock(tmp_path / "other"):
+            pass
         process.kill()
-        process.communicate()
-
-
-def test_the_second_process_says_who_has_it_until_it_dies(holder, tmp_path):
-    process = holder(tmp_path)
-    owner = f"{tmp_path} is being written by process {process.pid} on {platform.node()}"
-    with pytest.raises(BusyError, match=owner):
-        with folder_lock(tmp_path, seconds=0.1):
-            raise AssertionError
-    with folder_lock(tmp_path / "other"):
-        pass
-    process.kill()
-    process.wait()
     with folder_lock(tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
@@ -105,32 +86,29 @@ def test_a_thread_is_another_writer_and_waits_for_one_that_ends_soon(tmp_path):
     assert found == [True, "has it"]
 
 
-def test_the_search_of_another_process_is_left_alone(holder, tmp_path):
-    """Nor can it be overwritten until that process has ended."""
+def test_the_search_of_another_writer_is_left_alone(tmp_path):
+    """Nor can it be overwritten until that writer has ended."""
     digits = data.load("digits", limit=64)
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4)
     options = {"max_trials": 2, "directory": tmp_path, "project_name": "a"}
     tuner, oracle = PopulationRandomSearch(hypermodel, **options), tmp_path / "a" / "oracle.json"
-    process = holder(tmp_path / "a")
-    oracle.write_text("{}")
-    with pytest.raises(BusyError, match=f"process {process.pid}"):
-        tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
-    with pytest.raises(BusyError, match=f"process {process.pid}"):
-        PopulationRandomSearch(hypermodel, overwrite=True, **options)
-    assert oracle.exists()
-    process.kill()
-    process.wait()
+    with folder_lock(tmp_path / "a"):
+        oracle.write_text("{}")
+        with pytest.raises(BusyError, match=f"process {os.getpid()}"):
+            tuner.search(digits.x_train / np.float32(256), digits.y_train, verbose=0)
+        with pytest.raises(BusyError, match=f"process {os.getpid()}"):
+            PopulationRandomSearch(hypermodel, overwrite=True, **options)
+        assert oracle.exists()
     PopulationRandomSearch(hypermodel, overwrite=True, **options)
     assert not oracle.exists()
 
 
-def test_runs_of_another_process_are_left_alone_and_do_not_keep_the_others(holder, tmp_path):
-    holder(tmp_path / "seed-0")
-    before = sorted((tmp_path / "seed-0").iterdir())
+def test_runs_of_another_writer_are_left_alone_and_do_not_keep_the_others(tmp_path):
     options = {"limit": 40, "epochs": 1, "verbose": 0, "model_options": {"depth": 2}}
-    with pytest.raises(BusyError, match=r"seed 0: .*process \d+.*seed 1 ended, test accuracy \d"):
+    said = r"seed 0: .*process \d+.*seed 1 ended, test accuracy \d"
+    with folder_lock(tmp_path / "seed-0"), pytest.raises(BusyError, match=said):
         training.fit_runs("thin-plain-10", 2, tmp_path, dataset="digits", **options)
-    assert sorted((tmp_path / "seed-0").iterdir()) == before
+    assert not list((tmp_path / "seed-0").iterdir())
     assert training.RunFolder(tmp_path / "seed-1").has_ended
 
 

@@ -91,13 +91,10 @@ FAULTS = {
     "empty": (lambda f: [shutil.rmtree(path) for path in f.iterdir()], "none"),
     "one class": (instead(5, "ant"), "ant"),
     "few pictures": (instead(2, "ant", "bee"), "2"),
-    "cut": (lambda f: os.truncate(f / "train/bee/001.png", 60), "001.png"),
     "sizes": (lambda f: Image.new("L", (5, 5)).save(f / "train/ant/odd.png"), "input_shape"),
-    "missing in test": (lambda f: shutil.rmtree(f / "test/bee"), "bee"),
     "other in test": (lambda f: (f / "test/bee").rename(f / "test/wasp"), "bee, wasp"),
     "no pictures": (lambda f: [p.unlink() for p in (f / "train/cat").iterdir()], "cat"),
     "no test": (lambda f: shutil.rmtree(f / "test"), "train/ and test/"),
-    "a third part": (lambda f: (f / "val").mkdir(), "test, train, val"),
     "a part of another name": (lambda f: (f / "train").rename(f / "Train"), "Train"),
 }
 
@@ -172,9 +169,7 @@ def test_classes_are_compared_where_both_have_names(known, given, fits, tmp_path
     x, y = images(20, classes=2)
     arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
     np.savez(tmp_path / "pets.npz", **arrays, **({"class_names": [*given]} if given else {}))
-    layers = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
-    top = keras.layers.Dense(2, activation="softmax")
-    keras.Sequential([*layers, top]).save(tmp_path / "best.keras")
+    little(classes=2).save(tmp_path / "best.keras")
     if known:
         (tmp_path / "run.json").write_text(json.dumps({"class_names": [*known]}))
     saved = training.SavedNetwork(tmp_path / "best.keras")

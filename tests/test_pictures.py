@@ -136,7 +136,6 @@ SEEN_AS_THE_RAMP = {
     "16 bits": Image.fromarray(RAMP.astype("uint16") * 257),
     "LA": black_ink(Image.fromarray(RAMP), "LA"),
     "RGBA": black_ink(Image.fromarray(RAMP), "RGBA"),
-    "RGB": Image.fromarray(RAMP).convert("RGB"),
 }
 
 

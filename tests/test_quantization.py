@@ -57,7 +57,6 @@ def test_exported_for_keras(digits, tmp_path):
     model.fit(digits.x_train, digits.y_train, epochs=12, verbose=0)
     done = export.export(model, tmp_path / "small.keras", "keras", "int8", digits)
     assert done.keras_accuracy > 0.9 and 0 < done.difference < 0.1
-    assert abs(done.accuracy - done.keras_accuracy) <= 0.01
     # In floating point, the file leaves out the optimizer.
     assert export.export(model, tmp_path / "float.keras", "keras", None, digits).difference <= 1e-5
     with zipfile.ZipFile(tmp_path / "float.keras") as file:

@@ -100,7 +100,6 @@ def test_without_any_settings_nothing_is_continued(run):
 DAMAGE = {
     "half a row": lambda rows: [*rows[:3], rows[3][:5]],
     "a row is missing": lambda rows: [*rows[:2], *rows[3:]],
-    "rows are swapped": lambda rows: [rows[0], rows[2], rows[1], rows[3]],
     "it is gone": lambda rows: [],
     "a column is missing": lambda rows: [row.partition(",")[2] for row in rows],
     "a field is huge": lambda rows: [*rows[:3], "2," + "9" * 200_000 + "\n"],

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from picture_folders import little
 from PIL import Image
 
 from highway_keras import analysis, data, export, io, messages, models, training
@@ -26,16 +27,9 @@ DOWNLOADS = {
 EVIL = "\x1b]0;owned\x07\u202e\n=1+1"
 
 
-def save(path, *layers, classes=4):
-    """A network saved in a file."""
-    top = [keras.layers.Flatten(), keras.layers.Dense(classes, "softmax")]
-    keras.Sequential([keras.Input((8, 8, 1)), *layers, *top]).save(path)
-    return path
-
-
 def with_lambda(path, function, tmp_path):
     """A `.keras` file whose Lambda calls `function` with a file of this machine."""
-    save(path, keras.layers.Rescaling(1.0))
+    little(keras.layers.Rescaling(1.0)).save(path)
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     config = json.loads(parts["config.json"])
@@ -43,7 +37,7 @@ def with_lambda(path, function, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     stored = {"module": module, "class_name": kind, "config": name, "registered_name": kind}
     where = {"origin": (tmp_path / "secret.txt").as_uri(), "cache_dir": str(tmp_path / "stolen")}
-    config["config"]["layers"][1] = {
+    config["config"]["layers"][2] = {
         "module": "keras.layers",
         "class_name": "Lambda",
         "config": {"name": "evil", "function": stored, "arguments": where},
@@ -77,8 +71,8 @@ def test_a_network_cannot_download(spelling, tmp_path, capsys):
 def test_the_python_code_of_a_lambda_is_not_run(tmp_path):
     marker = tmp_path / "marker"
     file = str(marker)  # which Keras must be able to save
-    code = keras.layers.Lambda(lambda x: (open(file, "w"), x)[1], output_shape=(8, 8, 1))
-    save(tmp_path / "code.keras", code)
+    code = keras.layers.Lambda(lambda x: (open(file, "w"), x)[1], output_shape=(64,))
+    little(code).save(tmp_path / "code.keras")
     marker.unlink(missing_ok=True)
     with pytest.raises(ValueError, match=r"code.keras cannot be loaded as a Keras model"):
         training.SavedNetwork(tmp_path / "code.keras")
@@ -138,7 +132,8 @@ def test_any_name_can_be_drawn_and_reads_as_it_is(name, tmp_path):
 
 
 def test_the_command_prints_no_control_characters(tmp_path, capsys):
-    network = save(tmp_path / "best.keras", classes=2)
+    network = tmp_path / "best.keras"
+    little(classes=2).save(network)
     settings = {"dataset": "digits", "class_names": [EVIL, EVIL]}
     (tmp_path / "run.json").write_text(json.dumps(settings))
     picture = tmp_path / "\x1b[2J.png"

@@ -424,7 +424,6 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
     (ValueError, "`x`", {}, {"x": np.zeros((3, 7))}),
     (ValueError, "`y`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
-    (ValueError, "`y`", {}, {"y": [0, 1.5, 2]}),
     (ValueError, "`validation_data", {}, {"validation_data": (np.zeros((3, 7)), [0, 1, 2])}),
     (ValueError, "`validation_data", {}, {"validation_data": (ROWS, [0, 1, 2], [1, 1, 1])}),
     (ValueError, "`epochs`", {}, {"epochs": 0}),

@@ -115,7 +115,7 @@ def fill(template, row):
     return re.sub(r" ± (?!\d)", "", text)
 
 
-def markdown(names, lines, align="l"):
+def markdown(names, lines, align):
     """Return a Markdown table on lines of its own.
 
     `align` is l or r for each column; if it is shorter, the last columns are aligned to the right.

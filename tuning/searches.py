@@ -117,12 +117,11 @@ def run_searches(
         for depth in depths
     ]
     preprocess = data.preprocessor(("scale",), images.x_train)
-    pairs = {"": (images.x_train, images.y_train), "val_": (images.x_val, images.y_val)}
-    pairs = {
-        prefix: (preprocess.predict(np.asarray(x), EVALUATION_BATCH, verbose=0), y)
-        for prefix, (x, y) in pairs.items()
-        if held_out or not prefix
-    }
+    pairs = {"": (images.x_train, images.y_train)}
+    if held_out:
+        pairs["val_"] = images.x_val, images.y_val
+    for prefix, (x, y) in pairs.items():
+        pairs[prefix] = preprocess.predict(np.asarray(x), EVALUATION_BATCH, verbose=0), y
     shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # `trials` may grow
     shared |= {**data_settings(dataset, images), "seed": seed}
     shared |= {} if objective == "loss" else {"objective": objective}

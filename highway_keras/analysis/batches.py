@@ -67,13 +67,7 @@ def run(model, arrays, batch_size, verbose, parts=1):
     progress = keras.utils.Progbar(count, verbose=int(bool(verbose)), unit_name="sample")
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
-        missing = batch_size - (part.stop - start)
-        batch = [
-            np.concatenate([array[part], np.repeat(array[-1:], missing, axis=0)])
-            if missing
-            else array[part]
-            for array in arrays
-        ]
+        batch = [np.resize(array[part], (batch_size, *array.shape[1:])) for array in arrays]
         outputs = model.predict_on_batch(batch if len(batch) > 1 else batch[0])
         yield part, [output[: part.stop - start] for output in keras.tree.flatten(outputs)]
         progress.update(part.stop)

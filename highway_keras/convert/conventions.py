@@ -100,7 +100,7 @@ def check_activation(activation, convention):
             )
 
 
-def to_highway(convention, activation, arrays, check_biases=None):
+def to_highway(convention, activation, arrays, check_biases):
     """Return the built `Highway` layer that computes what the source's did.
 
     Args:

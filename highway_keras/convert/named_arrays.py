@@ -13,7 +13,7 @@ _NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
 MOST = 5  # mistakes that a message lists
 
 
-def layers_of_state(argument, state, convention, prefix=""):
+def layers_of_state(argument, state, convention, prefix):
     """Return the weights of each layer in a state, from the first to the last.
 
     Each is a dictionary from a name in `convention.weights` to `(label, array)`; errors use the

@@ -27,7 +27,7 @@ PARTS = ("train", "test")
 LISTED = 50  # paths in a message
 
 
-def read_folder(folder, skip_broken=False):
+def read_folder(folder, skip_broken):
     """Return pairs `(paths, labels)`, to train on and perhaps to test on, and the class names.
 
     Paths stand in for images, so that `read_pictures` reads only those that are used. `skip_broken`
@@ -37,8 +37,7 @@ def read_folder(folder, skip_broken=False):
     of_parts = [re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names]
     has_classes_in_train = "train" in names and _folders(folder / "train")
     if not has_classes_in_train and not (names and all(of_parts)):
-        part, class_names = _read_classes(folder, names, skip_broken)
-        return [part], class_names
+        return [_read_classes(folder, names, skip_broken)], tuple(names)
     if set(names) != set(PARTS):
         raise DataError(
             "`dataset` must be a folder with train/ and test/, named like this, or with a folder "
@@ -52,7 +51,7 @@ def read_folder(folder, skip_broken=False):
             "`dataset` must be a folder with the same classes in train/ and test/. Received: "
             f"dataset={folder} with {', '.join(only)} in only one of them."
         )
-    parts = [_read_classes(folder / part, classes[part], skip_broken)[0] for part in PARTS]
+    parts = [_read_classes(folder / part, classes[part], skip_broken) for part in PARTS]
     return parts, tuple(classes["train"])
 
 
@@ -65,7 +64,7 @@ def _folders(folder):
 
 
 def _read_classes(folder, names, skip_broken):
-    """Return `(paths, labels)` of the pictures in a folder of classes, and the classes' names."""
+    """Return `(paths, labels)` of the pictures in a folder of classes."""
     files = [files_below(folder / name) for name in names]
     found = list(map(pictures_among, files))
     if skip_broken:
@@ -82,7 +81,7 @@ def _read_classes(folder, names, skip_broken):
         )
     say_left_out(folder, [path for paths in files for path in paths])
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
-    return (np.array([path for paths in found for path in paths], object), labels), tuple(names)
+    return np.array([path for paths in found for path in paths], object), labels
 
 
 def check_readable(paths):
@@ -100,7 +99,7 @@ def _listed(paths):
     return f"{len(paths)} pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
 
 
-def read_pictures(parts, input_shape, source, checked=False):
+def read_pictures(parts, input_shape, source, checked):
     """Return uint8 images for the paths in each part: arrays if all fit, else `PictureArray`s.
 
     They are scaled to `input_shape`; `None` stands for that of the pictures, if they share one.

@@ -95,16 +95,8 @@ def load(
         except (OSError, DataError):
             check_readable(np.concatenate(images))  # raises an error that names all of them
             raise
-    return Dataset(
-        name=title,
-        x_train=images[0],
-        y_train=y[kept],
-        x_val=images[1],
-        y_val=y[held_out],
-        x_test=images[2],
-        y_test=y_test,
-        class_names=class_names,
-    )
+    x_train, x_val, x_test = images
+    return Dataset(title, x_train, y[kept], x_val, y[held_out], x_test, y_test, class_names)
 
 
 def is_folder(name):

@@ -101,7 +101,6 @@ class MeanImage(keras.layers.Layer):
             raise ValueError("`data` must hold at least one image. Received: none.")
         if not self.built:
             self.build((None, *total.shape))
-            self.built = True
         self.mean.assign(total / count)
 
     def call(self, inputs):

@@ -81,35 +81,23 @@ class GatedLayer(keras.Layer):
         gate = self.transform_activation
         if self.compute_dtype in ("bfloat16", "float16"):
             gate = _in_float32(gate)
-        self._add_sublayer(
-            "block",
-            input_shape,
-            activation=self.activation,
-            use_bias=self.use_bias,
-            kernel_initializer=self.kernel_initializer,
-            bias_initializer=self.bias_initializer,
-        )
-        self._add_sublayer(
-            "transform",
-            input_shape,
-            activation=gate,
-            kernel_initializer=self.transform_kernel_initializer,
-            bias_initializer=self.transform_bias_initializer,
-        )
+        # Each with its activation and the initializers of its kernel and bias
+        h = self.activation, self.kernel_initializer, self.bias_initializer
+        t = gate, self.transform_kernel_initializer, self.transform_bias_initializer
+        self._add_sublayer("block", input_shape, *h, use_bias=self.use_bias)
+        self._add_sublayer("transform", input_shape, *t)
         if self.learned_carry:
-            self._add_sublayer(
-                "carry",
-                input_shape,
-                activation=gate,
-                kernel_initializer=Negated(self, "transform_kernel"),
-                bias_initializer=Negated(self, "transform_bias"),
-            )
+            c = gate, Negated(self, "transform_kernel"), Negated(self, "transform_bias")
+            self._add_sublayer("carry", input_shape, *c)
         self.input_spec = self.transform.input_spec
 
-    def _add_sublayer(self, name, input_shape, **options):
+    def _add_sublayer(self, name, input_shape, activation, kernel_start, bias_start, **options):
         layer = getattr(self, name)
         if layer is None:
             options |= {
+                "activation": activation,
+                "kernel_initializer": kernel_start,
+                "bias_initializer": bias_start,
                 "dtype": self.dtype_policy,
                 "trainable": self.trainable,
                 "kernel_regularizer": self.kernel_regularizer,

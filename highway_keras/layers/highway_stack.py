@@ -137,16 +137,11 @@ class HighwayStack(GatedLayer):
                         f"`{name}` must have no weights, which the loop could not train: use a "
                         f"chain of `Highway` layers. Received: {name}={function!r}."
                     )
-        self._add("kernel", width, stacked.Start(self.kernel_initializer))
-        if self.use_bias:
-            self._add("bias", width, stacked.Start(self.bias_initializer))
-        start = stacked.Start(self.transform_kernel_initializer)
-        self._add("transform_kernel", width, start)
-        start = stacked.Start(self.transform_bias_initializer)
-        self._add("transform_bias", width, start)
-        if self.learned_carry:
-            self._add("carry_kernel", width, Negated(self, "transform_kernel"))
-            self._add("carry_bias", width, Negated(self, "transform_bias"))
+        for name in ("kernel", "bias", "transform_kernel", "transform_bias"):
+            if name != "bias" or self.use_bias:
+                self._add(name, width, stacked.Start(getattr(self, f"{name}_initializer")))
+        for name in ("kernel", "bias") if self.learned_carry else ():
+            self._add(f"carry_{name}", width, Negated(self, f"transform_{name}"))
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
     def _add(self, name, width, start):

@@ -58,7 +58,6 @@ class Maxout(keras.Layer):
 
     def build(self, input_shape):
         self.compute_output_shape(input_shape)
-        self.built = True
 
     def compute_output_shape(self, input_shape):
         channels = input_shape[self.axis]

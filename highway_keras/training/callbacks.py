@@ -66,7 +66,8 @@ class Checkpoint(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         # The loss was measured before the epoch's last step, which may have spoiled the weights.
-        if not np.isfinite(logs["loss"]) or not all_finite(self.model):
+        weights = map(keras.ops.convert_to_numpy, self.model.weights)
+        if not np.isfinite(logs["loss"]) or not all(np.isfinite(w).all() for w in weights):
             self.model.stop_training = True
             return
         value = logs[self.monitor] if self.monitor else epoch
@@ -74,8 +75,3 @@ class Checkpoint(keras.callbacks.Callback):
             self.best = value
             self.save(self.folder.best)
         self.folder.save_state(self.model, epoch + 1, logs)
-
-
-def all_finite(model):
-    """Return whether no weight of a model is infinite or NaN."""
-    return all(np.isfinite(keras.ops.convert_to_numpy(weight)).all() for weight in model.weights)

@@ -30,19 +30,26 @@ SCALING = (
 def find_network(model, model_options=None, weights=None, freeze=False, distribute=False):
     """Return the `RegisteredModel` or `UserModel` that the arguments of `fit` name."""
     checks.flag("freeze", freeze)
+    if not isinstance(model, keras.Model) and not str(model).endswith(".keras"):
+        return RegisteredModel(model, model_options, weights, freeze)
+    options = {"model_options": model_options, "weights": weights, "distribute": distribute}
+    for name, value in options.items():
+        if value:
+            raise ValueError(
+                f"`{name}` is for registered networks, which `fit` builds: see "
+                f"`models.register`. {checks.received(name, value)}"
+            )
     if isinstance(model, keras.Model):
-        return UserModel(model, model_options, weights, freeze, distribute)
-    if str(model).endswith(".keras"):
-        path = checks.existing_file("model", model)
-        saved, known = without_preprocessor(load_network(path)), settings_beside(path)
-        if known.get("freeze"):  # for that run alone
-            for layer in saved._flatten_layers():  # `saved.trainable` is True, and TensorFlow's
-                layer.trainable = True  # base class ignores what an attribute is already
-        network = UserModel(saved, model_options, weights, freeze, distribute)
-        network.dataset, network.before = known.get("dataset"), known
-        network.settings |= {"weights": str(path), "weights_sha256": shipped.sha256(path)[:16]}
-        return network
-    return RegisteredModel(model, model_options, weights, freeze)
+        return UserModel(model, freeze)
+    path = checks.existing_file("model", model)
+    saved, known = without_preprocessor(load_network(path)), settings_beside(path)
+    if known.get("freeze"):  # for that run alone
+        for layer in saved._flatten_layers():  # `saved.trainable` is True, and TensorFlow's base
+            layer.trainable = True  # class ignores what an attribute is already
+    network = UserModel(saved, freeze)
+    network.dataset, network.before = known.get("dataset"), known
+    network.settings |= {"weights": str(path), "weights_sha256": shipped.sha256(path)[:16]}
+    return network
 
 
 class RegisteredModel:
@@ -128,14 +135,7 @@ class UserModel:
     The arguments are those of `fit`; the attributes are those of a `RegisteredModel`.
     """
 
-    def __init__(self, model, model_options, weights, freeze, distribute):
-        options = {"model_options": model_options, "weights": weights, "distribute": distribute}
-        for name, value in options.items():
-            if value:
-                raise ValueError(
-                    f"`{name}` is for registered networks, which `fit` builds: see "
-                    f"`models.register`. {checks.received(name, value)}"
-                )
+    def __init__(self, model, freeze):
         if not getattr(model, "inputs", None) or len(model.inputs) != 1:
             raise ValueError(
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
@@ -155,7 +155,7 @@ class UserModel:
         self.name = check_name(re.sub(r"^(functional|sequential)_\d+$", r"\1", model.name))
         shape = tuple(model.inputs[0].shape[1:])
         self.input_shape = shape if len(shape) == 3 and None not in shape else None
-        trained = [any(w is t for t in model.trainable_weights) for w in model.weights]
+        trained = [model.trainable and w.trainable for w in model.weights]
         shapes = [list(w.shape) for w in model.weights]  # those of adapters, too
         self.settings = {
             "model": self.name,

@@ -13,7 +13,7 @@ from highway_keras.io import is_passing
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder, identity_in
-from highway_keras.training.evaluation import EVALUATION_BATCH, compare, probabilities
+from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
 
 HALF = 255 / 2  # of the range of gray levels
@@ -158,7 +158,7 @@ class SavedNetwork:
             ValueError: If images or classes are not those of the network.
         """
         images = self.check(images)
-        return compare(probabilities(self.model, images.x_test), images.y_test)
+        return evaluate(self.model, images)
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.
