@@ -81,7 +81,7 @@ def test_a_missing_backend_names_its_extra():
 
 def test_no_page_and_no_message_installs_from_an_index():
     """The package is not published yet."""
-    patterns = ["*.md", "docs/*.md", "models/**/*.md", "highway_keras/**/*.py", "tuning/*.py"]
+    patterns = ["*.md", "docs/**/*.md", "models/**/*.md", "highway_keras/**/*.py", "tuning/*.py"]
     for file in (path for pattern in patterns for path in ROOT.glob(pattern)):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"pip\S* install (-\S+ )*[\"']?highway[-_]keras", text), file

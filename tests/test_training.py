@@ -744,5 +744,6 @@ def test_the_benchmark_of_fine_tuning_is_fair():
     assert transfer.few_images(1).fingerprint() != found.fingerprint()
     model = transfer.with_adapters(found)
     trained = [w for layer in model.layers[:-1] for w in layer.trainable_weights]
+    assert trained
     assert all(w.name.startswith("lora_") or w.name.endswith("bias") for w in trained)
     assert model.get_layer("predictions").trainable_weights

@@ -106,7 +106,7 @@ def test_a_search_with_rungs_says_which(tmp_path, digits, capsys):
         "tiny: round 2 of 3 to epoch 2, 4/4 trials",
         "tiny: round 3 of 3 to epoch 4, 2/2 trials",
     ]
-    with pytest.raises(ValueError, match="rungs"):
+    with pytest.raises(ValueError, match=r"\(rungs:"):
         search(tmp_path, digits, project_name="tiny", rungs={1: 4})
     with pytest.raises(ValueError, match="`epochs`"):
         make(tmp_path / "other").search(*digits, epochs=2)

@@ -87,7 +87,7 @@ def test_damaged_weights(packed, zoo):
         with pytest.raises(ValueError, match=r"damaged"):
             models.create(NAME, weights="mnist")
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="weights"):
+    with pytest.raises(FileNotFoundError):
         models.get(NAME).weights_file("mnist")
 
 
