@@ -1,4 +1,8 @@
-"""The highway operation on given tensors: the one place that has the gating formula."""
+"""The highway operation on given tensors.
+
+`depth_loop/block.py` has its gradient by hand, `analysis/lesion_model.py` what is left of it with
+T = 0, and `live/network.js` computes it in a browser.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
 
 
 def test_every_data_set_with_a_name_is_known_without_keras():
-    assert set(shared.NAMED_DATA) == set(data.NAMES)
+    assert shared.NAMED_DATA == data.NAMES
 
 
 def test_it_is_installed_and_runs_as_a_module(monkeypatch, capsys):

@@ -17,7 +17,7 @@ from highway_keras.cli.command import main
 from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
-from tools import numbers, pictures, rows, tables
+from tools import numbers, pictures, rows, templates
 from tools.render import NONE, ROOT, number
 
 TRANSCRIBED = "authors-logs"
@@ -154,19 +154,21 @@ def test_a_picture_comes_out_of_rows(name, tmp_path):
 
 
 def test_what_has_no_row_says_so_and_several_rows_are_no_number(monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(templates, "RESULTS", tmp_path)
     assert number("cell speed {ms:.1f} case=a") == number("logs") == NONE
     write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": 2}])
     assert number("cell speed '{ms:.1f} {ms:.0%}' case=a") == "1.2 125"
     assert number("cell speed {ms} case=c") == NONE
     with pytest.raises(LookupError, match=r"2 rows of speed\.csv"):
         numbers.cell("speed", "{ms}")
-    assert tables.table("speed", "case | ms", "{case} | {ms:.2f}")().splitlines()[1:] == [
+    assert templates.table("speed", "case | ms", "{case} | {ms:.2f}")().splitlines()[1:] == [
         "| case | ms |",
         "| --- | ---: |",
         "| a | 1.25 |",
         "| b | 2.00 |",
     ]
     spread = {"s": 2.0, "s_low": 1.0, "s_high": 3.0}
-    assert tables.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
+    assert (
+        templates.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
+    )
     assert number("over speed '{ms.min:.1f} {ms}'") == "1.2 1.25, 2.0"

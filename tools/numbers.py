@@ -19,7 +19,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.tables import across, fill, groups, long_trials, markdown, optimizer, rows, table
+from tools.templates import across, fill, groups, long_trials, markdown, optimizer, rows, table
 
 
 def cell(name, template, **wanted):
@@ -45,7 +45,6 @@ def _cards():
         yield {
             **vars(card),
             "claim": ", ".join(filter(None, (card.paper, card.table))),
-            "paper": card.paper or "",
             "ours": measured.get(card.name, ""),
             "accuracies": weights,
             "weights": ", ".join(f"`{d}`, {found:.2f}" for d, found in weights.items()),

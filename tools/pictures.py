@@ -9,7 +9,7 @@ from highway_keras import models, results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
-from tools.tables import long_trials, optimizer, rows
+from tools.templates import long_trials, optimizer, rows
 
 MARKS = {"authors": "^", "modern": "o", "muon": "s"}
 

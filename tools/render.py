@@ -8,7 +8,7 @@ import shlex
 
 from benchmarks.rows import ROOT
 from highway_keras.io import write_text
-from tools import numbers, tables
+from tools import numbers, templates
 
 MARK = re.compile(r"<!--=(?P<call>[^>]+?)-->(?P<text>.*?)<!--/-->", re.DOTALL)
 NONE = "not measured yet"
@@ -25,7 +25,7 @@ def number(call):
     named = dict(word.split("=", 1) for word in words if "=" in word)
     try:
         return getattr(numbers, name)(*(word for word in words if "=" not in word), **named)
-    except tables.NotMeasured:
+    except templates.NotMeasured:
         return NONE
 
 

@@ -6,9 +6,9 @@
     python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
     python -m tools.rows halving FOLDER            what rungs would have kept of whole searches
+    python -m tools.rows table2 FOLDER             runs of a table of the paper, by `reproduce`
 
-Runs of a table of the paper have a row each in that table's file, which `reproduce` writes. A new
-row replaces the one of the same case.
+A new row replaces the one of the same case.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped
 from highway_keras.paper.search_results import read_search, read_searches
+from highway_keras.paper.tables import read_table
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.machine import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
@@ -110,6 +111,12 @@ def fit_command(settings):
         freeze=settings.get("freeze"),
         seed=settings["seed"],
     )
+
+
+def table(options):
+    """Yield the rows of a table of the paper, of the runs that `reproduce` left in a folder."""
+    (folder,) = options.what
+    yield from read_table(options.name, folder)
 
 
 # Layers
@@ -314,6 +321,8 @@ RECORDS = {
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
     "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
 }
+RUN = ("model", "recipe", "seed", "epochs", "images", "dtype_policy")
+RECORDS |= {name: (table, name, RUN) for name in results.TABLES}
 
 
 def main():

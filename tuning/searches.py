@@ -17,7 +17,7 @@ from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import check_recorded
 from highway_keras.tuning.population import check_backend
-from highway_keras.tuning.tuner import PopulationRandomSearch
+from highway_keras.tuning.tuner import METRICS, PopulationRandomSearch
 
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
@@ -95,7 +95,7 @@ def run_searches(
         )
     checks.positive_integer("trials", trials)
     checks.positive_integer("epochs", epochs)
-    checks.one_of("objective", objective, ("loss", "accuracy", "val_loss", "val_accuracy"))
+    checks.one_of("objective", objective, [p + metric for p in ("", "val_") for metric in METRICS])
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
     if held_out and not len(images.x_val):

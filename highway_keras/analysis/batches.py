@@ -53,15 +53,15 @@ def as_labels(y, count, output=None):
     return labels.astype("int32")
 
 
-def run(model, arrays, batch_size, verbose, parts=1):
+def run(model, arrays, batch_size, verbose, multiple_of=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
     The last batch is padded, so the model is compiled for one size, and its outputs are cut
-    again. The size of all batches is a multiple of `parts`.
+    again. The size of all batches is a multiple of `multiple_of`.
     """
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
-    batch_size = -(-min(batch_size, count) // parts) * parts
+    batch_size = -(-min(batch_size, count) // multiple_of) * multiple_of
     if verbose == "auto":
         verbose = sys.stdout.isatty()
     progress = keras.utils.Progbar(count, verbose=int(bool(verbose)), unit_name="sample")

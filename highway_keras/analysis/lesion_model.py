@@ -19,10 +19,10 @@ from highway_keras.layers import HighwayStack
 from highway_keras.layers.highway_stack import joint_weights
 
 # XLA runs the loop of a `LesionedStack` on one core; TensorFlow runs several of them at once.
-PARTS = min(os.cpu_count(), 4) if keras.backend.backend() == "tensorflow" else 1
+SHARES = min(os.cpu_count(), 4) if keras.backend.backend() == "tensorflow" else 1
 # Chosen by measurement: numbers in the largest tensor, and samples per batch. 576 columns of
 # 50 units fit into a CPU's cache, and fill the tiles of its matrix product: 500 take 15 % longer.
-MOST_NUMBERS, MOST_SAMPLES = 2**23, 576 * PARTS
+MOST_NUMBERS, MOST_SAMPLES = 2**23, 576 * SHARES
 # This saves 7 % of the time of a chain on a CPU under XLA.
 _CHEAPER = {keras.activations.sigmoid: lambda z: 0.5 + 0.5 * ops.tanh(0.5 * z)}
 
@@ -120,7 +120,7 @@ class LesionedStack(Copies):
 
     It is one compiled loop over stacked weights. The loop runs the lesioned copies one after
     another, each starting at its lesion: a matrix of one batch stays in a CPU's cache, a matrix of
-    all copies does not. The number of samples must be a multiple of `PARTS`.
+    all copies does not. The number of samples must be a multiple of `SHARES`.
     """
 
     def __init__(self, layer, copies):
@@ -132,10 +132,10 @@ class LesionedStack(Copies):
         gates = [layer.transform_activation] * (2 if layer.learned_carry else 1)
         block = Block("highway", tuple(_CHEAPER.get(f, f) for f in (layer.activation, *gates)))
         kernel, bias = (ops.cast(w, inputs.dtype) for w in joint_weights(layer))
-        rows = ops.reshape(inputs, (self.copies, PARTS, -1, width))
+        rows = ops.reshape(inputs, (self.copies, SHARES, -1, width))
         run = _lesioned_chain(block)
-        parts = [run(rows[:, part], kernel, bias[..., None]) for part in range(PARTS)]
-        return ops.reshape(ops.concatenate(parts, axis=1), (-1, *ops.shape(inputs)[1:]))
+        shares = [run(rows[:, n], kernel, bias[..., None]) for n in range(SHARES)]
+        return ops.reshape(ops.concatenate(shares, axis=1), (-1, *ops.shape(inputs)[1:]))
 
 
 @functools.lru_cache(maxsize=16)

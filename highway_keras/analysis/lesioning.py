@@ -8,7 +8,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_model import PARTS, largest_batch, lesion_model
+from highway_keras.analysis.lesion_model import SHARES, largest_batch, lesion_model
 
 THRESHOLD = 0.001  # a tenth of a percentage point
 FEW = 10  # samples: a count varies by about its square root, which for 10 is a third of it
@@ -108,7 +108,7 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
     batch_size = largest_batch(graph) if batch_size is None else batch_size
 
     def measure(verbose=0):
-        batches = run(scored, [*arrays, labels], batch_size, verbose, PARTS)
+        batches = run(scored, [*arrays, labels], batch_size, verbose, SHARES)
         totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
         loss, wrong, probability = totals.T / np.array([[labels.size], [1], [labels.size]])
         if not from_logits and not np.allclose(probability, 1, atol=0.01):

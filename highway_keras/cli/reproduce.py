@@ -5,7 +5,7 @@ import functools
 from highway_keras import checks, models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.cli.search import DEPTHS, KINDS, START, rungs
+from highway_keras.cli.search import DEPTH, KIND, START, rungs
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 
@@ -31,8 +31,8 @@ SECTION_4 = {
         metavar="FOLDER",
         help="take the searches that `highway-keras search` or an earlier call left there",
     ),
-    cli.several("--depth", **DEPTHS, help="numbers of hidden layers (default: 10 20 50 100)"),
-    cli.several("--kind", **KINDS, help="kinds of networks (default: highway plain)"),
+    cli.several("--depth", **DEPTH, help="numbers of hidden layers (default: 10 20 50 100)"),
+    cli.several("--kind", **KIND, help="kinds of networks (default: highway plain)"),
     cli.POPULATION,
     cli.option("--trials", type=int, help="for each depth and kind (default: 100)"),
     cli.option("--epochs", type=int, help="of a trial (default: the preset's)"),
@@ -149,10 +149,8 @@ MEASUREMENTS = {
     "gradients": (
         "MNIST: the gradient by layer before the first step, for networks of any depth.",
         ("kind", "depth", "scale", "activation", "first", "last"),
-        cli.several("--kind", default=["highway", "plain", "residual"], **KINDS),
-        cli.several(
-            "--depth", default=[10, 20, 50, 100], **DEPTHS, help="numbers of hidden layers"
-        ),
+        cli.several("--kind", default=["highway", "plain", "residual"], **KIND),
+        cli.several("--depth", default=[10, 20, 50, 100], **DEPTH, help="numbers of hidden layers"),
         cli.several(
             "--scale",
             dest="scales",
@@ -167,7 +165,7 @@ MEASUREMENTS = {
     "starts": (
         "MNIST: deep networks from several zero-mean starts (section 2.2).",
         ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss"),
-        cli.several("--kind", default=["highway", "plain"], **KINDS),
+        cli.several("--kind", default=["highway", "plain"], **KIND),
         cli.option("--depth", type=int, default=50, help="hidden layers"),
         cli.option("--epochs", type=int, default=5, help="of a training"),
         cli.SEED,

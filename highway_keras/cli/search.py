@@ -13,8 +13,8 @@ from highway_keras.cli.backend import library
 from highway_keras.messages import printable
 
 OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
-DEPTHS = {"dest": "depths", "metavar": "DEPTH", "type": int}
-KINDS = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
+DEPTH = {"dest": "depths", "metavar": "DEPTH", "type": int}
+KIND = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
 RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
 START = cli.option(
     "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
@@ -43,8 +43,8 @@ def rungs(default):
 @cli.command(
     "search",
     "Search for hyperparameters of thin networks, as the paper did.",
-    cli.several("--depth", default=[10, 20, 50, 100], **DEPTHS, help="numbers of hidden layers"),
-    cli.several("--kind", default=["highway", "plain"], **KINDS, help="kinds of networks"),
+    cli.several("--depth", default=[10, 20, 50, 100], **DEPTH, help="numbers of hidden layers"),
+    cli.several("--kind", default=["highway", "plain"], **KIND, help="kinds of networks"),
     cli.POPULATION,
     cli.option("--trials", type=int, default=100, help="trials for each kind and depth"),
     cli.option("--epochs", type=int, default=10, help="of a trial"),

@@ -20,7 +20,7 @@ from highway_keras.runs import check_free
 COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-NAMED_DATA = ("mnist", "fashion_mnist", "cifar10", "cifar100", "digits")
+NAMED_DATA = ("digits", "mnist", "fashion_mnist", "cifar10", "cifar100")  # `data.NAMES`, no Keras
 
 
 def command(name, summary, *arguments, continues=False):
@@ -59,7 +59,7 @@ def flag(name, help, **settings):
 
 def dataset(default):
     """Declare `--dataset`, whose help names `default` as the default."""
-    kinds = f"{', '.join(NAMED_DATA[:-1])}, digits (embedded), an .npz file, or a folder with "
+    kinds = f"{', '.join(NAMED_DATA[1:])}, digits (embedded), an .npz file, or a folder with "
     kinds += "train/ and test/ or directly a folder of pictures for each class"
     return option("--dataset", help=f"{kinds} (default: {default})", complete=FILES)
 

@@ -75,6 +75,11 @@ def fits_training(values):
     return values <= MOST_IN_MEMORY
 
 
+def shuffled(labels, seed=0):
+    """Return the indices of `labels`, shuffled, always in one order: the first N are a sample."""
+    return np.random.default_rng(seed).permutation(len(labels))
+
+
 def hold_out(labels, fraction, seed=0):
     """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
 
@@ -82,7 +87,7 @@ def hold_out(labels, fraction, seed=0):
     class, `fraction * m` to within one. They are shuffled so that the first N kept are a fair
     sample even if the source is sorted by class.
     """
-    order = np.random.default_rng(seed).permutation(len(labels))
+    order = shuffled(labels, seed)
     by_class = order[np.argsort(labels[order], kind="stable")]
     count = round(fraction * len(labels))
     evenly_spaced = ((np.arange(count) + 0.5) * len(labels) / max(count, 1)).astype(int)

@@ -7,7 +7,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.arrays import check_dataset, read_memory, read_npz
-from highway_keras.data.dataset import DataError, Dataset, hold_out
+from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
 from highway_keras.data.folder import check_readable, read_folder, read_pictures
 from highway_keras.data.public import NAMES, read_digits, read_public
 from highway_keras.messages import did_you_mean, notice
@@ -66,7 +66,7 @@ def load(
         images = check_dataset(dataset)
         if limit is None:
             return images
-        kept = hold_out(images.y_train, 0)[0][:limit]
+        kept = shuffled(images.y_train)[:limit]
         return dataclasses.replace(
             images, x_train=images.x_train[kept], y_train=images.y_train[kept]
         )

@@ -13,7 +13,7 @@ import keras
 
 import highway_keras
 from highway_keras import checks, data, io
-from highway_keras.data.dataset import hold_out
+from highway_keras.data.dataset import shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
 from highway_keras.extras import missing
@@ -186,13 +186,13 @@ def export(
         with staged(path, format, overwrite) as aside:
             calibration = None
             if calibrates:
-                calibration = images.x_train[hold_out(images.y_train, 0)[0][:CALIBRATION_IMAGES]]
+                calibration = images.x_train[shuffled(images.y_train)[:CALIBRATION_IMAGES]]
             try:
-                write(saved, aside, format, quantize, names, calibration)
+                write(saved.model, aside, format, quantize, names, calibration)
             except Exception as error:  # converters raise any kind, also when the disk is full
                 kept = " The existing export is unchanged." if path.exists() else ""
                 raise RuntimeError(f"{path} was not written: {reason(error)}.{kept}") from error
-            files = aside.rglob("*") if aside.is_dir() else [aside, aside.with_suffix(".bin")]
+            files = aside.parent.rglob("*")  # a format may need several
             size = sum(file.stat().st_size for file in files if file.is_file())
             measured = {}
             if verify:
@@ -201,7 +201,7 @@ def export(
                 layers = saved.model._flatten_layers()
                 is_16bit = any(la.compute_dtype in ("bfloat16", "float16") for la in layers)
                 tolerated = quantize or ("int8" if is_int8 else "float16" if is_16bit else None)
-                chosen = hold_out(images.y_test, 0)[0][: None if tolerated else VERIFIED_IMAGES]
+                chosen = shuffled(images.y_test)[: None if tolerated else VERIFIED_IMAGES]
                 x, y = images.x_test[chosen], images.y_test[chosen]
                 expected = probabilities(saved.model, x)
                 measured = verification.verify(aside, format, tolerated, x, y, expected, names)

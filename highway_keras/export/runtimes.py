@@ -88,12 +88,12 @@ RUNTIMES = {
 }
 
 TRAINED_WITH = {"highway_keras", "keras", "tensorflow"}
-NEEDED = {"saved_model": {"tensorflow"}, "keras": TRAINED_WITH}
 PACKAGES = {"saved_model": "tensorflow", "onnx": "onnxruntime", "litert": "ai_edge_litert"}
 
 
 def main(format, path, folder):
-    absent = TRAINED_WITH - NEEDED.get(format, set())
+    package = PACKAGES.get(format, format)
+    absent = set() if format == "keras" else TRAINED_WITH - {package}
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)
@@ -109,7 +109,6 @@ def main(format, path, folder):
     for key, value in results.items():
         if value.dtype == object:  # text, which would have to be pickled
             results[key] = np.char.decode(value.astype("S"), "utf-8")
-    package = PACKAGES.get(format, format)
     runtime = f"{package} {getattr(sys.modules[package], '__version__', '')}".strip()
     np.savez(folder / "results.npz", runtime=runtime, **results)
 

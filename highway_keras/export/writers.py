@@ -18,12 +18,12 @@ from highway_keras.models.weight_files import copy_weights
 ONNX_OPSET = 17
 
 
-def write(saved, path, format, quantize, class_names, calibration):
-    """Write a `SavedNetwork`; `calibration` are the images that int8 activations need."""
+def write(network, path, format, quantize, class_names, calibration):
+    """Write a network; `calibration` are the images that int8 activations need."""
     if format == "keras":
-        write_keras(saved.model, path, quantize)
+        write_keras(network, path, quantize)
         return
-    model = classifier(saved.model)
+    model = classifier(network)
     if format == "saved_model":
         write_saved_model(model, path, class_names)
     elif format == "onnx":

@@ -13,8 +13,8 @@ from highway_keras.layers.gated import GatedLayer, common
 class BaseConvHighway(GatedLayer):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    sizes = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
-    sizes += ("transform_kernel_size",)
+    own_arguments = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
+    own_arguments += ("transform_kernel_size",)
     convolution: type[keras.Layer]
 
     def __init__(

@@ -36,10 +36,10 @@ class GatedLayer(keras.Layer):
     that keep the shape of their input; `carry` is `None` if C = 1 - T. A subclass makes them in
     `make_sublayer`. They own the weights, regularizers, constraints, adapters and int8 kernels.
 
-    `sizes` names the arguments that a subclass adds to those that all highway layers share.
+    `own_arguments` names the arguments that a subclass adds to those that all highway layers share.
     """
 
-    sizes: tuple[str, ...]
+    own_arguments: tuple[str, ...]
     block: keras.Layer | None
     transform: keras.Layer | None
     carry: keras.Layer | None
@@ -50,6 +50,7 @@ class GatedLayer(keras.Layer):
     transform_bias = property(lambda self: getattr(self.transform, "bias", None))
     carry_kernel = property(lambda self: self.carry.kernel)
     carry_bias = property(lambda self: self.carry.bias)
+    learned_carry = property(lambda self: self.carry_mode == "learned")
 
     def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):
         options = {name: arguments.pop(name, None) for name in OPTIONS}
@@ -69,7 +70,7 @@ class GatedLayer(keras.Layer):
             self.transform_bias_initializer = initializers.get(-2.0)
         # Not `activity_regularizer`: Keras applies that to the gate too, if a call returns it.
         self.output_regularizer = keras.regularizers.get(activity_regularizer)
-        self.learned_carry = checks.one_of("carry", carry, ("coupled", "learned")) == "learned"
+        self.carry_mode = checks.one_of("carry", carry, ("coupled", "learned"))  # `carry` is C
         self.use_bias = bool(use_bias)
         self.supports_masking = True
 
@@ -126,7 +127,7 @@ class GatedLayer(keras.Layer):
                 continue  # a user's layer may have a limit, such as a table of positions
             shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
             if not agree(shape, before):
-                received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.sizes)
+                received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.own_arguments)
                 raise ValueError(
                     f"A `{type(self).__name__}` adds its input to its block state, so both must "
                     f"have one shape. Received: {received}, input_shape={before}, which `{name}` "
@@ -271,8 +272,8 @@ class GatedLayer(keras.Layer):
             **{name: of.serialize(getattr(self, name)) for name, of in OPTIONS.items()},
             "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
-            "carry": "learned" if self.learned_carry else "coupled",
-            **{name: getattr(self, name) for name in self.sizes},
+            "carry": self.carry_mode,
+            **{name: getattr(self, name) for name in self.own_arguments},
         }
 
     @classmethod

@@ -75,7 +75,7 @@ class Highway(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    sizes = ("units",)
+    own_arguments = ("units",)
 
     def __init__(
         self,

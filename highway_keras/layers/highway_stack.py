@@ -82,7 +82,7 @@ class HighwayStack(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
     """
 
-    sizes = ("depth", "units", "rematerialize")
+    own_arguments = ("depth", "units", "rematerialize")
     # Weights of its own in place of sublayers.
     kernel = bias = transform_kernel = transform_bias = carry_kernel = carry_bias = None
 
@@ -168,7 +168,7 @@ class HighwayStack(GatedLayer):
             *joint_weights(self),
             activation=self.activation,
             transform_activation=self.transform_activation,
-            carry="learned" if self.learned_carry else "coupled",
+            carry=self.carry_mode,
             **options,
         )
 

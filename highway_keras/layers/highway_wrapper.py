@@ -69,7 +69,7 @@ class HighwayWrapper(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    sizes = ("layer",)
+    own_arguments = ("layer",)
 
     def __init__(
         self,

@@ -21,7 +21,6 @@ from highway_keras.tuning.population import Images, Population, check_backend
 from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw
 
-KINDS = tuple(UNITS)
 ACTIVATIONS = ("tanh", "relu")
 SCALES = (0.5, 1.0, 2.0)  # times the normalized deviation: sqrt(gain / fan-in), He's and Glorot's
 STARTS = ("uniform", "normal", "orthogonal")
@@ -67,7 +66,7 @@ def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
 
 
 def reproduce_gradients(
-    kinds=KINDS,
+    kinds=tuple(UNITS),
     depths=DEPTHS,
     scales=SCALES,
     seeds=5,

@@ -24,7 +24,8 @@ from highway_keras.io import (
 from highway_keras.runs import HELD, PROSE, check_free
 
 # Settings that describe a run without affecting its training
-DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images", "trials")
+DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images")
+# With one more, runs that have ended before could not be read.
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 
 
@@ -283,8 +284,6 @@ def check_same_settings(before, now, what):
     for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
         if content in before and before[content] == now.get(content):  # only moved
             now[source] = before.get(source)
-        if source in before and content not in before and source == "weights":  # an earlier version
-            now.pop(content, None)
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot
