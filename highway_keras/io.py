@@ -83,13 +83,13 @@ def digest(content):
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
-def write_rows(path, rows, columns=None, line_end="\n"):
+def write_rows(path, rows, columns=None):
     """Write dictionaries as CSV; `columns` default to the keys of the first row.
 
     Text that a spreadsheet would take for a formula is disarmed; see `messages.cell`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator=line_end)
+        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
 

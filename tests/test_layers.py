@@ -261,6 +261,9 @@ def test_an_activation_is_never_loaded_as_keras_s_of_its_name(tmp_path):
     with keras.saving.custom_object_scope({"Custom>leaky_relu": leaky_relu}):  # as if registered
         loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[0].activation is leaky_relu
+    layer = Highway(activation=keras.ops.gelu, transform_activation=keras.ops.sigmoid)
+    copied = Highway.from_config(layer.get_config())
+    assert copied.activations == layer.activations != Highway(activation="gelu").activations
 
 
 def test_gates_see_the_mask_that_attention_removes():

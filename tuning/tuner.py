@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import os
 import pathlib
 import time
@@ -299,7 +300,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return {
             "kind": hypermodel.kind,
             "depth": hypermodel.depth,
-            "space": digest(space.get_config()["space"]),
+            "space": digest(sorted(space.get_config()["space"], key=_order)),
             "units": hypermodel.units,
             "input_shape": list(map(int, hypermodel.input_shape)),
             "classes": hypermodel.classes,
@@ -503,6 +504,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             why = "diverged" if trial.status == "FAILED" else why
             raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
         return super().load_model(trial)
+
+
+def _order(declared):
+    """Conditional ones last, sorted: keras-tuner finds them in any order."""
+    return json.dumps(declared, sort_keys=True) if declared["config"]["conditions"] else ""
 
 
 def whole_space(hypermodel):

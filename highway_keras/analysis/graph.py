@@ -59,7 +59,7 @@ class Graph:
         self.gated = [call for call in self.calls if call.blocks]
         for call in self.calls:
             parts = getattr(call.layer, "_flatten_layers", list)()
-            if not call.blocks and any(isinstance(part, GatedLayer) for part in parts):
+            if any(isinstance(part, GatedLayer) and part is not call.layer for part in parts):
                 notice(f"The gated layers inside {call.layer.name!r} are left out.")
         if not self.blocks:
             raise ValueError(
@@ -140,7 +140,7 @@ def block_names(layer):
 
 
 def of_gated(args, kwargs):
-    """Return the inputs of a gated layer's call, and the arguments that it passes on to H."""
+    """Return the inputs of a call, and the other arguments, which a gated layer passes on to H."""
     passed = {key: value for key, value in kwargs.items() if key not in ("inputs", "return_gate")}
     return (args[0] if args else kwargs["inputs"]), passed
 
@@ -165,7 +165,7 @@ def _inputs_of(model, args, kwargs):
 
 
 def has_graph(layer):
-    """Return whether the layer is a built functional or Sequential model, as Keras calls it."""
+    """Return whether the layer is a built functional or Sequential model with Keras's `call`."""
     if not isinstance(layer, keras.Model) or not getattr(layer, "inputs", None):
         return False
     functional = type(keras.Model(layer.inputs, layer.outputs))

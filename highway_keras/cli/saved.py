@@ -82,7 +82,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     images = saved.load(dataset, data_dir, validation=0)
     found = saved.evaluate(images)
     (loss, accuracy), count = found, len(images.x_test)
-    by_class = dict(zip(saved.names(images), found.class_accuracy, strict=True))
+    by_class = dict(zip(saved.names_for(images), found.class_accuracy, strict=True))
     if json:
         measured = {"accuracy": accuracy, "loss": loss, "images": count}
         measured |= {"class_accuracy": by_class, "confusion": found.confusion.tolist()}
@@ -119,7 +119,7 @@ def analyze(network, weights, dataset, data_dir, limit, out):
         images.x_train,
         images.y_train,
         out=out,
-        class_names=saved.names(images),
+        class_names=saved.names_for(images),
         title=f"{saved.model.name} on {images.name}",
         examples=(images.x_test, images.y_test),
     )
@@ -164,7 +164,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
         # Of the whole network's settings those that hold for the smaller one, too.
-        settings = {"model": saved.model.name, "class_names": saved.names(images)}
+        settings = {"model": saved.model.name, "class_names": saved.names_for(images)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
         if dataset:  # which may have moved, or be another one
             settings["dataset"] = dataset

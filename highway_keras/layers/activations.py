@@ -1,4 +1,4 @@
-"""Activations as `keras.activations` has them, but never saved as Keras's of the same name."""
+"""Activations as `keras.activations` has them, but never saved as another of the same name."""
 
 import keras
 
@@ -10,7 +10,8 @@ def serialize(activation):
     config = keras.activations.serialize(activation)
     if not isinstance(config, str) or get(config) is activation:
         return config
-    name = keras.saving.get_registered_name(activation)
-    # As Keras does for all other names; it finds one that is registered, and no other.
-    name = name if ">" in name else f"Custom>{name}"
-    return {**keras.saving.serialize_keras_object(activation), "config": name}
+    # By its name alone, Keras would find its own activation.
+    is_op = getattr(keras.ops, config, None) is activation
+    where = {"module": "keras.ops"} if is_op else {"module": "builtins"}
+    name = config if is_op else f"Custom>{config}"  # as if registered, and found only then
+    return {**where, "class_name": "function", "config": name, "registered_name": name}

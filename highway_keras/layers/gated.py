@@ -294,7 +294,7 @@ def common(arguments):
 class Negated(keras.initializers.Initializer):
     """The initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z).
 
-    A class for the same reason as `stacked.Start`.
+    A class for the same reason as `stacked.Start`; Keras's, so that C has a configuration.
     """
 
     def __init__(self, layer, name):

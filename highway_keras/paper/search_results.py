@@ -85,12 +85,12 @@ def read_searches(folder, depths=None, kinds=None):
                 f"Received: {name}s={list(wanted)}."
             )
         found = [search for search in found if wanted is None or getattr(search, name) in wanted]
-    for search in found:
-        if not search.completed:
-            notice(f"All trials of {search.folder.path} diverged, which is left out.")
+    failed = [search for search in found if not search.completed]
     found = [search for search in found if search.completed]
     if not found:
         raise TrainingDiverged(f"All trials of the searches in {folder} diverged.")
+    for search in failed:
+        notice(f"{search.folder.path} is left out: all of its trials diverged.")
     return sorted(found, key=lambda search: (search.kind, search.depth))
 
 

@@ -56,6 +56,7 @@ def reproduce_section4(
 
     Raises:
         ValueError: If an argument is out of its range, or `out` holds something else.
+        TrainingDiverged: If all trials diverged.
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.

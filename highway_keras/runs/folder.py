@@ -179,17 +179,11 @@ class RunFolder:
             ) from error
         return rows
 
-    def save_state(self, model, epochs, logs):
-        """Save what the run of a compiled model resumes from after `epochs` epochs.
+    def save_state(self, model, history):
+        """Save what the run of a compiled model resumes from, after the epochs of `history`.
 
-        It is one file, replaced as a whole. `logs` are the metrics of the last epoch.
+        It is one file, replaced as a whole.
         """
-        history = self.read_rows()[:epochs]
-        if len(history) < epochs:  # an editor has put another file there
-            before = self.saved_history()
-            columns = before[-1] if before else ("epoch", *sorted(logs))
-            now = {"epoch": epochs - 1, **logs}
-            history = [*before, {column: str(now.get(column, "NA")) for column in columns}]
         arrays = {}
         for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
             array = keras.ops.convert_to_numpy(variable)  # NumPy's files lack bfloat16
@@ -212,8 +206,8 @@ class RunFolder:
         return self.read_state()["history"] if self.state.exists() else []
 
     def write_history(self, rows):
-        """Write `history.csv` as Keras's CSVLogger does."""
-        write_rows(self.history, rows, line_end="\r\n")
+        """Write `history.csv`."""
+        write_rows(self.history, rows)
 
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
@@ -227,7 +221,7 @@ class RunFolder:
         rows = self.saved_history()
         if rows:
             self.load_weights(model)
-            self.write_history(rows)  # Keras's CSVLogger goes on
+            self.write_history(rows)
         elif self.has_ended:
             raise ValueError(
                 f"The run in {self.path} has ended, and its saved state is gone. Its results are "

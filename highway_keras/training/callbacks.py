@@ -51,11 +51,13 @@ class Measured(keras.callbacks.Callback):
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Save the state to resume from and the best network so far after every epoch.
+    """Save history, the state to resume from and the best network so far after every epoch.
 
     Keras's `BackupAndRestore` and `ModelCheckpoint` do not survive a kill at every moment: the
     former writes weights and epoch to two files in turn, the latter overwrites the previous file.
-    When the loss or a weight is no longer finite, training ends and that epoch is not saved.
+    When the loss or a weight is no longer finite, training ends, `has_diverged` is true, and of
+    that epoch only the row in the history is saved. The history is written whole, since an editor
+    may have put another one there, which Keras's `CSVLogger` would append to.
 
     The best network has the highest value of the metric `monitor`; with `None`, it is the last one.
     """
@@ -63,15 +65,20 @@ class Checkpoint(keras.callbacks.Callback):
     def __init__(self, folder, save, monitor, best=-np.inf):
         super().__init__()
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
+        self.rows, self.has_diverged = folder.saved_history(), False
 
     def on_epoch_end(self, epoch, logs=None):
+        names = [*logs, *(() if "val_loss" in logs else ("val_loss", "val_accuracy"))]
+        row = {name: str(logs.get(name, "NA")) for name in sorted(names)}
+        self.rows.append({"epoch": str(epoch), **row})
+        self.folder.write_history(self.rows)
         # The loss was measured before the epoch's last step, which may have spoiled the weights.
         weights = map(keras.ops.convert_to_numpy, self.model.weights)
         if not np.isfinite(logs["loss"]) or not all(np.isfinite(w).all() for w in weights):
-            self.model.stop_training = True
+            self.model.stop_training = self.has_diverged = True
             return
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:
             self.best = value
             self.save(self.folder.best)
-        self.folder.save_state(self.model, epoch + 1, logs)
+        self.folder.save_state(self.model, self.rows)

@@ -92,9 +92,10 @@ class SavedNetwork:
             )
         return list(map(str, names))
 
-    def names(self, images):
+    def names_for(self, images):
         """Return the names of the classes: the network's, or those of the images if it has none."""
-        return self.class_names if "class_names" in self.settings else list(images.class_names)
+        numbers = list(map(str, range(images.classes)))
+        return list(images.class_names) if self.class_names == numbers else self.class_names
 
     def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
         """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
@@ -235,8 +236,8 @@ def notice_other_split(before, dataset, images):
     same = known and source and dataset and _real_path(dataset) == _real_path(source)
     if same and images.fingerprint(("test",)) != known:  # some were added or removed
         notice(
-            f"The test images of {dataset} are no longer those of the run, so the network may have "
-            "been trained on some of them. Folders train/ and test/ keep them apart."
+            f"The test images of {dataset} are no longer those of the network's run, which may "
+            "have trained on some of them. Folders train/ and test/ keep them apart."
         )
 
 

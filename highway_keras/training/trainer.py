@@ -184,8 +184,9 @@ def fit(
         )
     of_pictures = {"input_shape": input_shape, "skip_broken": skip_broken or None}
     for name, value in checks.given(**of_pictures).items():
-        missing = isinstance(dataset, str | os.PathLike) and not os.path.exists(dataset)
-        if not data.is_folder(dataset) and (dataset in data.NAMES or not missing):
+        is_path = isinstance(dataset, str | os.PathLike)
+        missing = is_path and not os.path.exists(os.path.expanduser(dataset))
+        if not data.is_folder(dataset) and (not missing or dataset in data.NAMES):
             raise ValueError(
                 f"`{name}` is for pictures in a folder; other images are taken as they are. "
                 f"{checks.received(name, value)}"
@@ -199,7 +200,8 @@ def fit(
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
-    notice_other_split(network.before, settings["dataset"], images)
+    if input_shape is None:  # else the pictures are others, at any rate
+        notice_other_split(network.before, settings["dataset"], images)
     settings["edge_brightness"] = data.edge_brightness(images.x_train[:100])  # for `predict`
     settings["recipe"] = dataclasses.asdict(recipe)
     flags = {"freeze": freeze, "test_curve": test_curve, "skip_broken": skip_broken}
@@ -295,6 +297,7 @@ class _Run:
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
         self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
         self.weight, self.folder, self.seed, self.devices = weight, folder, seed, devices
+        self.checkpoint = None  # until something is trained
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         _check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         x = images.x_train
@@ -356,10 +359,9 @@ class _Run:
                 import tensorboard  # noqa: F401
             board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
         plan = self.steps, self.batch_size, self.seed, first
-        history = keras.callbacks.CSVLogger(folder.history, append=True)
+        self.checkpoint = Checkpoint(folder, self.save, monitor, best)
         started = time.perf_counter()
         with devices.scope(), contextlib.ExitStack() as at_the_end:
-            at_the_end.callback(history.on_train_end)  # closes the file even if `fit` raises
             if self.streamed:
                 at_the_end.enter_context(x.reading())
             devices.install_steps(self.trainee)
@@ -376,10 +378,9 @@ class _Run:
                     keras.callbacks.TerminateOnNaN(),
                     EpochSeeds(self.seed),
                     *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
-                    history,
                     session,  # before the state, so that every saved epoch is in a session
                     *board,
-                    Checkpoint(folder, self.save, monitor, best),
+                    self.checkpoint,
                     *callbacks,  # last, so one that raises loses nothing
                 ],
             )
@@ -387,17 +388,17 @@ class _Run:
 
     def finish(self, seconds):
         """Measure the best network, save the last one, write the results; return the `Result`."""
-        rows, saved, images = self.folder.read_history(), self.folder.saved_history(), self.images
-        if len(rows) < len(saved):  # an editor has put another file there
-            self.folder.write_history(saved)
-            rows = self.folder.read_history()
-        if not rows or len(saved) < len(rows):  # a callback may have restored other weights since
+        images = self.images
+        if self.checkpoint and self.checkpoint.has_diverged:
+            epoch = len(self.checkpoint.rows)
             raise self._diverged(
-                len(rows),
-                f"The loss or a weight is no longer finite after epoch {len(rows)}. A lower "
+                epoch,
+                f"The loss or a weight is no longer finite after epoch {epoch}. A lower "
                 f"`learning_rate` helps, or a lower `l2`. Received: "
                 f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
             )
+        self.folder.write_history(self.folder.saved_history())  # whatever an editor left there
+        rows = self.folder.read_history()
         try:
             found = evaluate(self._load_best(), images)
         except NotProbabilities as error:  # NaN, from weights near the largest float
