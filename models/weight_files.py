@@ -79,10 +79,8 @@ def _one_error(model, path):
     """Turn the errors that damaged and foreign files raise, of many kinds, into one."""
     try:
         yield
-    except ImportError:  # a missing package, such as `huggingface_hub`
-        raise
     except Exception as error:
-        if is_passing(error):
+        if is_passing(error) or isinstance(error, ImportError):  # such as of `huggingface_hub`
             raise
         raise ValueError(
             f"`weights` does not fit the model {model.name!r}. Received: weights={path}. "

@@ -83,8 +83,7 @@ def load(
                 f"'{title}' must hold enough images that one is left for {part}. Received: "
                 f"{len(y)} to train on, {len(y_test)} to test on, validation={validation}."
             )
-    classes = np.unique(np.concatenate([labels for _, labels in parts]))
-    lost = [class_names[label] for label in np.setdiff1d(classes, y[kept])]
+    lost = [class_names[label] for label in np.setdiff1d(np.append(y, y_test), y[kept])]
     if lost:
         notice(f"{title}: no image of {', '.join(lost)} is left to train on.")
     kept = kept[:limit]

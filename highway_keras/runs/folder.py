@@ -263,12 +263,10 @@ def mark(path, identity):
 
 def identity_in(path):
     """Return the `identity` of the run that saved a network; empty if its file carries none."""
-    if not zipfile.is_zipfile(path):  # such as `.weights.h5`
-        return ""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.comment.decode(errors="replace")
-    except zipfile.BadZipFile:  # loading the file reports the damage
+    except zipfile.BadZipFile:  # such as `.weights.h5`, or damaged, which loading it reports
         return ""
 
 

@@ -68,9 +68,8 @@ class Checkpoint(keras.callbacks.Callback):
         self.rows, self.has_diverged = folder.saved_history(), False
 
     def on_epoch_end(self, epoch, logs=None):
-        names = [*logs, *(() if "val_loss" in logs else ("val_loss", "val_accuracy"))]
-        row = {name: str(logs.get(name, "NA")) for name in sorted(names)}
-        self.rows.append({"epoch": str(epoch), **row})
+        row = {"val_loss": "NA", "val_accuracy": "NA", **logs}
+        self.rows.append({"epoch": str(epoch), **{name: str(row[name]) for name in sorted(row)}})
         self.folder.write_history(self.rows)
         # The loss was measured before the epoch's last step, which may have spoiled the weights.
         weights = map(keras.ops.convert_to_numpy, self.model.weights)

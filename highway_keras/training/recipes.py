@@ -15,15 +15,12 @@ OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
 
-_COUNT = checks.positive_integer
 _FROM_0 = functools.partial(checks.number, least=0)
-_ABOVE_0 = functools.partial(checks.number, above=0)
-_BELOW_1 = functools.partial(checks.number, least=0, below=1)
 CHECKS = {  # names of steps and initializers are checked where these are made
-    **dict.fromkeys(("epochs", "batch_size"), _COUNT),
-    **dict.fromkeys(("learning_rate", "decay"), _ABOVE_0),
+    **dict.fromkeys(("epochs", "batch_size"), checks.positive_integer),
+    **dict.fromkeys(("learning_rate", "decay"), functools.partial(checks.number, above=0)),
     **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
-    **dict.fromkeys(("momentum", "validation"), _BELOW_1),
+    **dict.fromkeys(("momentum", "validation"), functools.partial(checks.number, least=0, below=1)),
     "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
     "nesterov": checks.flag,
     "schedule": functools.partial(checks.one_of, choices=SCHEDULES),

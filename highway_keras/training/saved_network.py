@@ -158,8 +158,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        images = self.check(images)
-        return evaluate(self.model, images)
+        return evaluate(self.model, self.check(images))
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.

@@ -282,10 +282,9 @@ def data_settings(dataset, images):
     if source in data.NAMES and data.is_folder(dataset):  # a `pathlib.Path` named like a data set
         source = os.path.join(os.curdir, source)
     settings = {"dataset": source, "class_names": list(images.class_names)}
-    if source in data.NAMES:
-        return settings
-    of_test = images.fingerprint(("test",))
-    return settings | {"images": images.fingerprint(), "test_images": of_test}
+    if source not in data.NAMES:
+        settings |= {"images": images.fingerprint(), "test_images": images.fingerprint(("test",))}
+    return settings
 
 
 class _Run:
@@ -297,7 +296,6 @@ class _Run:
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
         self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
         self.weight, self.folder, self.seed, self.devices = weight, folder, seed, devices
-        self.checkpoint = None  # until something is trained
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         _check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         x = images.x_train
@@ -359,11 +357,10 @@ class _Run:
                 import tensorboard  # noqa: F401
             board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
         plan = self.steps, self.batch_size, self.seed, first
-        self.checkpoint = Checkpoint(folder, self.save, monitor, best)
+        checkpoint = Checkpoint(folder, self.save, monitor, best)
+        reading = x.reading() if self.streamed else contextlib.nullcontext()
         started = time.perf_counter()
-        with devices.scope(), contextlib.ExitStack() as at_the_end:
-            if self.streamed:
-                at_the_end.enter_context(x.reading())
+        with devices.scope(), reading:
             devices.install_steps(self.trainee)
             self.trainee.fit(
                 devices.process_share(batches(x, images.y_train, *plan, self.weight)),
@@ -380,23 +377,23 @@ class _Run:
                     *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
                     session,  # before the state, so that every saved epoch is in a session
                     *board,
-                    self.checkpoint,
+                    checkpoint,
                     *callbacks,  # last, so one that raises loses nothing
                 ],
             )
-        return time.perf_counter() - started
-
-    def finish(self, seconds):
-        """Measure the best network, save the last one, write the results; return the `Result`."""
-        images = self.images
-        if self.checkpoint and self.checkpoint.has_diverged:
-            epoch = len(self.checkpoint.rows)
+        if checkpoint.has_diverged:
+            epoch = len(checkpoint.rows)
             raise self._diverged(
                 epoch,
                 f"The loss or a weight is no longer finite after epoch {epoch}. A lower "
                 f"`learning_rate` helps, or a lower `l2`. Received: "
                 f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
             )
+        return time.perf_counter() - started
+
+    def finish(self, seconds):
+        """Measure the best network, save the last one, write the results; return the `Result`."""
+        images = self.images
         self.folder.write_history(self.folder.saved_history())  # whatever an editor left there
         rows = self.folder.read_history()
         try:
