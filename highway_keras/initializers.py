@@ -71,7 +71,7 @@ serialize = keras.initializers.serialize
 
 
 def reseeded(
-    initializer: keras.initializers.Initializer | Callable[..., Any] | None, offset: int = 1
+    initializer: keras.initializers.Initializer | Callable[..., Any] | None, offset: int
 ) -> keras.initializers.Initializer | Callable[..., Any] | None:
     """Return an initializer of the same kind that draws other numbers, for another weight.
 

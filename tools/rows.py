@@ -148,7 +148,7 @@ def gates(options):
         if number:
             start += f", trial {trial.number}"
             network = models.create(
-                found.name,
+                f"thin-{found.kind}-{found.depth}",
                 input_shape=images.input_shape,
                 classes=images.classes,
                 weights=folder.path / f"trial_{trial.number}" / "checkpoint.keras",

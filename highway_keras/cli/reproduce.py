@@ -122,7 +122,7 @@ for name, title in results.TABLES.items():
             "--recipe",
             default="authors",
             choices=list(dict.fromkeys(v for card in cards for v in variants(card))),
-            help="the authors' solver, or others with a fraction of its epochs (default: authors)",
+            help="the authors' solver, or others with a fraction of its epochs",
         ),
         cli.option("--runs", type=int, default=5, help="of each network"),
         cli.several(
@@ -202,7 +202,7 @@ for name, (summary, columns, *options) in MEASUREMENTS.items():
         "--model",
         default="mnist-highway-32",
         choices=results.authors_logs(),
-        help="a network that they published a log of (default: mnist-highway-32)",
+        help="a network that they published a log of",
     ),
     cli.option("--epochs", type=int, default=5, help="of a run"),
     cli.several("--seed", dest="seeds", metavar="SEED", type=int, default=[0], help="of each run"),

@@ -53,7 +53,7 @@ def rungs(default):
         "--objective",
         default="loss",
         choices=OBJECTIVES,
-        help="what trials are ranked by; val_ holds out a tenth of the images (default: loss)",
+        help="what trials are ranked by; val_ holds out a tenth of the images",
     ),
     cli.several(
         "--activation",

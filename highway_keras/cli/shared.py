@@ -52,9 +52,9 @@ def several(*flags, **settings):
     return option(*flags, nargs="+", **settings)
 
 
-def flag(name, help, **settings):
+def flag(name, help):
     """Declare an option without a value."""
-    return option(name, action="store_true", help=help, **settings)
+    return option(name, action="store_true", help=help)
 
 
 def dataset(default):

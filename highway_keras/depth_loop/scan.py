@@ -74,8 +74,8 @@ def scan(
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.
     """
-    gated = ("highway",)
-    checks.one_of("kind", kind, gated if return_gate else (*gated, "plain", "residual"))
+    kinds = ("highway",) if return_gate else ("highway", "plain", "residual")
+    checks.one_of("kind", kind, kinds)
     checks.one_of("carry", carry, ("coupled", "learned"))
     x = ops.convert_to_tensor(x)
     checks.floating("x", keras.backend.standardize_dtype(x.dtype))

@@ -45,12 +45,8 @@ def exif_orientation(picture):
     """Return what `data.images.exif_orientation` returns, as a tensor."""
     exif = _after(EXIF, picture)
     big_endian = tf.strings.substr(exif, 0, 2) == b"MM"
-    value = tf.cond(
-        big_endian,
-        lambda: _after(ORIENTATION[b"MM"], exif),
-        lambda: _after(ORIENTATION[b"II"], exif),
-    )
-    turn = tf.cast(tf.io.decode_raw(value + b"\1", tf.uint8)[0], tf.int32)
+    mark = tf.where(big_endian, ORIENTATION[b"MM"], ORIENTATION[b"II"])
+    turn = tf.cast(tf.io.decode_raw(_after(mark, exif) + b"\1", tf.uint8)[0], tf.int32)
     return tf.where((turn >= 1) & (turn <= 8), turn, 1)
 
 

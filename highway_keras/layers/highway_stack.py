@@ -264,19 +264,18 @@ def _is_uniform(layer):
     return all(not p.quantization_mode and p.trainable == layer.trainable for p in parts)
 
 
-def joint_weights(layer: Highway | HighwayStack):
-    """Return the kernels [H | T | C] side by side, and the biases, as `depth_loop.scan` takes them.
+def joint_weights(stack: HighwayStack):
+    """Return kernels [H | T | C] side by side, and biases, as `depth_loop.scan` takes them.
 
-    Their shapes are `(d, m * d)` and `(m * d,)` for a `Highway`, with m = 2, or 3 if C is learned;
-    those of a stack begin with its depth.
+    Their shapes are `(depth, d, m * d)` and `(depth, m * d)` with m = 2, or 3 if C is learned.
     """
-    kernels = [layer.kernel, layer.transform_kernel]
-    biases = [layer.bias, layer.transform_bias]
-    if layer.bias is None:
-        biases[0] = ops.zeros_like(ops.convert_to_tensor(layer.transform_bias))
-    if layer.learned_carry:
-        kernels.append(layer.carry_kernel)
-        biases.append(layer.carry_bias)
+    kernels = [stack.kernel, stack.transform_kernel]
+    biases = [stack.bias, stack.transform_bias]
+    if stack.bias is None:
+        biases[0] = ops.zeros_like(ops.convert_to_tensor(stack.transform_bias))
+    if stack.learned_carry:
+        kernels.append(stack.carry_kernel)
+        biases.append(stack.carry_bias)
     return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
 
 

@@ -7,7 +7,6 @@ import statistics
 
 from highway_keras import checks
 from highway_keras.messages import notice
-from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.trainer import TrainingDiverged
 
@@ -34,11 +33,6 @@ class Search:
     settings: dict
     trials: list
     folder: RunFolder
-
-    @property
-    def name(self):
-        """The name of the network in the zoo."""
-        return thin.NAME.format(kind=self.kind, depth=self.depth)
 
     @property
     def rungs(self):
@@ -100,10 +94,10 @@ def read_search(folder):
     if not files.settings.exists():
         return None
     settings = files.read_json()
-    trials = [_trial(path) for path in folder.glob("trial_*/trial.json")]
+    trials = list(filter(None, map(_trial, folder.glob("trial_*/trial.json"))))
     sign = -1 if "accuracy" in settings.get("objective", "loss") else 1
-    trials = sorted(filter(None, trials), key=lambda trial: int(trial.number))  # breaks ties
-    trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
+    # The number breaks ties.
+    trials.sort(key=lambda t: (math.isinf(t.score), sign * t.score, int(t.number)))
     return Search(settings["kind"], settings["depth"], settings, trials, files)
 
 

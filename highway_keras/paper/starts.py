@@ -37,7 +37,7 @@ def _scaled_mnist(limit, data_dir):
     return x, images.y_train
 
 
-def gradient_norms(kind, depth, x, y, scale=1.0, seeds=5):
+def gradient_norms(kind, depth, x, y, scale, seeds):
     """Measure the norm of the loss gradient at the start, for the kernel of H in each layer.
 
     The networks are those of Figure 1 before training; highway networks have a transform bias of
