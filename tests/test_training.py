@@ -442,16 +442,17 @@ def test_weights_that_are_not_finite_are_not_saved(others, dataset, tmp_path):
 
 
 class Edits(keras.callbacks.Callback):
-    """As editors do that save a history opened after the first epoch, one of them in place."""
+    """As editors do that save a history opened before the first epoch, one of them in place."""
 
     def __init__(self, history, after):
         super().__init__()
-        self.history, self.after = history, after
+        self.history, self.after, self.lines = history, after, []
 
     def on_epoch_end(self, epoch, logs=None):
+        self.lines.append(len(self.history.read_text().splitlines()))
         if epoch == self.after:
             copy = self.history.with_suffix(".copy")
-            copy.write_text("".join(self.history.read_text().splitlines(keepends=True)[:2]))
+            copy.write_text(self.history.read_text().splitlines(keepends=True)[0])
             if self.after == 1:
                 copy.replace(self.history)
             else:
@@ -463,6 +464,7 @@ def test_a_history_that_was_edited_meanwhile_loses_nothing(whole, after, dataset
     edits = Edits(tmp_path / "history.csv", after)
     done = fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[edits])
     assert done.history == training.RunFolder(tmp_path).read_history() == whole[1].history
+    assert edits.lines == [2, 3, 4]  # of an epoch that follows, too
 
 
 def test_runs_that_have_ended_are_not_trained_again(runs, tmp_path):

@@ -167,7 +167,7 @@ class RunFolder:
         """
         has_ended = self.has_ended
         try:
-            # Keras writes NA where no images are held out.
+            # NA where no images are held out.
             rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in self.read_rows()]
             found = [row["epoch"] for row in rows if {"loss", "accuracy"} <= row.keys()]
             if found != list(range(self.epochs if has_ended else len(rows))):
@@ -206,8 +206,9 @@ class RunFolder:
         return self.read_state()["history"] if self.state.exists() else []
 
     def write_history(self, rows):
-        """Write `history.csv`."""
-        write_rows(self.history, rows)
+        """Write `history.csv`; a column that a row lacks is NA there."""
+        # Keras's CSVLogger, which wrote this once, had more columns.
+        write_rows(self.history, [{**dict.fromkeys(rows[0], "NA"), **row} for row in rows])
 
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
