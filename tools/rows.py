@@ -26,7 +26,7 @@ from highway_keras import analysis, data, models, results, training
 from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.models import shipped
+from highway_keras.models import shipped, thin
 from highway_keras.paper.search_results import read_search, read_searches
 from highway_keras.paper.tables import read_table
 from highway_keras.results import DIVERGED, provenance, update_rows
@@ -148,7 +148,7 @@ def gates(options):
         if number:
             start += f", trial {trial.number}"
             network = models.create(
-                f"thin-{found.kind}-{found.depth}",
+                thin.NAME.format(kind=found.kind, depth=found.depth),
                 input_shape=images.input_shape,
                 classes=images.classes,
                 weights=folder.path / f"trial_{trial.number}" / "checkpoint.keras",

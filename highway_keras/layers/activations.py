@@ -12,6 +12,6 @@ def serialize(activation):
         return config
     # By its name alone, Keras would find its own activation.
     is_op = getattr(keras.ops, config, None) is activation
-    where = {"module": "keras.ops"} if is_op else {"module": "builtins"}
-    name = config if is_op else f"Custom>{config}"  # as if registered, and found only then
-    return {**where, "class_name": "function", "config": name, "registered_name": name}
+    # The second as if registered, and found only then
+    module, name = ("keras.ops", config) if is_op else ("builtins", f"Custom>{config}")
+    return {"module": module, "class_name": "function", "config": name, "registered_name": name}

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks, models
+from highway_keras.analysis.graph import class_of_keras
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.io import digest
 from highway_keras.messages import notice, reason
@@ -141,8 +142,7 @@ class UserModel:
                 "`model` must be a registered name, or a functional or Sequential `keras.Model` "
                 f"with one input. {checks.received('model', model)}"
             )
-        functional = type(keras.Model(model.inputs, model.outputs))
-        plain = keras.Sequential if isinstance(model, keras.Sequential) else functional
+        plain = class_of_keras(model)
         for method in ("call", "train_step", "test_step", "compute_loss", "compute_metrics"):
             if getattr(type(model), method) is not getattr(plain, method):
                 raise ValueError(

@@ -317,7 +317,7 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
         **RECIPES["modern-cifar"].reasons,
         "optimizer": "better than SGD on held-out images, after 8, 25 and 30 epochs, one seed",
         "batch_size": "as good as 200 for the network of Table 3 after 25 epochs, in half as many "
-        "steps; for Highway A, 100 was better after 8 epochs, and worse after 30; one seed",
+        "steps; for Highway A, 100 was better after 8 epochs, 100 and 50 worse after 30; one seed",
         "learning_rate": "half as much was worse, twice as much, too, at a quarter of the decay; "
         "batches of 100, one seed",
         "weight_decay": "half as much was worse, twice as much about as good after 8 epochs; a "
@@ -361,9 +361,10 @@ VARIANTS = {"authors": "{}", "modern": "modern-{}", "muon": "muon-{}"}
 
 def variants(card):
     """Return the names of the recipes for a network of the tables, by `VARIANTS`."""
-    names = [(variant, name.format(card.recipe)) for variant, name in VARIANTS.items()]
-    names += [(variant, name.format(card.name)) for variant, name in VARIANTS.items()]
-    return {variant: name for variant, name in names if name in RECIPES}
+    named = [
+        (v, name.format(own)) for own in (card.recipe, card.name) for v, name in VARIANTS.items()
+    ]
+    return {variant: name for variant, name in named if name in RECIPES}
 
 
 def get_recipe(name):
