@@ -20,7 +20,8 @@ def printable(text):
 def reason(error):
     """Return what an error says: its first line, without the number of a system error."""
     said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-    return said.splitlines()[0].rstrip(".")
+    said = said.rpartition("Exception encountered: ")[2]  # Keras quotes a cause, and configurations
+    return said.splitlines()[0].partition(" Full object config")[0].rstrip(".")
 
 
 def did_you_mean(name, names):

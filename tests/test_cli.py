@@ -266,7 +266,7 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys, monk
 
 
 def test_predict_goes_on_after_a_bad_file(trained, pictures, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(saved_network, "EVALUATION_BATCH", 2)
+    monkeypatch.setattr(saved_network.data, "images_at_once", lambda shape: 2)
     (tmp_path / "prose.png").write_text("no picture")
     good = sorted(map(str, (pictures / "5").iterdir()))[:3]
     paths = [tmp_path / "none.png", tmp_path / "prose.png", *good, tmp_path]

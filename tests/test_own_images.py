@@ -157,8 +157,8 @@ def test_the_classes_keep_their_names(trained, folder, capsys, tmp_path):
     assert all(f'"{name}"' in live for name in CLASSES)
     export = ["export", trained / "best.keras", "--format", "keras", "--no-verify", "--out"]
     assert run(*export, tmp_path / "insects.keras") == 0
-    assert (tmp_path / "insects.txt").read_text().split() == list(CLASSES)
-    assert json.loads((tmp_path / "insects.json").read_text())["class_names"] == list(CLASSES)
+    assert (tmp_path / "insects.keras.txt").read_text().split() == list(CLASSES)
+    assert json.loads((tmp_path / "insects.keras.json").read_text())["class_names"] == list(CLASSES)
 
 
 COMPARED = [("cd", "dc", False), ("cd", "cd", True), ("cd", None, True), ("01", "dc", True)]
@@ -192,13 +192,17 @@ def test_a_split_that_changed_is_said(tmp_path):
     for source in (None, f"{folder.parent}/./insects/"):
         with pytest.warns(Notice, match="no longer"):
             saved.load(source)
-    with pytest.warns(Notice, match="no longer"):
-        training.fit(result.folder.best, folder, out=tmp_path / "further", **SMALL)
+    for shape in (None, saved.model.input_shape[1:]):
+        with pytest.warns(Notice, match="no longer"):
+            further = {"out": tmp_path / f"further {shape}", "input_shape": shape}
+            training.fit(result.folder.best, folder, **further, **SMALL)
     with pytest.raises(ValueError, match="images"):
         fit(folder, tmp_path / "run", resume=True)
     folder.rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError, match="not here"):
         saved.load()
+    with pytest.raises(FileNotFoundError, match="not here"):
+        training.fit(result.folder.best, out=tmp_path / "gone", **SMALL)
 
 
 def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_path, capsys):

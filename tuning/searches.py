@@ -11,7 +11,6 @@ from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.machine import Session
-from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
@@ -121,7 +120,7 @@ def run_searches(
     if held_out:
         pairs["val_"] = images.x_val, images.y_val
     for prefix, (x, y) in pairs.items():
-        pairs[prefix] = preprocess.predict(np.asarray(x), EVALUATION_BATCH, verbose=0), y
+        pairs[prefix] = preprocess.predict(np.asarray(x), 500, verbose=0), y
     shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # `trials` may grow
     shared |= {**data_settings(dataset, images), "seed": seed}
     shared |= {} if objective == "loss" else {"objective": objective}

@@ -2,7 +2,7 @@
 
 from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
-from highway_keras.data.dataset import DataError, Dataset, fits_training
+from highway_keras.data.dataset import DataError, Dataset, fits_training, images_at_once
 from highway_keras.data.images import (
     PictureArray,
     check_channels,
@@ -29,6 +29,7 @@ __all__ = [
     "edge_brightness",
     "find_pictures",
     "fits_training",
+    "images_at_once",
     "is_folder",
     "load",
     "preprocessor",

@@ -1,6 +1,7 @@
 """The data set that `load` returns, and how images are held out."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 # The most pixel values to train on in memory, where each takes 9 bytes: as uint8, as preprocessed
 # float32, and as float32 on the device. Larger data sets are read or preprocessed batch by batch.
 MOST_IN_MEMORY = 2**29
-_AT_ONCE = 500  # images
 
 
 class DataError(ValueError):
@@ -59,8 +59,9 @@ class Dataset:
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
             digest.update(f"{part} {len(x)}".encode())
             digest.update(y.astype("int64").tobytes())
-            for start in range(0, len(x), _AT_ONCE):
-                digest.update(x[start : start + _AT_ONCE].tobytes())
+            size = images_at_once(x.shape[1:])
+            for start in range(0, len(x), size):
+                digest.update(x[start : start + size].tobytes())
         return digest.hexdigest()[:16]
 
     def __repr__(self):
@@ -73,6 +74,11 @@ class Dataset:
 def fits_training(values):
     """Return whether images with this many values in total are trained on in memory."""
     return values <= MOST_IN_MEMORY
+
+
+def images_at_once(shape):
+    """Return how many images of a shape a network is given at once, where nothing is learned."""
+    return max(1, min(500, 500 * 32 * 32 * 3 // math.prod(shape)))  # fewer of larger ones
 
 
 def shuffled(labels, seed=0):

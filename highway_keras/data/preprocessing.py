@@ -9,9 +9,9 @@ import keras
 
 from highway_keras import checks
 from highway_keras.data.augmentation import Mirror, PadAndCrop
+from highway_keras.data.dataset import images_at_once
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
-BATCH = 1000  # images preprocessed at once
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 # All are float32 whatever the policy: statistics and scale keep their precision, and the layer that
 # follows casts to its own.
@@ -89,8 +89,9 @@ def augmenter(steps, input_shape, seed=None):
 
 
 def _apply(layers, images):
-    for start in range(0, len(images), BATCH):
-        batch = images[start : start + BATCH]
+    size = images_at_once(images.shape[1:])
+    for start in range(0, len(images), size):
+        batch = images[start : start + size]
         for layer in layers:
             batch = layer(batch)
         yield batch

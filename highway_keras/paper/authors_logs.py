@@ -18,7 +18,6 @@ from highway_keras.io import folder_lock
 from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training import fit
-from highway_keras.training.evaluation import EVALUATION_BATCH
 from highway_keras.training.recipes import get_recipe
 
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
@@ -136,7 +135,7 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
         options = {"kernel_initializer": kernel_initializer, "classifier_activation": None}
         network = models.create(model, **options)
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        losses.append(network.evaluate(x, images.y_val[:limit], EVALUATION_BATCH, verbose=0))
+        losses.append(network.evaluate(x, images.y_val[:limit], 500, verbose=0))
     return losses
 
 

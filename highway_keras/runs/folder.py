@@ -24,7 +24,17 @@ from highway_keras.io import (
 from highway_keras.runs import HELD, PROSE, check_free
 
 # Settings that describe a run without affecting its training
-DESCRIPTIVE = ("class_names", "diverged", "edge_brightness", "results", "test_images")
+DESCRIPTIVE = (
+    "class_names",
+    "class_weight",
+    "diverged",
+    "edge_brightness",
+    "input_shape",
+    "results",
+    "test_images",
+)
+# What one may have passed, behind a fingerprint that differs
+BEHIND = {"images": "input_shape", "loss_weights": "class_weight"}
 # With one more, runs that have ended before could not be read.
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
 
@@ -273,6 +283,7 @@ def identity_in(path):
 
 def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
+    described = before, now
     before, now = _compared(before), _compared(now)
     for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
         if content in before and before[content] == now.get(content):  # only moved
@@ -280,10 +291,16 @@ def check_same_settings(before, now, what):
     differing = [key for key in before | now if before.get(key) != now.get(key)]
     if differing:
         further = "epochs" in differing and "model" in before  # a search cannot
-        listed = "; ".join(f"{k}: {before.get(k)!r} → {now.get(k)!r}" for k in differing)
+        listed = []
+        for key in differing:
+            values = [settings.get(key) for settings in (before, now)]
+            passed = [settings.get(BEHIND.get(key)) for settings in described]
+            if passed[0] != passed[1]:
+                key, values = BEHIND[key], passed
+            listed.append(f"{key}: {values[0]!r} → {values[1]!r}")
         raise ValueError(
-            f"Cannot resume {what}: settings differ ({listed}). Pass the former, or name another "
-            f"folder{', to train its best.keras further' if further else ''}."
+            f"Cannot resume {what}: settings differ ({'; '.join(listed)}). Pass the former, or "
+            f"name another folder{', to train its best.keras further' if further else ''}."
         )
 
 

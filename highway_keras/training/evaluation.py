@@ -6,7 +6,6 @@ import numpy as np
 from highway_keras import data, results
 from highway_keras.analysis.batches import run
 
-EVALUATION_BATCH = 500
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
 
@@ -90,7 +89,8 @@ def probabilities(model, x):
 
 def outputs(model, x):
     """Return what a model returns for raw images, an array or a `PictureArray`."""
-    found = [found for _, found in run(model, [x], EVALUATION_BATCH, verbose=0)]
+    at_once = data.images_at_once(x.shape[1:])
+    found = [found for _, found in run(model, [x], at_once, verbose=0)]
     if [one.ndim for one in found[0]] != [2]:
         shapes = ", ".join(str((None, *one.shape[1:])) for one in found[0])
         raise NotProbabilities(

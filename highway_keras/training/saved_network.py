@@ -13,7 +13,7 @@ from highway_keras.io import is_passing
 from highway_keras.messages import notice, reason
 from highway_keras.models.shipped import entry_of
 from highway_keras.runs.folder import RunFolder, identity_in
-from highway_keras.training.evaluation import EVALUATION_BATCH, evaluate, probabilities
+from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
 
 HALF = 255 / 2  # of the range of gray levels
@@ -110,11 +110,7 @@ class SavedNetwork:
         """
         if dataset is None:
             dataset = self.dataset
-            if dataset not in data.NAMES and not os.path.exists(_real_path(dataset)):
-                raise FileNotFoundError(
-                    f"The data set that {self.path} was trained on is not here: {dataset}, as its "
-                    "run.json says. Pass `dataset`."
-                )
+            check_here(dataset, self.path)
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
         images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
@@ -187,13 +183,15 @@ class SavedNetwork:
             except (OSError, data.DataError) as error:
                 return str(error)
 
-        for start in range(0, len(paths), EVALUATION_BATCH):
-            chosen = list(dict.fromkeys(paths[start : start + EVALUATION_BATCH]))
+        at_once = data.images_at_once(shape)
+        for start in range(0, len(paths), at_once):
+            part = paths[start : start + at_once]
+            chosen = list(dict.fromkeys(part))
             images = dict(zip(chosen, on_every_core(read, chosen), strict=True))
             pixels = {path: image for path, image in images.items() if not isinstance(image, str)}
             rows = probabilities(self.model, np.stack([*pixels.values()])) if pixels else ()
             rows = dict(zip(pixels, rows, strict=True))
-            for path in paths[start : start + EVALUATION_BATCH]:
+            for path in part:
                 best = np.argsort(-rows[path], kind="stable")[:top] if path in rows else ()
                 classes = tuple((names[i], float(rows[path][i])) for i in best)
                 if path in pixels and edges is not None:
@@ -229,10 +227,21 @@ def settings_beside(path):
     return entry
 
 
+def check_here(dataset, path):
+    """Raise unless the data set that `run.json` names, next to a network's file, is there."""
+    if dataset not in data.NAMES and not os.path.exists(_real_path(dataset)):
+        raise FileNotFoundError(
+            f"The data set that {path} was trained on is not here: {dataset}, as its run.json "
+            "says. Pass `dataset`."
+        )
+
+
 def notice_other_split(before, dataset, images):
     """Give a notice if some test images may be those that a run with the settings `before` had."""
     known, source = before.get("test_images"), before.get("dataset")
     same = known and source and dataset and _real_path(dataset) == _real_path(source)
+    shape = list(images.input_shape)  # the same pictures differ in another size
+    same = same and before.get("input_shape", shape) == shape
     if same and images.fingerprint(("test",)) != known:  # some were added or removed
         notice(
             f"The test images of {dataset} are no longer those of the network's run, which may "
@@ -247,7 +256,7 @@ def _real_path(name):
 
 
 def load_network(path, remedy="Restore it from a copy, or train the network again."):
-    """Return the model, not compiled, that a `.keras` file holds; an error ends with `remedy`."""
+    """Return the model, not compiled, that a `.keras` file holds; `remedy` is for a damaged one."""
     if path.suffix != ".keras":
         raise ValueError(f"A saved network is a .keras file. Received: {path}.")
     try:
@@ -260,7 +269,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
     except Exception as error:  # damaged archives raise errors of many kinds
         if is_passing(error):
             raise
-        said = "it is damaged, cut short, or was not saved as a .keras file"
+        said = f"it is damaged, cut short, or was not saved as a .keras file. {remedy}"
         if str(error).strip() and not isinstance(error, OSError):
-            said = reason(error)
-        raise ValueError(f"{path} cannot be loaded as a Keras model: {said}. {remedy}") from error
+            said = f"{reason(error)}."
+        raise ValueError(f"{path} cannot be loaded as a Keras model: {said}") from error

@@ -25,7 +25,6 @@ from highway_keras.training.batches import PreprocessedImages, batches, plan_ste
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured
 from highway_keras.training.engines.devices import Devices, data_parallel
 from highway_keras.training.evaluation import (
-    EVALUATION_BATCH,
     NotProbabilities,
     check_probabilities,
     compile_classifier,
@@ -34,7 +33,7 @@ from highway_keras.training.evaluation import (
 from highway_keras.training.networks import find_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
-from highway_keras.training.saved_network import load_network, notice_other_split
+from highway_keras.training.saved_network import check_here, load_network, notice_other_split
 
 
 class TrainingDiverged(RuntimeError):
@@ -157,7 +156,8 @@ def fit(
         )
     devices = data_parallel() if distribute else Devices()  # first: TensorFlow and JAX require it
     network = find_network(model, model_options, weights, freeze, distribute)
-    dataset = network.dataset if dataset is None else dataset
+    if dataset is None and network.dataset is not None:
+        check_here(dataset := network.dataset, model)
     if dataset is None:
         raise ValueError(
             "`dataset` must say what to train on: neither a card nor a run.json names it. "
@@ -200,8 +200,7 @@ def fit(
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
-    if input_shape is None:  # else the pictures are others, at any rate
-        notice_other_split(network.before, settings["dataset"], images)
+    notice_other_split(network.before, settings["dataset"], images)
     settings["edge_brightness"] = data.edge_brightness(images.x_train[:100])  # for `predict`
     settings["recipe"] = dataclasses.asdict(recipe)
     flags = {"freeze": freeze, "test_curve": test_curve, "skip_broken": skip_broken}
@@ -209,6 +208,10 @@ def fit(
     weight = loss_weights(images, class_weight, sample_weight)
     if weight is not None:
         settings["loss_weights"] = hashlib.sha256(weight.tobytes()).hexdigest()[:16]
+    if isinstance(class_weight, dict):  # keys and values may be NumPy's
+        settings["class_weight"] = {str(k): float(v) for k, v in class_weight.items()}
+    elif class_weight is not None:
+        settings["class_weight"] = class_weight
     folder = RunFolder(out or f"runs/{network.name}-{images.name}")
     paths = [getattr(c, name, None) for c in callbacks for name in ("filepath", "filename")]
     if any(isinstance(p, str | os.PathLike) and folder.owns(p) for p in paths):
@@ -284,6 +287,7 @@ def data_settings(dataset, images):
     settings = {"dataset": source, "class_names": list(images.class_names)}
     if source not in data.NAMES:
         settings |= {"images": images.fingerprint(), "test_images": images.fingerprint(("test",))}
+        settings["input_shape"] = list(images.input_shape)
     return settings
 
 
@@ -338,14 +342,15 @@ class _Run:
         monitor = "val_accuracy" if len(images.x_val) else None
         best = max((row[monitor] for row in folder.read_history() if monitor), default=-np.inf)
         measured, held_out = {}, None  # after every epoch: by us, from raw images; by Keras
+        at_once = data.images_at_once(images.input_shape)
         if self.streamed:
             x = PreprocessedImages(images.x_train, self.preprocess)
             if monitor:
                 measured["val"] = images.x_val, images.y_val
         else:
-            x = self.preprocess.predict(images.x_train, EVALUATION_BATCH, verbose=0)
+            x = self.preprocess.predict(images.x_train, at_once, verbose=0)
             if monitor:
-                x_val = self.preprocess.predict(images.x_val, EVALUATION_BATCH, verbose=0)
+                x_val = self.preprocess.predict(images.x_val, at_once, verbose=0)
                 shared = len(x_val) - len(x_val) % replicas  # equal shares of the devices
                 whole = x_val[:shared], images.y_val[:shared]
                 (held_out,) = devices.process_share([whole])
@@ -369,7 +374,7 @@ class _Run:
                 epochs=self.recipe.epochs,
                 initial_epoch=first,
                 validation_data=held_out,
-                validation_batch_size=EVALUATION_BATCH - EVALUATION_BATCH % replicas,
+                validation_batch_size=max(at_once // replicas, 1) * replicas,
                 verbose=verbose,
                 callbacks=[
                     keras.callbacks.TerminateOnNaN(),
@@ -409,7 +414,7 @@ class _Run:
         best_epoch = len(rows)
         if len(images.x_val):
             best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
-        settings = self.folder.read_json()
+        settings = {**self.folder.read_json(), "class_names": list(images.class_names)}
         seconds = seconds or settings.get("results", {}).get("seconds", 0.0)  # had ended
         results = {
             "test_accuracy": found.accuracy,
