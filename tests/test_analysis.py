@@ -78,6 +78,17 @@ def by_name():
     return drawn(keras.Model(inputs, softmax()(Highway(name="outer")(x))))
 
 
+def twins():
+    """Two encoders with the same names, also of what is no layer."""
+    inputs = keras.Input((8,))
+    x = keras.layers.Concatenate(name="join")([inputs, Highway(name="one")(inputs)])
+    encoder = keras.Model(inputs, keras.layers.Dense(8)(x) + inputs)
+    twin = keras.Model.from_config({**encoder.get_config(), "name": "twin"})
+    x = keras.layers.Dense(8, "tanh")(inputs)
+    x = keras.layers.Subtract()([encoder(x), twin(inputs)])
+    return drawn(keras.Model(inputs, softmax()(x)))
+
+
 def shared():
     layer = Highway(name="shared")
     return as_model((8,), layer, keras.layers.Dense(8), layer, softmax())
@@ -101,6 +112,7 @@ MODELS = {
     convolutions: ["first", "second"],
     nested: ["one", "two", "one (2)"],
     by_name: ["inner", "outer"],
+    twins: ["one", "one (2)"],
     shared: ["shared", "shared (2)"],
     quantized: ["a", "b"],
     every_step: ["a_0", "a_1"],

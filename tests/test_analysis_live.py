@@ -362,7 +362,8 @@ def test_images_that_are_no_gray_levels_are_refused(tmp_path):
     images, labels = pictures((8, 8, 1), classes=3)
     images[0, 0, 0] = 255
     model, path = classifier(), tmp_path / "live.html"
-    for x in (images / 256, images.astype("int32") + 1, np.where(images > 99, np.nan, images)):
+    scaled = images / 256, images > 99, np.where(images > 99, np.nan, images)
+    for x in (*scaled, images.astype("int32") + 1):
         refused("`x` of a live page must hold gray levels", model, tmp_path, x, labels)
     analysis.live_page(model, images.astype("float32"), labels, path)
     as_floats = path.read_bytes()

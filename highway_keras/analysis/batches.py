@@ -23,8 +23,8 @@ def as_arrays(x, model_inputs):
         raise ValueError(
             "`x` must hold an array of samples for each of the model's inputs, of shape "
             f"{', '.join(map(str, wanted))}, all of the same length. Received: arrays of shape "
-            f"{', '.join(str(array.shape) for array in arrays)}. One sample still needs its batch "
-            "axis: `x[:1]`."
+            f"{checks.short_repr([array.shape for array in arrays])}. A list of samples: "
+            "`numpy.stack(x)`. One sample: `x[:1]`."
         )
     return arrays
 

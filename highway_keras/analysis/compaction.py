@@ -84,7 +84,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     copy = keras.models.clone_model(keras.Model(model.inputs, model.outputs, name=model.name))
     if len(copy.weights) != len(model.weights):
         raise ValueError(
-            "`model` must have no adapters. Save it and load it first, which merges them."
+            "`model` must have no adapters (save it and load it first, which merges them), and "
+            "share no layer with a model inside it."
         )
     copy_weights(model, copy)
     x = np.asarray(x) if isinstance(x, PictureArray) else x  # there are many passes

@@ -82,8 +82,9 @@ def block_starts(graph):
             initializer = getattr(layer.transform, "bias_initializer", None)
         if layer.transform_bias is None or initializer is None:  # a gate of the user's own
             continue
-        start = ops.convert_to_numpy(initializer(layer.transform_bias.shape, dtype="float32"))
-        start = start.reshape(len(call.blocks), -1)
+        bias = layer.transform_bias
+        start = ops.cast(initializer(bias.shape, dtype=bias.dtype), "float32")  # rounded as it is
+        start = ops.convert_to_numpy(start).reshape(len(call.blocks), -1)
         starts[call.blocks] = np.where(np.ptp(start, axis=1) == 0, start[:, 0], np.nan)
     return starts
 

@@ -19,8 +19,8 @@ from highway_keras.messages import notice
 class Call:
     """One call of a layer in a graph, with the symbolic tensors that went in and came out.
 
-    `run` is what repeats it: the layer, or a `Renamed` one. `blocks` are the numbers of its gated
-    blocks: several for a `HighwayStack`, none for a layer that is not gated.
+    `run` is what repeats it: the layer, or one under another name. `blocks` are the numbers of its
+    gated blocks: several for a `HighwayStack`, none for a layer that is not gated.
     """
 
     layer: keras.Operation
@@ -103,7 +103,12 @@ class Graph:
             else:
                 homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
                 clash = any(other is not layer for other in homonyms)
-                run = Renamed(layer) if clash and isinstance(layer, keras.Layer) else layer
+                run = layer
+                if clash and isinstance(layer, keras.Layer):
+                    run = Renamed(layer)
+                elif clash:  # an operation, such as `x + y`
+                    run = type(layer).from_config(layer.get_config())
+                    run.name = f"{layer.name} ({len(self.calls)})"
                 results, names = run(*args, **kwargs), block_names(layer)
                 blocks = range(len(self.blocks), len(self.blocks) + len(names))
                 self.calls.append(Call(layer, run, args, kwargs, results, blocks))
@@ -118,14 +123,14 @@ class Renamed(keras.Layer):
     """A layer under another name, since a Keras model cannot hold two layers of the same name."""
 
     def __init__(self, layer):
-        super().__init__(dtype=layer.compute_dtype)
-        self.layer, self.supports_masking = layer, True
+        super().__init__(autocast=False)
+        self.layer = layer
 
     def call(self, *args, **kwargs):
         return self.layer(*args, **kwargs)
 
     def compute_mask(self, inputs, previous_mask=None):
-        return self.layer.compute_mask(inputs, previous_mask)
+        return None  # the layer has set that of its outputs
 
     def compute_output_spec(self, *args, **kwargs):
         return self.layer.compute_output_spec(*args, **kwargs)

@@ -108,16 +108,18 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
     batch_size = largest_batch(graph) if batch_size is None else batch_size
 
     def measure(verbose=0):
-        batches = run(scored, [*arrays, labels], batch_size, verbose, SHARES)
-        totals = sum(scores.sum(axis=0, dtype="float64") for _, (scores,) in batches)
-        loss, wrong, probability = totals.T / np.array([[labels.size], [1], [labels.size]])
-        if not from_logits and not np.allclose(probability, 1, atol=0.01):
-            raise ValueError(
-                "`model` must return class probabilities, which sum to 1. Received: sums of "
-                f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its end, "
-                "or pass from_logits=True to `lesions`."
-            )
-        wrong = wrong.astype(int)
+        totals = 0.0
+        for part, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, SHARES):
+            sums = scores.sum(axis=0, dtype="float64")
+            probability = sums[:, 2] / labels[part].size
+            if not from_logits and not np.allclose(probability, 1, atol=0.01):
+                raise ValueError(
+                    "`model` must return class probabilities, which sum to 1. Received: sums of "
+                    f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its "
+                    "end, or pass from_logits=True to `lesions`."
+                )
+            totals = totals + sums
+        loss, wrong = totals[:, 0] / labels.size, totals[:, 1].astype(int)
         intact = float(loss[0]), int(wrong[0])
         return Lesions(graph.blocks, loss[1:], wrong[1:], *intact, labels.size)
 

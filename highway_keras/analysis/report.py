@@ -110,8 +110,8 @@ def analyze(
             f"Received: out={out}, whose {held[0]} is something else."
         )
     with folder_lock(out):
+        lesions = measure(verbose)  # first: it refuses logits after one batch
         mean = gating.mean_gates(model, x, y, verbose=verbose)
-        lesions = measure(verbose)
         first = [array[:1] for array in x]
         single = gating.gates(model, first, per_position=True)
         means = [gate.mean(axis=tuple(range(1, gate.ndim - 1))) for gate in single.values()]

@@ -7,6 +7,13 @@ function element(tag, className, text = "") {
   return Object.assign(document.createElement(tag), { className, textContent: text });
 }
 
+/** Puts text or nodes into a part, unless it says so already: a screen reader would repeat it. */
+function say(id, ...content) {
+  const next = document.createElement("p");
+  next.append(...content);
+  if (next.textContent !== byId(id).textContent) byId(id).replaceChildren(...content);
+}
+
 /** The 2D context of a canvas of that size in CSS pixels, sharp on any screen, empty. */
 function fitted(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

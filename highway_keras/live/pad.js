@@ -24,7 +24,7 @@ class Pad {
     canvas.addEventListener("pointerdown", (event) => this.begin(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     for (const end of ["pointerup", "pointercancel"])
-      canvas.addEventListener(end, () => (this.last = null));
+      canvas.addEventListener(end, (event) => event.isPrimary && (this.last = null));
   }
 
   show(pixels) {
@@ -95,7 +95,7 @@ class Pad {
   }
 
   begin(event) {
-    if (event.button > 0) return;
+    if (event.button > 0 || !event.isPrimary) return; // not a second finger
     event.preventDefault();
     this.canvas.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
@@ -108,7 +108,7 @@ class Pad {
   }
 
   move(event) {
-    if (!this.last) return;
+    if (!this.last || !event.isPrimary) return;
     const events = event.getCoalescedEvents ? event.getCoalescedEvents() : [];
     for (const step of events.length ? events : [event]) {
       const place = this.place(step);

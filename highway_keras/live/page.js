@@ -149,10 +149,10 @@ class Page {
     for (const layerMap of this.maps) layerMap.draw(blocks, this.closed, this.selected);
     byId("tick-note").hidden = blank || !this.intact;
     byId("open").disabled = !this.closed.size;
-    byId("closed-count").textContent = `${this.closed.size} of ${this.network.depth} closed`;
+    say("closed-count", `${this.closed.size} of ${this.network.depth} closed`);
     byId("caption").textContent = caption(this);
-    byId("summary").replaceChildren(...summary(this));
-    byId("readout").textContent = readout(this);
+    say("summary", ...summary(this));
+    say("readout", readout(this));
     byId("time").textContent = `${median(this.times).toFixed(1)} ms a pass.`;
   }
 }

@@ -34,8 +34,8 @@ def render(graph, images, labels, class_names, title, observe):
         )
     chosen = choose(labels)
     images, labels = images[chosen], labels[chosen]
-    least, most = images.min(), images.max()
-    whole = images.dtype.kind != "f" or (most > 1 and np.array_equal(images, np.rint(images)))
+    least, most = float(images.min()), float(images.max())
+    whole = most > 1 and np.array_equal(images, np.rint(images))
     if not (0 <= least and most <= 255 and whole):
         raise ValueError(
             "`x` of a live page must hold gray levels, whole numbers from 0 to 255. Received: "
@@ -61,8 +61,7 @@ def render(graph, images, labels, class_names, title, observe):
         },
     }
     description = json.dumps(description, ensure_ascii=False, separators=(",", ":"))
-    act = "Draw a digit" if all(map(str.isdigit, class_names)) else "Draw a picture"
-    act = "Paint over a picture" if shape[2] == 3 else act
+    act = "Paint over a picture" if shape[2] == 3 else "Draw"
     learned = any(call.layer.learned_carry for call in graph.gated)
     carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
     maps = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
@@ -71,7 +70,7 @@ def render(graph, images, labels, class_names, title, observe):
     scripts = ((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS.split())
     return string.Template((folder / "page.html").read_text("utf-8")).substitute(
         title=html.escape(title),
-        heading=f"{act}, watch the gates",
+        heading=f"{act} and watch the gates",
         depth=len(graph.blocks),
         cells="feature maps, shown as a small image" if maps else "units",
         formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
