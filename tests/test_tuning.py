@@ -228,6 +228,8 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     assert {path.parent.name for path in kept} == {f"trial_{t.trial_id}" for t in trials[:2]}
     with pytest.raises(ValueError, match=f"Trial {trials[-1].trial_id} .*keep_models"):
         searched.load_model(trials[-1])
+    with pytest.raises(ValueError, match="objective: 'min val_loss'"):
+        make(searched.directory, objective="val_accuracy")
     stock = keras_tuner.oracles.RandomSearchOracle("val_loss", 6)
     stock._set_project_dir(searched.directory, searched.project_name)
     stock.reload()

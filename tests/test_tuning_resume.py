@@ -146,6 +146,7 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     moments, tmp_path, digits, uninterrupted, monkeypatch
 ):
     monkeypatch.setattr(tuner, "SAVING", -1)  # a state after every epoch
+    tmp_path /= "lr[0.1]"  # no pattern
     for moment in moments:
         with monkeypatch.context() as patched:
             patched.setattr(io.os, "replace", kill_at(moment))

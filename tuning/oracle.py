@@ -44,7 +44,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             objective,
             max_trials,
             seed=seed,
-            max_consecutive_failed_trials=max_trials + 1,  # a failed trial is a result, too
+            max_consecutive_failed_trials=math.inf,  # a failed trial is a result, too
         )
         self.rungs, self.keep_models, self.verbose = rungs, keep_models, 0
 
@@ -163,7 +163,11 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         return space
 
     def reload(self):
-        super().reload()
+        # Not by keras-tuner, for whom brackets in the path of a folder are a pattern.
+        files = pathlib.Path(self._project_dir).glob("trial_*/trial.json")
+        trials = [Trial.from_state(read_json(file)) for file in files]
+        self.trials = {trial.trial_id: trial for trial in trials}
+        self.set_state(read_json(pathlib.Path(self._get_oracle_fname())))
         # In the order in which they were drawn, which breaks ties between the best.
         ids = sorted(self.trials, key=int)
         states = pathlib.Path(self._project_dir).glob(f"trial_*/{STATES}")

@@ -131,7 +131,8 @@ class _Cohort:
 
     def __init__(self, kind, hyperparameters, weights, size):
         self.size, hyperparameters = size, _filled(hyperparameters, size)
-        column = {key: np.array([h[key] for h in hyperparameters]) for key in hyperparameters[0]}
+        names = "learning_rate", "decay", "one_minus_momentum", "activation"
+        column = {key: np.array([h[key] for h in hyperparameters]) for key in names}
         self.rates, self.decays = column["learning_rate"], column["decay"]
         self.settings = {
             "relu": _tensor(column["activation"] == "relu"),

@@ -15,6 +15,7 @@ from highway_keras import checks
 from highway_keras.backends import shim
 from highway_keras.extras import extra
 from highway_keras.io import LEFTOVERS, digest, folder_lock, make_folder, replacing, write_json
+from highway_keras.runs.folder import check_same_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
@@ -191,6 +192,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             )
         with readable(self.project_dir):
             super().reload()
+            settings = dict((not self.is_worker and self.oracle.settings) or {})
+        if "objective" in settings:  # by which the best are found; `search` compares the others
+            before, now = ({"objective": o} for o in (settings["objective"], self._ranked_by))
+            check_same_settings(before, now, f"the search in {self.project_dir}")
+
+    @property
+    def _ranked_by(self):
+        return f"{self.objective.direction} {self.objective.name}"
 
     def save(self):
         if not self.is_worker:
@@ -304,7 +313,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             "units": hypermodel.units,
             "input_shape": list(map(int, hypermodel.input_shape)),
             "classes": hypermodel.classes,
-            "objective": f"{self.objective.direction} {self.objective.name}",
+            "objective": self._ranked_by,
             "seed": self.seed,
             "epochs": epochs,
             "batch_size": batch_size,
@@ -360,7 +369,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         values = [self._values(trial) for trial in trials]
         seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
-        width = min(self.population, count) if first else self.population
+        width = min(self.population, count)
         size = width if shim.accelerators() else None
         population = Population(self.hypermodel.kind, values, weights, size)
         curves = self._restore(population, trials, first, start)
