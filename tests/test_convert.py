@@ -339,6 +339,7 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "external layer": (from_file(change=link_to_another_file("gate")), V, "weights.*HDF5"),
     "layer not named": (from_file(None), V, "layer.*'gate'"),
     "a name unknown": (from_file(names="{layer}_{weight}_kernel"), V, "layer.*W_kernel"),
+    "a path": (lambda path: convert.from_tacotron(path, "relu"), T, "state"),
     "nothing": (lambda _: convert.from_elmo({}, "relu"), V, "weights.*CNN_high_0/W_carry"),
     "missing": (of_allennlp(lambda s: s.pop("_layers.1.bias")), V, "state.* without 'bias'"),
     "twice": (of_allennlp(lambda s: s.update({"layers.1.bias": 0})), V, "state.*layers.1.bias"),

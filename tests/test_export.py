@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -146,8 +147,8 @@ def test_the_suffix_names_the_format(format, run, digits, tmp_path):
     assert outputs.keys() == {"probabilities", "class_id"}
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
     assert outputs["class_id"].dtype == "int64"
-    assert json.loads(path.with_suffix(".json").read_text("utf-8"))["format"] == format
-    assert path.with_suffix(".txt").read_text("utf-8").splitlines() == NAMES
+    assert json.loads(Path(f"{path}.json").read_text("utf-8"))["format"] == format
+    assert Path(f"{path}.txt").read_text("utf-8").splitlines() == NAMES
 
 
 @formats("litert", "openvino")
@@ -180,6 +181,14 @@ def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
     [(_, _, _, x, y, expected, _)] = unverified
     assert len(x) == 60 and set(y) == set(range(10))
     np.testing.assert_allclose(model.predict(x, verbose=0), expected, atol=1e-6)
+
+
+def test_a_function_that_loads_as_another_is_found(digits, tmp_path):
+    def relu(x):  # which Keras saves by its name
+        return keras.activations.elu(x)
+
+    with pytest.raises(ValueError, match="something else when loaded"):
+        export.export(shallow(digits, keras.layers.Dense(4, relu)), tmp_path / "out.keras")
 
 
 # Mistakes
@@ -217,10 +226,14 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     for dataset in (None, digits):
         with pytest.raises(ValueError, match=r"`dataset`|takes images of shape"):
             export.export(small, tmp_path / "out.keras", dataset=dataset)
+    mixed = keras.Model([keras.Input((2,)), small.inputs[0]], small.outputs)
+    for other in (mixed, keras.Sequential([keras.layers.Dense(10)])):
+        with pytest.raises(ValueError, match="`model_or_file`"):
+            export.export(other, tmp_path / "out.keras", dataset=digits)
     logits = shallow(digits)
     logits.layers[-1].activation = keras.activations.linear
     with pytest.raises(ValueError, match="must return class probabilities"):
-        export.export(logits, tmp_path / "out.keras", dataset=digits)
+        export.export(logits, tmp_path / "out.keras", verify=False)
     assert not contents(tmp_path)
 
 
@@ -334,16 +347,13 @@ def test_an_earlier_export_is_replaced_on_request_only(
 
 
 def test_files_of_others_are_not_replaced(little, tmp_path):
-    """The card of `run.keras` would be `run.json`, where a training keeps its settings."""
-    export.export(little / "best.keras", tmp_path / "other.keras", verify=False)
-    card = json.loads((tmp_path / "other.json").read_text("utf-8"))
-    (tmp_path / "other.json").write_text(json.dumps({**card, "format": "onnx"}), "utf-8")
-    (tmp_path / "folder.json").mkdir()
-    (tmp_path / "labels.txt").write_text("a user's own")
-    os.mkfifo(tmp_path / "pipe.json")
-    (tmp_path / "deep.json").write_text("[" * 10**5)
+    (tmp_path / "folder.keras.json").mkdir()
+    (tmp_path / "labels.keras.txt").write_text("a user's own")
+    os.mkfifo(tmp_path / "pipe.keras.json")
+    (tmp_path / "deep.keras.json").write_text("[" * 10**5)
+    (tmp_path / "trained.keras").write_bytes((little / "best.keras").read_bytes())
     before, network = contents(tmp_path), little / "best.keras"
-    for name in ("run", "other", "folder", "labels", "pipe", "deep"):
+    for name in ("folder", "labels", "pipe", "deep", "trained"):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=r"Name another\.$"):
                 export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)
@@ -369,6 +379,6 @@ def test_the_command(little, tmp_path, capsys):
     command[1] = str(tmp_path / "foreign.keras")
     command += ["--no-verify", "--overwrite", "--class-names"]
     assert cli.main([*command, *names]) == 0
-    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == names
+    assert (tmp_path / "out.keras.txt").read_text("utf-8").splitlines() == names
     assert cli.main([*command, "a"]) == 2
     assert "--class-names must" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_what_is_exported_is_what_keras_quantizes(small, tmp_path):
     assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # and no convolution
     loaded.save(tmp_path / "by_keras.keras")
     assert path.stat().st_size < 0.5 * (tmp_path / "by_keras.keras").stat().st_size
-    card = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    card = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
     assert (card["format"], card["quantize"]) == ("keras", "int8")
     assert card["parameters"] == model.count_params()
 

@@ -109,7 +109,7 @@ def left(name, folder):
         table = (out / "table1.csv").read_text().splitlines()
         return runs, [row.split(",")[:11] for row in table]
     if name == "export":
-        return weights(folder / "out.keras"), (folder / "out.json").exists()
+        return weights(folder / "out.keras"), (folder / "out.keras.json").exists()
     assert (out / "index.html").read_text().rstrip().endswith("</html>")
     assert (out / "live.html").read_text().rstrip().endswith("</html>")
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))

@@ -1,7 +1,9 @@
 """Highway layers of allennlp, fairseq, ELMo and Tacotron: chains of layers, with numbered names."""
 
 import os
+from collections.abc import Mapping
 
+from highway_keras import checks
 from highway_keras.convert import conventions
 from highway_keras.convert.named_arrays import layers_of_state, opened, prefixes_in, read_array
 
@@ -43,7 +45,7 @@ def from_allennlp(state, activation, prefix="", *, check_biases=True):
         `allennlp/modules/highway.py` of allennlp 0.4.0 and 2.10.1.
     """
     checked = "state" if check_biases else None
-    return _convert("state", state, conventions.ALLENNLP, activation, prefix, checked)
+    return _convert("state", state, [conventions.ALLENNLP], activation, prefix, checked)
 
 
 def from_elmo(weights, activation, prefix=""):
@@ -84,12 +86,12 @@ def from_elmo(weights, activation, prefix=""):
         `bilm/model.py` and `bilm/training.py` of allenai/bilm-tf.
     """
     if not isinstance(weights, str | os.PathLike):
-        return _convert("weights", weights, conventions.ELMO, activation, prefix)
+        return _convert("weights", weights, [conventions.ELMO], activation, prefix)
     with opened(weights) as file:  # whose other weights are large, and not read
         groups = [name for name in file if name.startswith("CNN_high_")]
         names = [f"{group}/{weight}" for group in groups for weight in file[group].keys()]
         state = {name: read_array(file, name) for name in names}
-    return _convert("weights", state, conventions.ELMO, activation, prefix)
+    return _convert("weights", state, [conventions.ELMO], activation, prefix)
 
 
 def from_tacotron(state, activation, prefix=""):
@@ -129,15 +131,21 @@ def from_tacotron(state, activation, prefix=""):
         r9y9/tacotron_pytorch.
     """
 
+    return _convert("state", state, conventions.TACOTRON, activation, prefix)
+
+
+def _convert(argument, state, candidates, activation, prefix, check_biases=None):
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            f"`{argument}` must be a dictionary from names to arrays. "
+            f"{checks.received(argument, state)}"
+        )
+
     def fits(convention):  # by this prefix, or else by another, which the error names
         found = prefixes_in(state, convention)
         return prefix in found, bool(found)
 
-    convention = max(conventions.TACOTRON, key=fits)
-    return _convert("state", state, convention, activation, prefix)
-
-
-def _convert(argument, state, convention, activation, prefix, check_biases=None):
+    convention = max(candidates, key=fits)
     return [
         conventions.to_highway(convention, activation, arrays, check_biases)
         for arrays in layers_of_state(argument, state, convention, prefix)

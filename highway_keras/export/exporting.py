@@ -10,9 +10,11 @@ import shutil
 import tempfile
 
 import keras
+import numpy as np
 
 import highway_keras
 from highway_keras import checks, data, io
+from highway_keras.analysis.graph import has_graph
 from highway_keras.data.dataset import shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
@@ -20,6 +22,7 @@ from highway_keras.extras import missing
 from highway_keras.messages import printable, reason
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
+from highway_keras.training.networks import check_loads_as_saved
 
 VERIFIED_IMAGES = 1000
 CALIBRATION_IMAGES = 500
@@ -154,11 +157,22 @@ def export(
     check_place(path, format, overwrite)
 
     with tempfile.TemporaryDirectory() as folder:
-        file = model_or_file
-        if isinstance(file, keras.Model):  # which stays untouched
-            file = pathlib.Path(folder) / "model.keras"
-            model_or_file.save(file)
+        model = model_or_file if isinstance(model_or_file, keras.Model) else None
+        if model is None:
+            file = checks.existing_file("model_or_file", model_or_file)
+        elif not has_graph(model) or len(model.inputs) != 1 or None in model.inputs[0].shape[1:]:
+            raise ValueError(
+                "`model_or_file` must be a .keras file, or a built functional or Sequential model "
+                "that takes one image of a fixed size. "
+                f"{checks.received('model_or_file', model)}"
+            )
+        else:
+            check_loads_as_saved(model, model.inputs[0].shape[1:])
+            file = pathlib.Path(folder) / f"{model.name}.keras"
+            model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)
+        noise = np.random.default_rng(0).integers(256, size=(8, *saved.model.input_shape[1:]))
+        probabilities(saved.model, noise.astype("uint8"))  # raises if it returns something else
         is_int8 = any(weight.dtype == "int8" for weight in saved.model.weights)
         if is_int8 and not known.runs_int8:
             raise ValueError(
@@ -176,12 +190,10 @@ def export(
                 "`dataset` must name the data set whose images verify the export or calibrate it: "
                 "no run.json next to the model names it. Received: dataset=None."
             )
-        names = saved.class_names
+        names = saved.class_names if images is None else saved.names_for(images)
         if class_names is not None:
             checks.class_names("class_names", class_names, len(names))
             names = list(class_names)
-        elif images is not None and "class_names" not in saved.settings:
-            names = list(images.class_names)
 
         with staged(path, format, overwrite) as aside:
             calibration = None
@@ -203,7 +215,7 @@ def export(
                 tolerated = quantize or ("int8" if is_int8 else "float16" if is_16bit else None)
                 chosen = shuffled(images.y_test)[: None if tolerated else VERIFIED_IMAGES]
                 x, y = images.x_test[chosen], images.y_test[chosen]
-                expected = probabilities(saved.model, x)
+                expected = probabilities(model or saved.model, x)
                 measured = verification.verify(aside, format, tolerated, x, y, expected, names)
             _write_card(aside, saved, format, quantize, names, measured)
     return Exported(path, size, **measured)
@@ -272,24 +284,22 @@ def beside(path, format):
     """Return the paths of an export's model card and class names."""
     if format == "saved_model":
         return path / "assets" / "model_card.json", path / "assets" / "class_names.txt"
-    return path.with_suffix(".json"), path.with_suffix(".txt")
+    return path.with_name(f"{path.name}.json"), path.with_name(f"{path.name}.txt")
 
 
 def check_place(path, format, overwrite):
     """Raise a `ValueError` if the export would replace what it must not.
 
     Without `overwrite`, it must not replace anything. With it, it may replace an earlier export
-    that has its model card, and nothing else: no network saved by training, no labels.txt of the
-    user's, and no SavedModel folder that holds other files.
+    that has its model card, and nothing else: no network saved by training, and no SavedModel
+    folder that holds other files.
     """
     card, names = beside(path, format)
-    if card.name == "run.json":  # which says how the networks beside it were trained
-        raise ValueError(f"`path` must not be called run. Received: path={path}. Name another.")
     if format == "saved_model":
         parts = ("saved_model.pb", "fingerprint.pb", "variables/variables.index")
         ours = {card, names, *(path / part for part in parts)}
         existing = [path] if os.path.lexists(path) else []
-        foreign = [] if _is_card(card, format) else existing
+        foreign = [] if _is_card(card) else existing
         foreign += [
             file
             for file in path.rglob("*")
@@ -298,7 +308,7 @@ def check_place(path, format, overwrite):
     else:
         files = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
         existing = [file for file in files if os.path.lexists(file)]
-        foreign = [file for file in existing if not (_is_card(card, format) and file.is_file())]
+        foreign = [file for file in existing if not (_is_card(card) and file.is_file())]
     if foreign:
         raise ValueError(
             "`path` must not exist yet: only an earlier export can be replaced. "
@@ -311,11 +321,10 @@ def check_place(path, format, overwrite):
         )
 
 
-def _is_card(path, format):
-    """Return whether a file is a model card that `export` wrote, of that format."""
+def _is_card(path):
+    """Return whether a file is a model card that `export` wrote."""
     try:  # a pipe would be waited for
         card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, RecursionError, ValueError):
         return False
-    whole = isinstance(card, dict) and {"inputs", "outputs", "class_names"} <= card.keys()
-    return whole and card.get("format") == format
+    return isinstance(card, dict) and {"inputs", "outputs", "class_names"} <= card.keys()
