@@ -94,10 +94,10 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         super().build(variables)
         self._factors = []  # on the learning rate of each weight, and its penalty
         for variable in variables:
-            *layers, weight = variable.path.split("/")
+            *_, layer, weight = "", *variable.path.split("/")
             rate = self.bias_rate if weight.endswith("bias") else 1.0
             l2 = 0.0 if weight.endswith(SPARED) else self.l2
-            self._factors.append((rate, l2 * self.classifier_l2 if CLASSIFIER in layers else l2))
+            self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
 
     def update_step(self, gradient, variable, learning_rate):
         rate, l2 = self._factors[self._get_variable_index(variable)]
@@ -147,7 +147,7 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
         path, shape = variable.path, variable.shape
         matrix = SimpleNamespace(path=path, shape=shape[-2:] if len(shape) == 4 else shape)
         # The stacked biases of a `HighwayStack` have two axes, but are no matrix either.
-        spared = path.endswith(SPARED) or CLASSIFIER in path.split("/")
+        spared = path.endswith(SPARED) or path.split("/")[-2:-1] == [CLASSIFIER]
         return spared or super()._should_use_adamw(matrix)
 
     def zeropower_via_newtonschulz5(self, x, steps):

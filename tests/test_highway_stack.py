@@ -65,6 +65,8 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     half[0].transform.trainable = False
     with pytest.raises(ValueError, match="frozen in part"):
         HighwayStack.from_layers(half)
+    named = HighwayStack.from_layers(built_stack(2, activation=keras.layers.LeakyReLU()).unstack())
+    assert isinstance(named.activation, keras.layers.LeakyReLU)
     stack.trainable = False
     frozen = stack.unstack()
     assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)

@@ -123,6 +123,8 @@ def test_wrapped_attention_takes_its_call_arguments():
     x = standard_normal((2, 4, 6))
     changed = array(model(x)) - array(model(np.concatenate([x[:, :3], 2 * x[:, 3:]], axis=1)))
     assert not changed[:, :3].any() and changed[:, 3].all()  # no position sees a later one
+    with pytest.raises(TypeError, match="use_casual_mask"):
+        wrapper(inputs, use_casual_mask=True)
 
 
 def test_a_frozen_wrapper_and_its_copies_train_nothing():
@@ -175,6 +177,10 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
     for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
         with pytest.raises(ValueError, match=r"activation.*tanh, sigmoid in the file"):
             model(**options).load_weights(tmp_path / "w.weights.h5")
+    store = {}
+    trained.layers[-1].save_own_variables(store)
+    with pytest.raises(ValueError, match="never built"):  # else it would keep random weights
+        make().load_own_variables(store)
 
 
 # Adapters of low rank and int8, which a highway layer leaves to Keras's layers in it.

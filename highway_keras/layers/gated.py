@@ -167,6 +167,9 @@ class GatedLayer(keras.Layer):
 
     def compute_output_spec(self, inputs, return_gate=False, **kwargs):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
+        if kwargs:  # of the user's layer H, which knows whether they are right
+            spec = keras.Operation.compute_output_spec
+            return spec(self, inputs, return_gate=return_gate, **kwargs)
         outputs, gate = (keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
         return (outputs, gate) if return_gate else outputs
 
@@ -231,9 +234,12 @@ class GatedLayer(keras.Layer):
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
-        store[_ACTIVATIONS] = np.frombuffer(self._activation_names().encode(), "uint8")
+        if self.built:
+            store[_ACTIVATIONS] = np.frombuffer(self._activation_names().encode(), "uint8")
 
     def load_own_variables(self, store):
+        if not self.built:  # which Keras reports
+            return super().load_own_variables(store)
         store = {key: store[key] for key in store.keys()}
         # Weights of another activation would load just as well, and compute something else.
         own = self._activation_names()

@@ -286,4 +286,8 @@ def _options(layer):
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
     # Functions themselves, not their names: a user's may be called like one of Keras's.
     functions = {k: getattr(layer, k) for k in ("activation", "transform_activation")}
-    return {**config, **{k: f for k, f in functions.items() if inspect.isfunction(f)}}
+    config |= {k: f for k, f in functions.items() if inspect.isfunction(f)}
+    for name in functions:  # the configuration of a layer holds its automatic name
+        if isinstance(config[name], dict):
+            config[name]["config"].pop("name", None)
+    return config

@@ -43,7 +43,7 @@ class HighwayWrapper(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
-        **of_block: What the layer H takes besides, such as `use_causal_mask=True` of attention:
+        **of_block: Optional arguments of the layer H, such as `use_causal_mask=True` of attention:
             tensors or settings, not both in one call.
 
     Output shape:
