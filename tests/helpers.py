@@ -1,6 +1,8 @@
 """What several test files share: slow parameters, the command in two ways, rows, runs, noise."""
 
 import csv
+import itertools
+import os
 import shutil
 import sys
 
@@ -58,6 +60,18 @@ class Fails(keras.callbacks.Callback):
 
 class Killed(BaseException):
     """Not an `Exception`: nothing is to catch it."""
+
+
+def kill_at(moment, replace=os.replace):
+    """Return what stands in for `os.replace`, and kills before a given replacement."""
+    count = itertools.count()
+
+    def replace_or_kill(*paths):
+        if next(count) >= moment:  # nothing comes after it
+            raise Killed
+        replace(*paths)
+
+    return replace_or_kill
 
 
 def altered(run, out, **changes):

@@ -14,7 +14,7 @@ import grpc
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, Killed, all_but, needs_populations
+from helpers import COMMAND, Killed, all_but, kill_at, needs_populations
 from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_chief, oracle_client
 
@@ -120,18 +120,6 @@ def uninterrupted(tmp_path_factory, digits):
     folder = tmp_path_factory.mktemp("uninterrupted")
     search(folder, digits)
     return results(trials_on_disk(folder))
-
-
-def kill_at(moment, replace=os.replace):
-    """Return what stands in for `os.replace`, and kills before a given replacement."""
-    count = itertools.count()
-
-    def replace_or_kill(*paths):
-        if next(count) >= moment:  # nothing comes after it
-            raise Killed
-        replace(*paths)
-
-    return replace_or_kill
 
 
 # About 70 files are replaced: lists, trials, states at a rung and between rungs, weights.
