@@ -6,7 +6,6 @@ import errno
 import importlib.metadata
 import inspect
 import io
-import itertools
 import json
 import os
 import pathlib
@@ -104,22 +103,11 @@ def test_it_is_installed_and_runs_as_a_module(monkeypatch, capsys):
     assert capsys.readouterr().out == f"highway-keras {highway_keras.__version__}\n"
 
 
-def test_help_names_every_command_and_option(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    assert run("--help") == 0
-    text = capsys.readouterr().out
-    for family in {name.split()[0] for name in shared.COMMANDS}:
-        assert re.search(rf"^ +{family}\s+[A-Z].*\.$", text, re.M)
-    for name, (_, _, arguments, _) in shared.COMMANDS.items():
+def test_every_command_has_help(capsys):
+    """A text with a `%` would be an error."""
+    for name in ("", *shared.COMMANDS):
         assert run(*name.split(), "--help") == 0
-        text = capsys.readouterr().out
-        assert f"usage: highway-keras {name}" in text and "--debug" in text
-        alone = (one if isinstance(one, list) else [one] for one in arguments)  # or alternatives
-        for flags, settings, _ in itertools.chain.from_iterable(alone):
-            values = settings.get("metavar", ())
-            named = [values] if isinstance(values, str) else [*values]
-            named += [flags[-1]] if flags[-1].startswith("-") else []
-            assert all(name in text for name in named)
+        assert f"usage: highway-keras {name}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -147,10 +135,9 @@ def test_defaults_are_those_of_the_library(command, function):
     assert compared
 
 
-def test_a_shell_completes_commands_and_files():
+def test_a_shell_completes_files():
     shtab = pytest.importorskip("shtab")
     script = shtab.complete(cli.parser(), "bash")
-    assert "--rungs" in script
     assert "_shtab_highway_keras_predict_pos_1_COMPGEN=_shtab_compgen_files" in script
 
 
