@@ -5,7 +5,6 @@ fails, and repeats it first in the next run.
 """
 
 import argparse
-import contextlib
 import inspect
 import json
 import os
@@ -19,12 +18,12 @@ import keras
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from picture_folders import write_classes
 from PIL import Image
 from test_bad_inputs import write_files
 
-from highway_keras import data, models, training
+from highway_keras import models, training
 from highway_keras.cli import command as cli
-from highway_keras.data.images import read_image
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", 200))
 SECONDS = 300  # for one command line
@@ -44,16 +43,16 @@ LITERALS += ["b'x'", "1j", "...", "abc", "-" * 3000 + "1", "9" * 5000, "[" * 300
 LITERALS += ["'\\x00'", "'a b'", "$", "\udcff", "1_0", "[[1],[2]]"]
 FACTORY = [*inspect.signature(models.thin_mlp).parameters, "width", "pooling", "stages", "self"]
 KEYS = {"set": [*training.Recipe.__dataclass_fields__, "unknown"], "model_set": FACTORY}
-NETWORKS = "lonely two text maps unbuilt logits nan cut prose".split()
-RUNS = "run few-names odd-names odd-dataset bad-settings".split()
+NETWORKS = "lonely two maps unbuilt logits cut".split()
+RUNS = "run few-names odd-dataset bad-settings".split()
 VALUES = {
     "model": ["thin-highway-10", "thin-plain-10", "thin-residual-10", "mnist-highway-16", "minst"],
     "network": [f"{n}.keras" for n in NETWORKS] + [f"{r}/best.keras" for r in RUNS] + ["fifo"],
     "images": ["picture.png", "picture.jpeg", "cut.png", "file", "fifo", "empty", "none", "*.png"],
-    "dataset": ["digits", "good.npz", "rgb.npz", "cut.npz", "pickle.npz", "minst", "pictures"],
+    "dataset": ["digits", "good.npz", "cut.npz", "minst", "pictures"],
     "recipe": ["thin", "digits", "quick", "modern-mnist", "slow"],
     "out": ["new", "new/below", "file", "run", "empty", "x.keras", "x.onnx"],
-    "weights": ["mnist", "digits", "deep.weights.h5", "run/best.keras"],
+    "weights": ["mnist", "digits", "run/best.keras"],
     "learning_rate": ["0.1", "1e30", "1e308"],
     "batch_size": ["1", "7", "1000000"],
     "limit": ["1", "7", "40"],
@@ -110,13 +109,9 @@ def values(draw, action):
 def w(tmp_path_factory):
     """A folder of good, damaged and unsuitable files; nothing is fetched from a network."""
     w = tmp_path_factory.mktemp("fuzz")
-    digits = data.load("digits", limit=40)
-    digit = Image.fromarray(digits.x_test[0, ..., 0])
-    write_files(w, digit)
-    digit.save(w / "picture.jpeg")
-    for number, (image, label) in enumerate(zip(digits.x_train, digits.y_train, strict=True)):
-        (w / "pictures" / f"class {label}").mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image[..., 0]).save(w / "pictures" / f"class {label}" / f"{number}.png")
+    write_files(w)
+    Image.open(w / "picture.png").save(w / "picture.jpeg")
+    write_classes(w / "pictures", 40)
     search = f"search {BASE['search']} --trials 2 --out {w / 'search'}"
     assert cli.main(search.split()) == 0
     with pytest.MonkeyPatch.context() as patch:
@@ -188,6 +183,7 @@ SEARCH = f"search {BASE['search']} --trials 2 --resume --out search"
 OF_SEARCH = "search/thin-plain-2"
 READERS = {  # of each file, the commands that read it
     "picture.png": ["predict run/best.keras picture.png"],
+    "picture.jpeg": ["predict run/best.keras picture.jpeg"],
     "good.npz": ["evaluate run/best.keras --dataset good.npz"],
     "run/best.keras": ["predict run/best.keras picture.png", FIT],
     "run/run.json": ["predict run/best.keras picture.png", "evaluate run/best.keras", FIT],
@@ -205,12 +201,3 @@ CASES = [(file, line) for file, lines in READERS.items() for line in lines]
 def test_damaged_files(run, case, damage, odd, is_odd):
     file, line = case
     run(line.split(), file, odd if is_odd and file.endswith("run.json") else damage)
-
-
-@settings(drawn, max_examples=10 * EXAMPLES)
-@given(source=st.sampled_from(["picture.png", "picture.jpeg"]), damage=damages())
-def test_damaged_pictures(w, tmp_path, source, damage):
-    path = tmp_path / source
-    path.write_bytes(damage((w / source).read_bytes()))
-    with contextlib.suppress(data.DataError):
-        assert read_image(path, (8, 8, 1)).shape == (8, 8, 1)
