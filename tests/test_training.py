@@ -185,9 +185,6 @@ def test_a_mistake_leaves_no_folder(name, tmp_path):
 
 
 def test_several_runs():
-    for wrong in (0, "3"):
-        with pytest.raises(ValueError, match="runs"):
-            training.fit_runs("thin-highway-10", wrong)
     with pytest.raises(ValueError, match="runs=2"):
         training.fit_runs(little(), 2, dataset=images(9))
     with pytest.raises(FileNotFoundError, match="absent"):
@@ -440,30 +437,21 @@ def test_weights_that_are_not_finite_are_not_saved(others, dataset, tmp_path):
     assert len(folder.read_state()["history"]) == 1 and not folder.has_ended
 
 
-class Edits(keras.callbacks.Callback):
-    """As editors do that save a history opened before the first epoch, one of them in place."""
-
-    def __init__(self, history, after):
-        super().__init__()
-        self.history, self.after, self.lines = history, after, []
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.lines.append(len(self.history.read_text().splitlines()))
-        if epoch == self.after:
-            copy = self.history.with_suffix(".copy")
-            copy.write_text(self.history.read_text().splitlines(keepends=True)[0])
-            if self.after == 1:
-                copy.replace(self.history)
-            else:
-                self.history.write_text(copy.read_text())
-
-
-@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("after", [0, 2])  # an epoch follows, or the end of the run
 def test_a_history_that_was_edited_meanwhile_loses_nothing(whole, after, dataset, tmp_path):
-    edits = Edits(tmp_path / "history.csv", after)
+    """As by an editor that saves what it read before the first epoch."""
+    history, lines = tmp_path / "history.csv", []
+
+    def edit(epoch, logs):
+        rows = history.read_text().splitlines(keepends=True)
+        lines.append(len(rows))
+        if epoch == after:
+            history.write_text(rows[0])
+
+    edits = keras.callbacks.LambdaCallback(on_epoch_end=edit)
     done = fit_own(highway_network(), dataset, tmp_path, epochs=3, callbacks=[edits])
     assert done.history == training.RunFolder(tmp_path).read_history() == whole[1].history
-    assert edits.lines == [2, 3, 4]  # of an epoch that follows, too
+    assert lines == [2, 3, 4]
 
 
 def test_runs_that_have_ended_are_not_trained_again(runs, tmp_path):
@@ -676,10 +664,6 @@ def test_a_run_keeps_its_files_to_itself(dataset, tmp_path):
     best = tmp_path / "run" / "best.keras"
     with pytest.raises(ValueError, match="`callbacks`"):
         fit_own(little(), dataset, best.parent, callbacks=[keras.callbacks.ModelCheckpoint(best)])
-    best.parent.mkdir()
-    little().save(best)
-    with pytest.raises(ValueError, match="already holds"):
-        fit_own(little(), dataset, best.parent)
 
 
 # Measuring
