@@ -226,14 +226,6 @@ def test_gray_images_need_no_channels(batch, dtype):
     assert found.x_train.shape == (32, 8, 8, 1) and found.x_train.dtype == np.uint8
 
 
-def test_other_arrays_of_a_file_are_left_out_and_named(tmp_path):
-    x, y = images(40, classes=4)
-    names = [f"{name}_{part}" for part in ("train", "val", "test") for name in "xy"]
-    np.savez(tmp_path / "three.npz", **dict(zip(names, 3 * [x, y], strict=True)))
-    with pytest.warns(Notice, match="x_val, y_val"):
-        load(tmp_path / "three.npz")
-
-
 def test_a_shape_to_scale_to_has_three_sizes(folder):
     for shape in ((8, 8), (None, 8, 1), (0, 8, 1), (8, 8, 2)):
         with pytest.raises(ValueError, match="input_shape"):
