@@ -216,16 +216,6 @@ def test_a_network_is_measured_without_the_pictures_its_run_left_out(copy, tmp_p
     assert "(14 images)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int64"])
-@pytest.mark.parametrize("batch", [None, 16, 20])
-def test_gray_images_need_no_channels(batch, dtype):
-    tf = pytest.importorskip("tensorflow")
-    x, y = images(40, classes=4)
-    dataset = tf.data.Dataset.from_tensor_slices((x.reshape(40, 8, 8).astype(dtype), y))
-    found = load(dataset if batch is None else dataset.batch(batch), validation=0)
-    assert found.x_train.shape == (32, 8, 8, 1) and found.x_train.dtype == np.uint8
-
-
 def test_a_shape_to_scale_to_has_three_sizes(folder):
     for shape in ((8, 8), (None, 8, 1), (0, 8, 1), (8, 8, 2)):
         with pytest.raises(ValueError, match="input_shape"):
