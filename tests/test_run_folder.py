@@ -193,46 +193,28 @@ def saved_arrays(folder):
 
 # Searches
 
-SEARCH = {"depths": [2], "kinds": ["plain"], "trials": 2, "epochs": 2, "verbose": 0}
-SEARCH |= {"dataset": "digits", "limit": 64}
 
-
-@pytest.fixture(scope="module")
-def searched(tmp_path_factory):
-    out = tmp_path_factory.mktemp("search")
-    run_searches(out=out, **SEARCH)
-    return out
-
-
-@pytest.fixture
-def search(searched, tmp_path):
-    return shutil.copytree(searched, tmp_path / "search") / "thin-plain-2"
-
-
-def continue_(folder, **changes):
-    return run_searches(out=folder.parent, resume=True, **{**SEARCH, **changes})
-
-
-def test_a_search_is_continued_under_its_own_settings_only(search):
-    before = json.loads((search / "run.json").read_text())
-    (search / "run.json").unlink()
+def test_a_search_is_continued_under_its_own_settings_only_and_undamaged(tmp_path):
+    options = {"depths": [2], "kinds": ["plain"], "trials": 2, "epochs": 2, "verbose": 0}
+    options |= {"dataset": "digits", "limit": 64, "out": tmp_path / "search"}
+    (folder,) = run_searches(**options)
+    options["resume"] = True
+    before = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").unlink()
     for named, changes in [("seed", {"seed": 1}), ("epochs", {"epochs": 3}), ("64", {"limit": 60})]:
         with pytest.raises(ValueError, match=named):
-            continue_(search, **changes)
-        assert not (search / "run.json").exists()
-    continue_(search)
-    assert json.loads((search / "run.json").read_text()) == before
-
-
-def test_a_damaged_search_is_refused(search, tmp_path):
-    (search / "trial_0" / "trial.json").write_text("")
+            run_searches(**options | changes)
+        assert not (folder / "run.json").exists()
+    run_searches(**options)
+    assert json.loads((folder / "run.json").read_text()) == before
+    (folder / "trial_0" / "trial.json").write_text("")
     with pytest.raises(ValueError, match=r"trial\.json"):
-        paper.draw_figure1(search.parent, tmp_path / "figure")
+        paper.draw_figure1(folder.parent, tmp_path / "figure")
     assert not any((tmp_path / "figure").glob("*"))
-    for file in search.glob("*.json"):
+    for file in folder.glob("*.json"):
         file.unlink()
-    with pytest.raises(ValueError, match=str(search)):
-        continue_(search)
+    with pytest.raises(ValueError, match=str(folder)):
+        run_searches(**options)
 
 
 # Tables of runs
