@@ -1,4 +1,4 @@
-"""What several test files share: slow parameters, the command in two ways, rows, runs, noise."""
+"""What several test files share: slow parameters, the command in two ways, rows, runs, kills."""
 
 import csv
 import itertools

@@ -129,17 +129,12 @@ def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path,
 # From the folder to everything that is made of it
 
 
-@pytest.fixture(scope="module")
-def trained(folder, tmp_path_factory):
-    """A run on the folder, by the command."""
-    out = tmp_path_factory.mktemp("runs") / "run"
-    options = ["--epochs", 20, "--recipe", "digits", "--model-set", "depth=2", "--out", out]
+def test_the_classes_keep_their_names(folder, capsys, tmp_path):
+    trained = tmp_path / "run"
+    options = ["--epochs", 20, "--recipe", "digits", "--model-set", "depth=2", "--out", trained]
     shape = ["--input-shape", 8, 8, 1]
     assert run("fit", "thin-highway-10", "--dataset", folder, *options, *shape) == 0
-    return out
-
-
-def test_the_classes_keep_their_names(trained, folder, capsys, tmp_path):
+    capsys.readouterr()
     settings = json.loads((trained / "run.json").read_text())
     assert settings["class_names"] == list(CLASSES)
     picture = folder / "test" / "cat" / "002.png"

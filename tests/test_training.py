@@ -168,10 +168,7 @@ MISTAKES = {
     "callbacks": [{"callbacks": v} for v in ([print], None)],
     "schedule": [{"callbacks": [keras.callbacks.ReduceLROnPlateau()]}],
     "BackupAndRestore": [{"callbacks": [keras.callbacks.BackupAndRestore("backup")]}],
-    "weights": [
-        {"weights": "cifar10"},
-        {"weights": "mnist"},  # which has another size
-    ],
+    "weights": [{"weights": "cifar10"}, {"weights": "mnist"}],  # none, and of another size
     "`name`": [{"model_options": {"name": name}} for name in ("cost$", 5)],
 }
 
