@@ -59,7 +59,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch):
+def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys):
     asked = {}
 
     def search(depths, kinds, out, **arguments):
@@ -69,6 +69,9 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch):
     monkeypatch.setattr("highway_keras.paper.figure1.run_searches", search)
     command = "reproduce figure1 --preset paper --depth 10 --kind plain"
     assert run(*command.split(), "--out", tmp_path) == 0
+    header, line, _ = capsys.readouterr().out.splitlines()
+    assert header.split()[:4] == ["kind", "depth", "trials", "failed"]
+    assert line.split() == ["plain", "10", "1", "0", "0.25", "-"]  # of one trial, not of ten
     expected = {"trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
     assert {key: asked[key] for key in expected} == expected and asked["resume"]
     (row,) = read_rows(tmp_path / "figure1-top10.csv")
