@@ -115,22 +115,6 @@ def test_a_missing_part_leaves_the_minutes_open():
     assert machine.minutes([part(6, 9)]) is None and machine.minutes([]) is None
 
 
-def test_the_tables_and_their_recipes():
-    found = {table: [] for table in results.TABLES.values()}
-    for card in map(models.get, models.list_models()):
-        if card.table in found:
-            found[card.table].append(card.name)
-            modern = training.get_recipe(f"modern-{card.recipe}")
-            authors = training.get_recipe(card.recipe)
-            assert modern.epochs * 4 <= authors.epochs and modern.validation == 0
-            assert modern.preprocessing[:2] == authors.preprocessing[:2]  # up to the scale
-    assert found == {
-        "Table 1": ["mnist-highway-16", "mnist-highway-32"],
-        "Table 2": ["highway-a", "highway-b", "highway-c", "fitnet-a", "fitnet-b"],
-        "Table 3": ["highway-gap-10", "highway-gap-100"],
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
