@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 from helpers import altered, read_rows
 
@@ -134,25 +133,11 @@ def test_mistakes_leave_no_folder(arguments, name, tmp_path):
 # The authors' logs
 
 
-LOGS = [
-    ("mnist-highway-32", 2.51641, 0.9954, 0.9958),
-    ("highway-gap-10", 2.49712, 0.9214, 0.9244),
-    ("highway-gap-100", 5.71903, 0.6809, 0.6809),
-]
-
-
-@pytest.mark.parametrize(("model", "start", "last", "best"), LOGS)
-def test_the_authors_logs_are_whole(model, start, last, best):
-    log = [row for row in results.read("authors-logs") if row["model"] == model]
-    assert [int(row["epoch"]) for row in log] == list(range(len(log)))
-    assert len(log) - 1 == training.get_recipe(models.get(model).recipe).epochs
-    accuracies = [float(row["test_accuracy"]) for row in log]
-    assert (accuracies[-1], max(accuracies)) == (last, best)
-    # Before the first step no network does better than chance. One that starts with about the
-    # logarithm of 100 in a log of 10 classes has 100 outputs.
-    before = float(log[0]["test_loss"])
-    classes = models.get(model).classes
-    assert before == start and np.log(classes) < before < np.log(classes) + 1.2
+def test_the_authors_logs_are_whole():
+    """Their numbers are on pages, which `test_pages` compares with them."""
+    for model, log in results.authors_logs().items():
+        epochs = training.get_recipe(models.get(model).recipe).epochs
+        assert [int(row["epoch"]) for row in log] == list(range(1, epochs + 1))
 
 
 def test_our_training_beside_the_authors_log(tmp_path):
