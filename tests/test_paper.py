@@ -1,4 +1,4 @@
-"""The paper's statements on depth, gradients and starts, measured on small networks."""
+"""How the paper's statements on depth, gradients and starts are measured, on small networks."""
 
 import itertools
 import math
@@ -48,16 +48,6 @@ def test_gradient_norms_are_those_of_the_keras_network(kind):
         model.train_on_batch(x, y)
         expected = np.linalg.norm(before - kernels(layers), axis=(1, 2))
         np.testing.assert_allclose(found[activation][seed], expected, rtol=1e-3)
-
-
-def test_a_highway_networks_gradient_depends_little_on_the_start_of_h():
-    x, y = small_images()
-    spread = {}
-    for kind in ("highway", "plain"):
-        found = [starts.gradient_norms(kind, 30, x, y, s, 2)["tanh"] for s in (0.5, 1, 2)]
-        assert np.shape(found) == (3, 2, 29)
-        spread[kind] = np.max(found) / np.min(found)
-    assert spread["highway"] < 10 and spread["plain"] > 1e6
 
 
 @pytest.mark.parametrize("start", starts.STARTS)
