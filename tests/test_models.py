@@ -195,13 +195,6 @@ def test_a_seed_draws_what_it_drew_in_earlier_versions():
     assert random.getstate() == once
 
 
-@pytest.mark.parametrize(("activation", "scale"), [("relu", 2 / 50), ("tanh", 1 / 50)])
-def test_thin_kernels_are_normalized_for_their_activation(activation, scale):
-    layer = models.thin_mlp(2, activation=activation).get_layer("highway_1")
-    for kernel in (layer.kernel, layer.transform_kernel):  # limit = sqrt(3 variance)
-        assert 0.95 < np.abs(np.asarray(kernel)).max() / np.sqrt(3 * scale) <= 1
-
-
 # Arguments
 
 
