@@ -16,14 +16,11 @@ WIDTH = 6
 OLD = pathlib.Path(__file__).with_name("old_weights")
 KERAS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
 LAYERS = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
-STATES = {
-    "allennlp-2.10.1": (convert.from_allennlp, "tanh", {}),
-    "tacotron-tensorflow": (
-        convert.from_tacotron,
-        "relu",
-        {"prefix": "model/inference/encoder_cbhg/"},
-    ),
-    "tacotron-pytorch": (convert.from_tacotron, "relu", {"prefix": "encoder.cbhg."}),
+STATES = {  # of each file, what reads it, with which activation and prefix
+    "allennlp-2.10.1": (convert.from_allennlp, "tanh", ""),
+    "bilm-tf": (convert.from_elmo, "relu", ""),
+    "tacotron-tensorflow": (convert.from_tacotron, "relu", "model/inference/encoder_cbhg/"),
+    "tacotron-pytorch": (convert.from_tacotron, "relu", "encoder.cbhg."),
 }
 EARLY = ("W", "b", "W_carry", "b_carry")
 LATE = ("W", "W_carry", "b", "b_carry")
@@ -125,12 +122,12 @@ def test_file_of_the_real_keras(version):
             convert.from_keras1(file, "relu", KERAS[version], layer="highway_1")
 
 
-@pytest.mark.parametrize("file", [*STATES, "bilm-tf"])
+@pytest.mark.parametrize("file", STATES)
 def test_state_of_the_real_library(file):
     arrays = {name.replace("|", "/"): array for name, array in np.load(OLD / f"{file}.npz").items()}
-    function, activation, options = STATES.get(file, (convert.from_elmo, "relu", {}))
+    function, activation, prefix = STATES[file]
     x, y = arrays.pop("x"), arrays.pop("y")
-    layers = function(arrays or OLD / f"{file}.hdf5", activation, **options)
+    layers = function(arrays or OLD / f"{file}.hdf5", activation, prefix=prefix)
     assert all(type(layer) is Highway for layer in layers)
     for found in (layers, [HighwayStack.from_layers(layers)]):
         assert np.abs(run(found, x) - y).max() < TOLERANCE
