@@ -187,17 +187,7 @@ def test_features_at_several_depths():
         models.create(name, features_at=["stage9"])
 
 
-# Another top
-
-
-@pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])
-def test_with_another_top_the_layers_below_have_the_weights(name):
-    whole = models.create(name, weights="mnist")
-    with pytest.warns(UserWarning, match=f"predictions of '{name}' is newly initialized"):
-        model = models.create(name, weights="mnist", classes=5)
-    assert model.output_shape == (None, 5)
-    for old, new in zip(whole.layers[:-1], model.layers[:-1], strict=True):
-        np.testing.assert_equal(old.get_weights(), new.get_weights())
+# Networks of a user's own
 
 
 def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max", rows=2):
