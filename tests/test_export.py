@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import needs_tensorflow
+from picture_folders import little as classifier
 from PIL import Image
 
 from highway_keras import data, export, layers
@@ -62,11 +63,9 @@ def run(digits, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def little(digits, tmp_path_factory):
+def little(tmp_path_factory):
     """The smallest network, for what does not depend on its layers."""
-    top = keras.layers.Dense(digits.classes, activation="softmax")
-    model = keras.Sequential([keras.Input(digits.input_shape), keras.layers.Flatten(), top])
-    return write_run(tmp_path_factory.mktemp("little"), model)
+    return write_run(tmp_path_factory.mktemp("little"), classifier(classes=10))
 
 
 @pytest.fixture
@@ -86,10 +85,8 @@ def contents(folder):
 
 
 @needs_tensorflow
-def test_what_computes_in_16_bits_is_compared_as_such(digits, unverified, tmp_path):
-    top = keras.layers.Dense(digits.classes, activation="softmax", dtype="float32")
-    layer = keras.layers.Dense(4, dtype="mixed_bfloat16")
-    model = keras.Sequential([keras.Input(digits.input_shape), keras.layers.Flatten(), layer, top])
+def test_what_computes_in_16_bits_is_compared_as_such(unverified, tmp_path):
+    model = classifier(keras.layers.Dense(4, dtype="mixed_bfloat16"), classes=10)
     export.export(write_run(tmp_path, model) / "best.keras", tmp_path / "1")
     assert unverified[0][2] == "float16"
 
@@ -154,9 +151,7 @@ def test_the_suffix_names_the_format(format, run, digits, tmp_path):
 @formats("litert", "openvino")
 def test_quantized_files_are_smaller(format, digits, tmp_path):
     limits = {"litert": {"float16": 0.6, "int8": 0.4}, "openvino": {"float16": 0.6}}[format]
-    hidden = [keras.layers.Rescaling(1 / 256), keras.layers.Flatten(), keras.layers.Dense(800)]
-    top = keras.layers.Dense(10, activation="softmax")
-    model = keras.Sequential([keras.Input((8, 8, 1)), *hidden, top])
+    model = classifier(keras.layers.Rescaling(1 / 256), keras.layers.Dense(800), classes=10)
     sizes = {
         quantize: export.export(
             model, tmp_path / f"{quantize}{FORMATS[format].suffix}", format, quantize, digits
