@@ -1,4 +1,6 @@
-"""Folders of small pictures, one folder per class, for tests of a user's own images."""
+"""Small pictures: in folders, one per class, and as the bytes of a file; a network for them."""
+
+import io
 
 import keras
 import numpy as np
@@ -12,6 +14,13 @@ def images(count, size=(8, 8), classes=3, seed=0):
     labels = np.arange(count) % classes
     noise = np.random.default_rng(seed).integers(0, 60, (count, *size), "uint8")
     return noise + (80 * labels)[:, None, None].astype("uint8"), labels
+
+
+def as_file(picture, kind="PNG", **options):
+    """The bytes of a file that Pillow writes."""
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
+    return file.getvalue()
 
 
 def write_classes(folder, count, size=(8, 8), seed=0, classes=CLASSES):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import io
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import needs_tensorflow
+from picture_folders import as_file
 from picture_folders import little as classifier
 from PIL import Image
 
@@ -108,10 +108,8 @@ def test_a_saved_model_has_two_signatures_names_and_a_card(run, digits, tmp_path
         np.testing.assert_array_equal(outputs["class_id"], expected[:batch].argmax(-1))
         names = [name.decode() for name in outputs["class_name"]]
         assert names == [NAMES[n] for n in outputs["class_id"]]
-    pictures = [io.BytesIO() for _ in range(7)]
-    for file, image in zip(pictures, digits.x_test[..., 0], strict=False):
-        Image.fromarray(image).save(file, "png")
-    for key, value in classify_encoded([file.getvalue() for file in pictures]).items():
+    pictures = [as_file(Image.fromarray(image)) for image in digits.x_test[:7, ..., 0]]
+    for key, value in classify_encoded(pictures).items():
         np.testing.assert_array_equal(value, outputs[key])
 
     assert (path / "assets" / "class_names.txt").read_text("utf-8").splitlines() == NAMES

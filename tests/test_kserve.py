@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import io
 import json
 import subprocess
 import urllib.error
@@ -10,6 +9,7 @@ import urllib.request
 
 import numpy as np
 import pytest
+from picture_folders import as_file
 from PIL import Image
 
 if importlib.util.find_spec("kserve") is None:
@@ -22,16 +22,8 @@ from highway_keras import models, training
 from highway_keras.export import export
 
 WEIGHTS = models.get("mnist-highway-16").weights_file("mnist")
-
-
-def png(pixels):
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 28, 28)).astype("uint8")
-FILES = [png(pixels) for pixels in PIXELS]
+FILES = [as_file(Image.fromarray(pixels)) for pixels in PIXELS]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +43,11 @@ async def answer(addresses, protocol, files):
     return await ask.answer(f"{protocol}://{addresses[protocol]}/{server.MODEL}", files)
 
 
+LARGE = as_file(Image.new("L", (5000, 5000)))
 WRONG = [
     (b"", "must hold PNG or JPEG files. Element 1 is neither."),
     (FILES[0][:100], "`encoded` holds a picture that is damaged."),
-    (png(np.zeros((5000, 5000), "uint8")), "16,777,216 pixels. Element 1 has 5000 x 5000."),
+    (LARGE, "16,777,216 pixels. Element 1 has 5000 x 5000."),
 ]
 
 

@@ -1,12 +1,12 @@
 """Picture files of every kind: read as they are seen, the same by `predict` and by an export."""
 
-import io
 import struct
 import zlib
 
 import numpy as np
 import pytest
 from helpers import needs_tensorflow
+from picture_folders import as_file
 from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data, models, training
@@ -14,12 +14,6 @@ from highway_keras.data.images import exif_orientation, picture_shape, read_imag
 
 ORIENTATION = 0x0112
 RAMP = np.arange(256, dtype="uint8").reshape(16, 16)
-
-
-def as_file(picture, kind="PNG", **options):
-    file = io.BytesIO()
-    picture.save(file, kind, **options)
-    return file.getvalue()
 
 
 def black_ink(picture, mode):
