@@ -201,18 +201,6 @@ def test_a_taken_seed_is_named_before_the_first_run_trains(runs, tmp_path):
 # Resuming; `test_survival` kills
 
 
-def test_a_run_resumes_with_its_own_settings(run):
-    before = run.folder.settings.read_bytes()
-    other = {"seed": 1, "augmentation": ["mirror"], "model_options": {"depth": 4}}
-    other |= {"test_curve": True, "dtype_policy": "mixed_bfloat16", "class_weight": "balanced"}
-    for name, value in other.items():
-        with pytest.raises(ValueError, match=name):
-            small_fit(run.folder.path, resume=True, **{name: value})
-    with pytest.raises(ValueError, match="resume=True"):
-        small_fit(run.folder.path)
-    assert run.folder.settings.read_bytes() == before
-
-
 def test_a_file_drops_out_as_its_network_and_not_less_each_time(tmp_path):
     layers = [keras.layers.Flatten(), keras.layers.Dropout(0.4), keras.layers.Dense(10, "softmax")]
     model = keras.Sequential([keras.Input((8, 8, 1)), *layers])
