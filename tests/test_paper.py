@@ -125,13 +125,12 @@ def test_what_needs_populations_says_so_first(name, tmp_path, monkeypatch, capsy
     assert not (tmp_path / "none").exists()
 
 
-def test_gradients_need_a_scale_and_keep_other_rows(noise, tmp_path, capsys):
-    command = f"reproduce gradients --kind plain --scale 1 --seeds 1 --limit 8 --out {tmp_path}"
-    assert cli.main(command.replace("--scale 1", "--scale nan").split()) == 2
-    assert "--scale" in capsys.readouterr().err and not any(tmp_path.iterdir())
+def test_gradients_keep_other_rows(noise, tmp_path):
+    command = f"reproduce gradients --kind plain --seeds 1 --limit 8 --out {tmp_path}"
     for depth in ("2", "3", "2"):
         assert cli.main([*command.split(), "--depth", depth]) == 0
-    assert [row["depth"] for row in read_rows(tmp_path / "gradient-norms.csv")] == [*"2233"]
+    depths = [row["depth"] for row in read_rows(tmp_path / "gradient-norms.csv")]
+    assert depths == 6 * ["2"] + 6 * ["3"]
 
 
 @pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 7)])

@@ -68,7 +68,6 @@ def gradient_norms(kind, depth, x, y, scale, seeds):
 def reproduce_gradients(
     kinds=tuple(UNITS),
     depths=DEPTHS,
-    scales=SCALES,
     seeds=5,
     limit=500,
     out="runs/gradients",
@@ -79,7 +78,6 @@ def reproduce_gradients(
     Args:
         kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         depths: Numbers of hidden layers.
-        scales: Factors on the normalized start.
         seeds: Number of networks of each kind, depth, scale and activation.
         limit: Number of training images.
         out: Folder for `gradient-norms.csv`, with a row for each kind, depth, scale and activation
@@ -92,8 +90,6 @@ def reproduce_gradients(
     """
     check_backend()
     checks.positive_integer("seeds", seeds)
-    for scale in scales:
-        checks.number("scales", scale, above=0)
     out, case = checks.path("out", out), ("kind", "depth", "scale", "activation", "images", "n")
     read_rows(out / "gradient-norms.csv", case)  # raises before the work
     x, y = _scaled_mnist(limit, data_dir)
@@ -101,13 +97,12 @@ def reproduce_gradients(
         *("highway-keras", "reproduce", "gradients"),
         kind=kinds,
         depth=depths,
-        scale=scales,
         seeds=seeds,
         limit=len(x),
     )
     made, rows = provenance.of_command(command), []
     with folder_lock(out):
-        for kind, depth, scale in itertools.product(kinds, depths, scales):
+        for kind, depth, scale in itertools.product(kinds, depths, SCALES):
             found = gradient_norms(kind, depth, x, y, scale, seeds)
             for activation, norms in found.items():
                 with np.errstate(divide="ignore", invalid="ignore"):  # 0, inf and NaN stay so
