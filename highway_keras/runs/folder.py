@@ -163,12 +163,6 @@ class RunFolder:
         settings = self.read_json()
         return settings["results"].get("epochs", settings.get("recipe", {}).get("epochs"))
 
-    def read_rows(self):
-        """Return the rows of `history.csv` as dictionaries of text."""
-        if not self.history.exists():
-            return []
-        return list(csv.DictReader(read_text(self.history).splitlines()))
-
     def read_history(self):
         """Return the rows of `history.csv`, with numbers as floats.
 
@@ -177,8 +171,10 @@ class RunFolder:
         """
         has_ended = self.has_ended
         try:
+            lines = read_text(self.history).splitlines() if self.history.exists() else []
+            read = csv.DictReader(lines)
             # NA where no images are held out.
-            rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in self.read_rows()]
+            rows = [{k: float(v) for k, v in row.items() if v != "NA"} for row in read]
             found = [row["epoch"] for row in rows if {"loss", "accuracy"} <= row.keys()]
             if found != list(range(self.epochs if has_ended else len(rows))):
                 raise ValueError("not a row for each epoch")
