@@ -80,10 +80,8 @@ def card_text(name, dataset):
     recipe = f"`{entry['recipe']}`, {entry['epochs']} epoch{'s' if entry['epochs'] != 1 else ''}"
     if entry["dtype_policy"] != "float32":
         recipe += f", in `{entry['dtype_policy']}`"
-    accuracy = f"{100 * entry['accuracy']:.2f} %"
-    if entry["dtype"] != "float32":
-        before = f"{100 * entry['accuracy_before']:.2f} %"
-        accuracy += f" ({before} before the weights were rounded to {entry['dtype']})"
+    before = f"{100 * entry['accuracy_before']:.2f} % before the weights were rounded"
+    accuracy = f"{100 * entry['accuracy']:.2f} % ({before} to {entry['dtype']})"
     runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
     spread = str(runs["n"])
     if runs["n"] > 1:
