@@ -200,12 +200,10 @@ def test_the_best_tanh_network_of_a_search_is_looked_into(tmp_path, monkeypatch)
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)
     sizes = {"trials": 3, "epochs": 2, "rungs": {1: 2}, "limit": 500, "verbose": 0}
-    sizes |= {"transform_bias": (-2, -2)}
     found = paper.reproduce_section4("digits", out=tmp_path, **sizes)
     (search,) = read_searches(tmp_path)
     assert [len(trial.losses) for trial in search.trials] == [2, 2, 1]
-    for trial in search.trials:
-        assert (trial.values["activation"], trial.values["transform_bias"]) == ("tanh", -2)
+    assert {trial.values["activation"] for trial in search.trials} == {"tanh"}
     for figure in ("figure2", "figure3", "figure4"):
         assert found.page.with_name(f"{figure}.png").stat().st_size > 0
     again = paper.reproduce_section4("digits", out=tmp_path, **sizes)

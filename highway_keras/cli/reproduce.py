@@ -5,7 +5,7 @@ import functools
 from highway_keras import checks, models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.cli.search import DEPTH, KIND, START, rungs
+from highway_keras.cli.search import DEPTH, KIND, rungs
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 
@@ -88,7 +88,6 @@ for figure, summary in SECTION_4.items():
         cli.option("--epochs", type=int, default=400, help="of the trials that come to the end"),
         rungs("10:20 40:5"),
         cli.option("--limit", type=int, help="training images of the search (default: all)"),
-        START,
         cli.POPULATION,
         cli.DATA_DIR,
         cli.option("--out", help="folder (default: runs/section4-DATASET)"),

@@ -16,9 +16,6 @@ OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
 DEPTH = {"dest": "depths", "metavar": "DEPTH", "type": int}
 KIND = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
 RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
-START = cli.option(
-    "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
-)
 
 
 def _rung(text):
@@ -70,7 +67,9 @@ def rungs(default):
         help="on a log scale; 0.1 is a momentum of 0.9",
     ),
     cli.option("--decay", default=[0.9, 1.0], **RANGE, help="of the rate by epoch, to draw from"),
-    START,
+    cli.option(
+        "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
+    ),
     cli.dataset("mnist"),
     cli.DATA_DIR,
     cli.limit(),

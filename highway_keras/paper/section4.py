@@ -8,7 +8,6 @@ docs/figures2-4.md has what was found.
 from highway_keras import analysis, checks, data
 from highway_keras.paper.search_results import read_search
 from highway_keras.training import SavedNetwork, TrainingDiverged
-from highway_keras.tuning.hypermodel import RANGES
 from highway_keras.tuning.searches import run_searches
 
 DATASETS = ("mnist", "cifar100")  # the paper's
@@ -22,7 +21,6 @@ def reproduce_section4(
     epochs=400,
     rungs=RUNGS,
     limit=None,
-    transform_bias=RANGES["transform_bias"],
     population=None,
     out=None,
     data_dir=None,
@@ -45,7 +43,6 @@ def reproduce_section4(
         rungs: How many trials continue after an epoch, `{epoch: trials}`; `None`: all run to the
             end.
         limit: Number of training images in the search. Default: all.
-        transform_bias: The lowest and the highest initial bias; equal values fix it.
         population: Number of trials to train together. Default: as in `run_searches`.
         out: Folder. Default: `runs/section4-DATASET`.
         data_dir: Where TFDS keeps its data.
@@ -76,7 +73,6 @@ def reproduce_section4(
         activations=["tanh"],
         verbose=verbose,
         rungs=rungs,
-        transform_bias=transform_bias,
     )
     if not read_search(folder).completed:
         raise TrainingDiverged(f"All trials of the search in {folder} diverged.")
