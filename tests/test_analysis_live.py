@@ -10,7 +10,6 @@ import subprocess
 import keras
 import numpy as np
 import pytest
-from browser import CHROMIUM, Browser
 from test_analysis import carried, layer_by_layer
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data, models, training
@@ -19,6 +18,7 @@ from highway_keras.cli import command
 from highway_keras.live import page as examples
 
 pytestmark = pytest.mark.usefixtures("untraced")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to run the page")
 NODE = shutil.which("node")
 in_node = pytest.mark.skipif(NODE is None, reason="needs Node.js to run the page's scripts")
@@ -172,15 +172,26 @@ def test_a_drawing_on_white_paper_is_the_negative_of_one_on_black():
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=CHROMIUM)
+
+
+@pytest.fixture
+def tab(chromium):
+    """A tab whose scripts raise no errors and which logs none."""
+    tab, errors = chromium.new_page(), []
+    tab.on("pageerror", lambda error: errors.append(error))
+    tab.on("console", lambda entry: errors.append(entry) if entry.type == "error" else None)
+    yield tab
+    assert errors == []
 
 
 @in_chromium
-def test_a_page_opens(opened, chromium):
-    chromium.open(opened[2])
-    assert chromium.errors == []
+def test_a_page_opens(opened, tab):
+    tab.goto(opened[2].as_uri())
+    assert value(tab, "page.found.blocks.length") == len(Graph(opened[0]).blocks)
 
 
 @pytest.fixture(scope="module")
@@ -192,76 +203,91 @@ def page(tmp_path_factory):
 
 
 @pytest.fixture
-def browser(chromium, page):
-    chromium.open(page)
-    yield chromium
-    assert chromium.errors == []
+def live(tab, page):
+    """The tab with a page in it."""
+    tab.goto(page.as_uri())
+    return tab
 
 
-def text(browser, id):
-    return browser.evaluate(f"document.getElementById('{id}').textContent")
+FRAME = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
+
+def value(live, expression):
+    """The value of a JavaScript expression once all that has changed is drawn."""
+    live.evaluate(FRAME)
+    return live.evaluate(expression)
+
+
+def text(live, id):
+    return value(live, f"document.getElementById('{id}').textContent")
+
+
+def draw(live, *points):
+    """Draw a line through points of the pad, given as shares of its width and height."""
+    box = live.locator("#pad").bounding_box()
+    for number, (x, y) in enumerate(points):
+        live.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        if not number:
+            live.mouse.down()
+    live.mouse.up()
 
 
 @in_chromium
-def test_a_drawing_is_seen_as_the_data_set_is_made(browser):
+def test_a_drawing_is_seen_as_the_data_set_is_made(live):
     """Scaled to the box of the digits, 20 pixels high, with its centre of mass in the middle."""
-    before = text(browser, "chart"), browser.evaluate("[...page.found.blocks[0].gate.values]")
-    browser.click("#clear")
-    assert text(browser, "caption") == "Draw here: fill the box."
-    assert browser.evaluate("page.pad.isEmpty") and not browser.evaluate("page.intact")
-    browser.drag("#pad", [(0.1, 0.1), (0.1, 0.3), (0.2, 0.3)])
-    assert text(browser, "caption").startswith("Your drawing")
-    assert text(browser, "chart") != before[0]
-    assert browser.evaluate("[...page.found.blocks[0].gate.values]") != before[1]
-    drawn = np.array(browser.evaluate("[...page.pad.pixels]")).reshape(28, 28)
-    seen = np.array(browser.evaluate("[...page.pad.fitted()]")).reshape(28, 28)
+    before = text(live, "chart"), value(live, "[...page.found.blocks[0].gate.values]")
+    live.click("#clear")
+    assert text(live, "caption") == "Draw here: fill the box."
+    assert value(live, "page.pad.isEmpty") and not value(live, "page.intact")
+    draw(live, (0.1, 0.1), (0.1, 0.3), (0.2, 0.3))
+    assert text(live, "caption").startswith("Your drawing")
+    assert text(live, "chart") != before[0]
+    assert value(live, "[...page.found.blocks[0].gate.values]") != before[1]
+    drawn = np.array(value(live, "[...page.pad.pixels]")).reshape(28, 28)
+    seen = np.array(value(live, "[...page.pad.fitted()]")).reshape(28, 28)
     assert np.ptp(np.argwhere(drawn > 100), axis=0).max() < 10
     assert 17 <= np.ptp(np.argwhere(seen > 100), axis=0).max() <= 21
     rows, columns = np.indices((28, 28)) + 0.5
     middle = [(seen * place).sum() / seen.sum() for place in (rows, columns)]
     np.testing.assert_allclose(middle, 14, atol=0.5)
-    answer = browser.evaluate("[...page.found.probabilities]")
-    by_hand = browser.evaluate("[...page.network.run(page.pad.fitted()).probabilities]")
+    answer = value(live, "[...page.found.probabilities]")
+    by_hand = value(live, "[...page.network.run(page.pad.fitted()).probabilities]")
     assert answer == by_hand
-    browser.click("#centre")
-    np.testing.assert_array_equal(browser.evaluate("[...page.pad.pixels]"), seen.ravel())
-    browser.press("Delete")
-    browser.drag("#pad", [(0.3, 0.5), (0.7, 0.5)])
-    browser.press("e")
-    browser.drag("#pad", [(0.2, 0.47), (0.8, 0.47), (0.8, 0.53), (0.2, 0.53)])
-    assert browser.evaluate("page.pad.isEmpty")
+    live.click("#centre")
+    np.testing.assert_array_equal(value(live, "[...page.pad.pixels]"), seen.ravel())
+    live.keyboard.press("Delete")
+    draw(live, (0.3, 0.5), (0.7, 0.5))
+    live.keyboard.press("e")
+    draw(live, (0.2, 0.47), (0.8, 0.47), (0.8, 0.53), (0.2, 0.53))
+    assert value(live, "page.pad.isEmpty")
 
 
 @in_chromium
-def test_keys(browser):
+def test_keys(live):
     for key, number in (("ArrowRight", 2), ("ArrowLeft", 1), ("ArrowLeft", 20)):
-        browser.press(key)
-        assert text(browser, "caption").startswith(f"Image {number} of 20")
-    browser.evaluate("document.getElementById('gates').focus()")
+        live.keyboard.press(key)
+        assert text(live, "caption").startswith(f"Image {number} of 20")
+    live.focus("#gates")
     for key in ("ArrowDown", "ArrowDown", "Enter"):
-        browser.press(key)
-    assert browser.evaluate("[...page.closed]") == [2]
-    assert text(browser, "readout").startswith("Layer 3 (highway_2), closed")
-    browser.press("o")
-    assert browser.evaluate("page.closed.size") == 0
+        live.keyboard.press(key)
+    assert value(live, "[...page.closed]") == [2]
+    assert text(live, "readout").startswith("Layer 3 (highway_2), closed")
+    live.keyboard.press("o")
+    assert value(live, "page.closed.size") == 0
 
 
 @in_chromium
-def test_closing_layers(browser):
-    slider = "document.getElementById('closing')"
-    browser.evaluate(f"(s => {{s.value = 3; s.dispatchEvent(new Event('input'))}})({slider})")
-    browser.frame()
-    assert sorted(browser.evaluate("[...page.closed]")) == [6, 7, 8]
-    assert text(browser, "closed-count") == "3 of 9 closed"
-    assert text(browser, "summary").startswith("With 3 layers closed the network says")
-    row = browser.evaluate(
-        "(r => (r.top + r.height / 2) / page.maps[0].canvas.clientHeight)(page.maps[0].rows[1])"
-    )
+def test_closing_layers(live):
+    live.fill("#closing", "3")
+    assert sorted(value(live, "[...page.closed]")) == [6, 7, 8]
+    assert text(live, "closed-count") == "3 of 9 closed"
+    assert text(live, "summary").startswith("With 3 layers closed the network says")
+    y = value(live, "(row => row.top + row.height / 2)(page.maps[0].rows[1])")
     for closed in ([1, 6, 7, 8], [6, 7, 8]):
-        browser.click("#outputs", y=row)
-        assert sorted(browser.evaluate("[...page.closed]")) == closed
-    browser.click("#open")
-    assert text(browser, "closed-count") == "0 of 9 closed"
+        live.click("#outputs", position={"x": 50, "y": y})
+        assert sorted(value(live, "[...page.closed]")) == closed
+    live.click("#open")
+    assert text(live, "closed-count") == "0 of 9 closed"
 
 
 # What is written
