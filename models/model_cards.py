@@ -17,7 +17,7 @@ DATA = {
         "ylecun/mnist",
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
         "digits. Its terms are stated differently in different places, often as CC BY-SA 3.0.",
-        "Light digits on a dark ground, centred and scaled as MNIST's are. Any other picture is "
+        "Light digits on a dark ground, centered and scaled as MNIST's are. Any other picture is "
         "given a digit too, often with a high probability.",
     ),
     "cifar10": [text.format("10", "ten") for text in _CIFAR],

@@ -234,7 +234,7 @@ def draw(live, *points):
 
 @in_chromium
 def test_a_drawing_is_seen_as_the_data_set_is_made(live):
-    """Scaled to the box of the digits, 20 pixels high, with its centre of mass in the middle."""
+    """Scaled to the box of the digits, 20 pixels high, with its center of mass in the middle."""
     before = text(live, "chart"), value(live, "[...page.found.blocks[0].gate.values]")
     live.click("#clear")
     assert text(live, "caption") == "Draw here: fill the box."
@@ -253,7 +253,7 @@ def test_a_drawing_is_seen_as_the_data_set_is_made(live):
     answer = value(live, "[...page.found.probabilities]")
     by_hand = value(live, "[...page.network.run(page.pad.fitted()).probabilities]")
     assert answer == by_hand
-    live.click("#centre")
+    live.click("#center")
     np.testing.assert_array_equal(value(live, "[...page.pad.pixels]"), seen.ravel())
     live.keyboard.press("Delete")
     draw(live, (0.3, 0.5), (0.7, 0.5))

@@ -264,7 +264,7 @@ def test_the_sample_picture_is_a_seven_and_its_negative_looks_inverted(trained, 
         assert "1 of 2 pictures look inverted" in line and str(negative) in line
 
 
-def test_a_photo_is_named_by_a_network_in_colour(capsys, tmp_path):
+def test_a_photo_is_named_by_a_network_in_color(capsys, tmp_path):
     photo = np.random.default_rng(0).integers(0, 256, (40, 60, 3), "uint8")
     Image.fromarray(photo).save(file := tmp_path / "photo.jpg")
     assert run("predict", "highway-a", file, "--weights", "cifar10", "--json") == 0

@@ -189,7 +189,7 @@ WRONG = {
     "a number": (TypeError, lambda: 5),
     "floats": (DataError, lambda: (X / 255, Y)),
     "endless": (DataError, lambda: as_tf_data().repeat()),
-    "unlabelled": (DataError, lambda: as_tf_data().map(lambda x, y: x)),
+    "unlabeled": (DataError, lambda: as_tf_data().map(lambda x, y: x)),
     "scaled": (DataError, lambda: as_tf_data(X / 127.5 - 1)),
     "unknown rank": (DataError, lambda: of_unknown_rank(as_tf_data())),
     "none": (DataError, lambda: as_tf_data().take(0)),

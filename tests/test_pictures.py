@@ -17,7 +17,7 @@ RAMP = np.arange(256, dtype="uint8").reshape(16, 16)
 
 
 def black_ink(picture, mode):
-    """A picture that looks like a grey one on white paper: black, more or less transparent."""
+    """A picture that looks like a gray one on white paper: black, more or less transparent."""
     alpha = ImageOps.invert(picture)
     return Image.merge(mode, [Image.new("L", picture.size)] * (len(mode) - 1) + [alpha])
 
@@ -34,11 +34,11 @@ def chunk(kind, content):
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
 
 
-def png(bits, colour, samples, palette=None, transparent=None):
-    """A PNG file of 16x16 random pixels, of any number of bits and type of colour."""
-    rng = np.random.default_rng(bits + colour)
+def png(bits, color, samples, palette=None, transparent=None):
+    """A PNG file of 16x16 random pixels, of any number of bits and type of color."""
+    rng = np.random.default_rng(bits + color)
     rows = [rng.integers(0, 256, 16 * samples * bits // 8, "uint8").tobytes() for _ in range(16)]
-    parts = [(b"IHDR", struct.pack(">IIBBBBB", 16, 16, bits, colour, 0, 0, 0))]
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 16, 16, bits, color, 0, 0, 0))]
     parts += [(b"PLTE", rng.integers(0, 256, 3 << bits, "uint8").tobytes())] if palette else []
     if transparent:
         first = [*rows[0][:samples]] if bits == 8 else [int.from_bytes(rows[0][:2], "big")]
@@ -53,19 +53,19 @@ def kinds():
 
     for bits in (1, 2, 4, 8, 16):
         for transparent in (None, key):
-            yield f"grey {bits} {transparent and 'key'}", png(bits, 0, 1, None, transparent)
+            yield f"gray {bits} {transparent and 'key'}", png(bits, 0, 1, None, transparent)
     for bits in (1, 2, 4, 8):
         for transparent in (None, lambda bits, first: bytes([0, 128])):
             yield f"palette {bits} {transparent and 'key'}", png(bits, 3, 1, True, transparent)
     for bits in (8, 16):
-        for name, colour, samples in [("RGB", 2, 3), ("LA", 4, 2), ("RGBA", 6, 4)]:
-            yield f"{name} {bits}", png(bits, colour, samples)
+        for name, color, samples in [("RGB", 2, 3), ("LA", 4, 2), ("RGBA", 6, 4)]:
+            yield f"{name} {bits}", png(bits, color, samples)
     yield "RGB 8 key", png(8, 2, 3, None, key)
     yield "RGB 16 key", png(16, 2, 3, None, lambda bits, first: key(bits, 3 * first))
     picture = Image.fromarray(RAMP)
-    yield "grey 2 by Pillow", as_file(picture, bits=2, transparency=85)  # which counts in 8 bits
+    yield "gray 2 by Pillow", as_file(picture, bits=2, transparency=85)  # which counts in 8 bits
     yield "interlaced", as_file(picture.convert("RGB"), interlace=1)
-    yield "grey JPEG", as_file(picture, "JPEG", quality=95)
+    yield "gray JPEG", as_file(picture, "JPEG", quality=95)
     yield "progressive JPEG", as_file(picture.convert("RGB"), "JPEG", progressive=True)
     yield "CMYK JPEG", as_file(picture.convert("CMYK"), "JPEG", quality=95)
     for orientation in range(1, 9):
@@ -78,7 +78,7 @@ KINDS = dict(kinds())
 @needs_tensorflow
 @pytest.mark.parametrize("kind", KINDS)
 def test_predict_and_an_export_read_the_same(kind, tmp_path):
-    """To the last bit; up to a grey level where it is scaled."""
+    """To the last bit; up to a gray level where it is scaled."""
     from highway_keras.export.decoding import decode
 
     (tmp_path / "picture").write_bytes(KINDS[kind])

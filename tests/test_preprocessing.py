@@ -62,7 +62,7 @@ def test_gcn_equals_numpy(images):
     result = GlobalContrastNormalization()(images)
     np.testing.assert_allclose(array(result), gcn(IMAGES), atol=1e-5)
     flat = np.full((2, 32, 32, 3), 251, "float32") * np.float32(images.max() / IMAGES.max())
-    assert np.abs(array(GlobalContrastNormalization()(flat))).max() < 0.02  # one colour
+    assert np.abs(array(GlobalContrastNormalization()(flat))).max() < 0.02  # one color
     half = GlobalContrastNormalization(dtype="mixed_bfloat16")(images)
     assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
     np.testing.assert_allclose(array(half), gcn(IMAGES), atol=2**-7 * 2)

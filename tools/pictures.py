@@ -17,21 +17,21 @@ MARKS = {"authors": "^", "modern": "o", "muon": "s"}
 def depth_1000():
     """Plot training and held-out loss of a network of 1000 layers by epoch."""
     curve = rows("training-curves", model="thin-highway-100", command="depth=1000")
-    lines = [Line(curve["loss"], "training"), Line(curve["val_loss"], "held out", colour=1)]
+    lines = [Line(curve["loss"], "training"), Line(curve["val_loss"], "held out", color=1)]
     return plot_lines(lines, "1000 layers on MNIST", "cross-entropy (nats)")
 
 
 def beside_logs(table, *names):
     """Plot the authors' logs, where they published one, and a point for each of our runs."""
     lines, logs = [], results.authors_logs()
-    for colour, name in enumerate(names):
+    for color, name in enumerate(names):
         if name in logs:
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
-            lines.append(Line(errors, f"{name}: authors' log", "-", colour))
+            lines.append(Line(errors, f"{name}: authors' log", "-", color))
         for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
             label, mark = f"{name}, {recipe}: one point per run", MARKS[recipe]
             errors = 100 * (1 - runs["test_accuracy"])
-            lines.append(Line(errors, label, mark, colour, runs["epochs"]))
+            lines.append(Line(errors, label, mark, color, runs["epochs"]))
     figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
     figure.axes[0].margins(y=0.5)  # room for the legend, which would cover points
     return figure
@@ -40,15 +40,15 @@ def beside_logs(table, *names):
 def table_2():
     """Plot the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
     lines = []
-    for colour, name in enumerate(("highway-a", "fitnet-a")):
+    for color, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="--epochs 100 .*validation=0.0 --seed")
         for command, run in whole.groupby("command", sort=False):
             by = optimizer(command)
             label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
             style, mark = ("--", "s") if by == "Muon" else ("-", "o")
-            lines.append(Line(100 * run["accuracy"], label, style, colour))
+            lines.append(Line(100 * run["accuracy"], label, style, color))
             tested, label = [100 * run["test_accuracy"].iloc[-1]], f"{name}, {by}: test"
-            lines.append(Line(tested, label, mark, colour, [len(run)]))
+            lines.append(Line(tested, label, mark, color, [len(run)]))
     title = "CIFAR-10: a line and a point for each run"
     return plot_lines(lines, title, "accuracy (%)", yscale="linear")
 
@@ -57,10 +57,10 @@ def compacted():
     """Plot the test error of thin networks over the layers left: closed, tuned, from scratch."""
     lines, names = [], ("thin-highway-50", "thin-highway-100")
     for way, done, style in (("closed", "closed", "o-"), ("tuned", "fine-tuned", "s-")):
-        for colour, model in enumerate(names):
+        for color, model in enumerate(names):
             found = rows("compact", model=model, way=way).sort_values("layers")
             errors, label = 100 - found["mean"], f"{model}, {done}"
-            lines.append(Line(errors, label, style, colour, found["layers"]))
+            lines.append(Line(errors, label, style, color, found["layers"]))
     found = rows("compact", way="scratch")  # one network per depth serves both models
     found = found[found["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
     lines.append(Line(100 - found["mean"], "from scratch", "^--", 2, found["layers"]))

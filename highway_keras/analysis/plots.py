@@ -19,8 +19,8 @@ with extra("plot"):
 
 # Okabe and Ito's palette. Maps: perceptually uniform where numbers have a direction, diverging
 # where they have a center.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-LINE, ACCENT, MUTED = COLOURS[0], COLOURS[1], "#777777"
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+LINE, ACCENT, MUTED = COLORS[0], COLORS[1], "#777777"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
 KIND_STYLES = {"highway": "-", "plain": "--", "residual": ":"}
@@ -39,14 +39,14 @@ class Line(NamedTuple):
         y: The values; None or NaN leaves a gap.
         label: What the legend calls it. Of several lines with one label the legend shows the first.
         style: Matplotlib's format of line and marker, such as `"o-"`.
-        colour: Number of its color, from 0.
+        color: Number of its color, from 0.
         x: Where the values are. Default: 1, 2, ..., as epochs count.
     """
 
     y: list
     label: str = ""
     style: str = "o-"
-    colour: int = 0
+    color: int = 0
     x: list | None = None
 
 
@@ -58,7 +58,7 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
         x = range(1, len(line.y) + 1) if line.x is None else line.x
         label = None if line.label in seen or not line.label else in_picture(line.label)
         seen.add(line.label)
-        style = {"color": COLOURS[line.colour % len(COLOURS)], "alpha": 0.8, "lw": 1, "ms": 4}
+        style = {"color": COLORS[line.color % len(COLORS)], "alpha": 0.8, "lw": 1, "ms": 4}
         axes.plot(x, line.y, line.style, label=label, **style)
     axes.set(xscale=xscale, yscale=yscale)
     _finish(axes, title, xlabel, ylabel)
@@ -79,7 +79,7 @@ def plot_figure1(curves, tops=None):
     figure, (left, *right) = _panels((6.4, 4.8) if tops is None else (9.6, 4.8), 1, 1 + bool(tops))
     depths = sorted({depth for _, depth in curves})
     for (kind, depth), losses in sorted(curves.items()):
-        style = {"color": COLOURS[depths.index(depth) % len(COLOURS)], "ls": KIND_STYLES[kind]}
+        style = {"color": COLORS[depths.index(depth) % len(COLORS)], "ls": KIND_STYLES[kind]}
         left.semilogy(range(1, len(losses) + 1), losses, label=f"{kind} {depth}", **style)
     _finish(left, "best trial" if tops else "", "epoch", "training loss (nats)")
     if tops is None:
@@ -142,7 +142,7 @@ def plot_gradient_norms(rows):
         axes = panels[scales.index(row["scale"]) * len(kinds) + kinds.index(row["kind"])]
         norms = [float(norm) for norm in row["by_layer"].split()]
         style = {"ls": ACTIVATION_STYLES[row["activation"]], "lw": 1}
-        style["color"] = COLOURS[depths.index(row["depth"]) % len(COLOURS)]
+        style["color"] = COLORS[depths.index(row["depth"]) % len(COLORS)]
         label = f"{row['depth']} layers, {row['activation']}"
         axes.semilogy(range(2, len(norms) + 2), norms, label=label, **style)
         title = f"{row['kind']}, start x {float(row['scale']):g}"
@@ -278,8 +278,8 @@ def plot_confusion(confusion, names):
     if len(names) <= 20:  # more have no room for texts
         for (true, taken), count in np.ndenumerate(confusion):
             light = shares[true, taken] < 0.5
-            colour = "white" if light else "black"
-            axes.text(taken, true, count, ha="center", va="center", color=colour, fontsize=TICK)
+            color = "white" if light else "black"
+            axes.text(taken, true, count, ha="center", va="center", color=color, fontsize=TICK)
         turned = max(map(len, names)) > 3
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
         axes.set_yticks(range(len(names)), names)
@@ -292,12 +292,12 @@ def _map(axes, title, values, low, high):
     """Draw the units of all layers; `low=None` puts white, in the middle of the colors, at 0."""
     depth, units = values.shape
     if low is None:
-        colours, low = DIVERGING, -high
+        colors, low = DIVERGING, -high
     else:
-        colours, high = SEQUENTIAL, high if high > low else low + 1
+        colors, high = SEQUENTIAL, high if high > low else low + 1
     image = axes.imshow(
         values,
-        cmap=colours,
+        cmap=colors,
         vmin=low,
         vmax=high,
         aspect="auto",

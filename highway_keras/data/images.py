@@ -185,8 +185,8 @@ def picture_shape(path):
     """
     with _opened(path) as (picture, turn, _):
         width, height = picture.size
-        is_grey = picture.mode in ("1", "L", "LA", "La") or picture.mode.startswith("I")
-        return *((width, height) if turn >= 5 else (height, width)), 1 if is_grey else 3
+        is_gray = picture.mode in ("1", "L", "LA", "La") or picture.mode.startswith("I")
+        return *((width, height) if turn >= 5 else (height, width)), 1 if is_gray else 3
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ class MeanImage(keras.layers.Layer):
     Examples:
         >>> layer = MeanImage()
         >>> layer.adapt(x_train)
-        >>> centred = layer(x_train)
+        >>> centered = layer(x_train)
     """
 
     def build(self, input_shape):

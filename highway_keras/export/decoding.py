@@ -55,8 +55,8 @@ def _png(picture):
 
     def on_white():
         pixels = tf.cast(tf.io.decode_png(picture, channels=4), tf.int32)
-        colours, alpha = pixels[..., :3], pixels[..., 3:]
-        return tf.cast((colours * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
+        colors, alpha = pixels[..., :3], pixels[..., 3:]
+        return tf.cast((colors * alpha + 255 * (255 - alpha) + 127) // 255, tf.uint8)
 
     # The decoder garbles palettes and 1-bit gray if asked for an alpha channel that is not there.
     header = tf.io.decode_raw(tf.strings.substr(picture, 24, 2), tf.uint8)

@@ -3,7 +3,7 @@
 `page.html` is the frame and `style.css` its style. `network.js` runs the steps that `steps.py`
 makes from the layers, on the weights that it packs; `pad.js`, `maps.js` and `chart.js` draw,
 `sentences.js` puts what they show into words, `page.js` and `controls.js` hold them together, and
-`operations.js`, `weights.js`, `colours.js` and `elements.js` serve these.
+`operations.js`, `weights.js`, `colors.js` and `elements.js` serve these.
 `page.py` puts all of it into one file; nothing is loaded from elsewhere.
 `highway_keras.analysis.live_page` writes it.
 """

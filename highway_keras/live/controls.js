@@ -7,18 +7,18 @@ function connect(page) {
     next: () => page.step(1),
     clear: () => page.clear(),
     erase: () => page.erase(!page.pad.erasing),
-    centre: () => page.centre(),
+    center: () => page.center(),
     open: () => page.openAll(),
   };
   for (const [id, act] of Object.entries(clicks)) byId(id).addEventListener("click", act);
   byId("closing").addEventListener("input", (event) =>
     page.closeFromEnd(Number(event.target.value)),
   );
-  byId("colour").addEventListener("input", (event) => {
+  byId("color").addEventListener("input", (event) => {
     page.pad.ink = [1, 3, 5].map((i) => parseInt(event.target.value.slice(i, i + 2), 16));
   });
-  byId("colour-label").hidden = page.pad.channels === 1;
-  for (const id of ["centre", "centre-key"]) byId(id).hidden = page.pad.channels > 1;
+  byId("color-label").hidden = page.pad.channels === 1;
+  for (const id of ["center", "center-key"]) byId(id).hidden = page.pad.channels > 1;
   for (const layerMap of page.maps) connectMap(page, layerMap);
   document.addEventListener("keydown", (event) => pressed(page, event));
   window.addEventListener("resize", () => {
@@ -67,7 +67,7 @@ function pressed(page, event) {
     ArrowRight: () => page.step(1),
     Backspace: () => page.clear(),
     Delete: () => page.clear(),
-    c: () => page.pad.channels === 1 && page.centre(),
+    c: () => page.pad.channels === 1 && page.center(),
     e: () => page.erase(!page.pad.erasing),
     o: () => page.openAll(),
   };

@@ -9,7 +9,7 @@ const ROW = { dense: [5, 20], image: [12, 46] }; // least and greatest height
 
 class LayerMap {
   /**
-   * `scale` gives the colours, `tensorOf` a block's tensor to show, `barOf` the number of its bar;
+   * `scale` gives the colors, `tensorOf` a block's tensor to show, `barOf` the number of its bar;
    * with `wires` the cells of closed layers are drawn as what they then are.
    */
   constructor(canvas, { scale, tensorOf, barOf, barTitle, wires }) {
@@ -64,9 +64,9 @@ class LayerMap {
     for (let y = 0, from = 0; y < height; y++) {
       for (let x = 0; x < width; x++) {
         for (let unit = 0; unit < channels; unit++, from++) {
-          const colour = 3 * Math.round(255 * this.scale.place(values[from]));
+          const color = 3 * Math.round(255 * this.scale.place(values[from]));
           const to = 4 * (y * width * channels + unit * width + x);
-          for (let c = 0; c < 3; c++) image.data.data[to + c] = this.scale.colours[colour + c];
+          for (let c = 0; c < 3; c++) image.data.data[to + c] = this.scale.colors[color + c];
         }
       }
     }

@@ -38,7 +38,7 @@ class Pad {
 
   /**
    * The drawing, normalized as the digits of MNIST were: scaled so that its longer side equals that
-   * of the guide, and moved so that its centre of mass is in the middle; only moved if there is no
+   * of the guide, and moved so that its center of mass is in the middle; only moved if there is no
    * guide.
    */
   fitted() {

@@ -65,13 +65,13 @@ class Page {
     byId("erase").setAttribute("aria-pressed", on);
   }
 
-  centre() {
+  center() {
     this.example = null;
     this.pad.show(this.pad.fitted());
     this.stale();
   }
 
-  /** A drawing starts on an empty pad, unless it paints in colour or erases. */
+  /** A drawing starts on an empty pad, unless it paints in color or erases. */
   drawn(what) {
     if (what === "begin" && this.example !== null) {
       const overPicture = this.pad.channels > 1 || this.pad.erasing;

@@ -14,7 +14,7 @@ from highway_keras.live.steps import Weights, network_steps
 
 MOST_BYTES = 4 * 2**20
 MOST_EXAMPLES = 20
-SCRIPTS = "elements weights operations network colours pad maps chart sentences page controls"
+SCRIPTS = "elements weights operations network colors pad maps chart sentences page controls"
 
 
 def render(graph, images, labels, class_names, title, observe):

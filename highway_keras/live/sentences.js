@@ -7,7 +7,7 @@ function caption({ example, examples, pad, description }) {
   if (example === null)
     return pad.guide ? "Your drawing, which the network sees scaled to the box." : "Your drawing.";
   const name = description.classes[examples[example].label];
-  return `Image ${example + 1} of ${examples.length}, labelled ${name}.`;
+  return `Image ${example + 1} of ${examples.length}, labeled ${name}.`;
 }
 
 /** The answer and the open gates, as nodes. */

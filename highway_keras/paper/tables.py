@@ -191,19 +191,19 @@ def draw_table(plots, table, out):
     training, with dropout and augmentation active. Dotted: the authors' log of that network, if
     they published one. Both axes are logarithmic.
     """
-    lines, colours = [], {}
+    lines, colors = [], {}
     for card, recipe, folder in _finished(table, out):
         history, measured = folder.read_history(), folder.read_json()["results"]
-        colour = colours.setdefault(card.name, len(colours))
+        color = colors.setdefault(card.name, len(colors))
         key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
         label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
         errors = [max(100 * (1 - row[key]), LEAST) for row in history]
-        lines.append(plots.Line(errors, label, STYLES[recipe], colour))
+        lines.append(plots.Line(errors, label, STYLES[recipe], color))
         tested = [max(100 * (1 - measured["test_accuracy"]), LEAST)]
         label = "test images, once a run"
-        lines.append(plots.Line(tested, label, "o", colour, [measured["best_epoch"]]))
+        lines.append(plots.Line(tested, label, "o", color, [measured["best_epoch"]]))
     for name, log in results.authors_logs().items():
-        if name in colours:
+        if name in colors:
             errors = [100 * (1 - float(row["test_accuracy"])) for row in log]
-            lines.append(plots.Line(errors, f"{name}, authors' log: test", ":", colours[name]))
+            lines.append(plots.Line(errors, f"{name}, authors' log: test", ":", colors[name]))
     return plots.plot_lines(lines, TABLES[table], "error (%)", xscale="log")

@@ -433,7 +433,7 @@ class _Run:
         def curves(plots):
             lines = [plots.Line([row["loss"] for row in rows], "training")]
             if len(images.x_val):
-                lines.append(plots.Line([row["val_loss"] for row in rows], "held out", colour=1))
+                lines.append(plots.Line([row["val_loss"] for row in rows], "held out", color=1))
             title = f"{self.complete.name} on {images.name}"
             return plots.plot_lines(lines, title, "cross-entropy (nats)")
 

@@ -1,5 +1,5 @@
 "use strict";
-// Colours for numbers. They differ in lightness, so any colour vision can tell them apart. Their
+// Colors for numbers. They differ in lightness, so any color vision can tell them apart. Their
 // panels are dark in light and dark mode alike.
 
 const PANEL = "#0b0d13";
@@ -32,7 +32,7 @@ const OUTPUTS = ramp([
   "#ffd0ad",
 ]);
 
-/** 256 colours as bytes, red, green, blue, from first to last through all of `stops`. */
+/** 256 colors as bytes, red, green, blue, from first to last through all of `stops`. */
 function ramp(stops) {
   const channels = stops.map((stop) => [1, 3, 5].map((i) => parseInt(stop.slice(i, i + 2), 16)));
   const table = new Uint8ClampedArray(3 * 256);
@@ -48,19 +48,19 @@ function ramp(stops) {
 }
 
 /**
- * A scale of colours. Its `place` maps numbers up to `reach` to positions from 0 to 1; if `signed`,
+ * A scale of colors. Its `place` maps numbers up to `reach` to positions from 0 to 1; if `signed`,
  * 0 is in the middle. A `power` below 1 gives small numbers more room.
  */
-function makeScale(colours, { reach, power }, signed) {
+function makeScale(colors, { reach, power }, signed) {
   const size = (value) => Math.min(Math.abs(value) / reach, 1) ** power;
   const place = signed ? (value) => 0.5 + 0.5 * Math.sign(value) * size(value) : size;
-  return { colours, place };
+  return { colors, place };
 }
 
 /** Fills a legend: the ramp, and below it those of `ticks` that have room, the first ones first. */
-function drawLegend(legend, { colours, place }, ticks) {
+function drawLegend(legend, { colors, place }, ticks) {
   const ramp = element("span", "ramp");
-  ramp.style.background = gradient(colours);
+  ramp.style.background = gradient(colors);
   legend.append(ramp);
   const taken = [];
   for (const value of ticks) {
