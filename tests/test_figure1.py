@@ -17,9 +17,9 @@ from highway_keras.io import write_json
 from highway_keras.messages import Notice
 from highway_keras.paper import section4
 from highway_keras.paper.figure1 import top_rows
-from highway_keras.paper.search_results import read_searches
 from highway_keras.results import provenance
 from highway_keras.training import TrainingDiverged
+from highway_keras.tuning.search_results import read_searches
 
 pytestmark = needs_populations
 

@@ -27,11 +27,11 @@ from highway_keras.analysis import report
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.models import shipped, thin
-from highway_keras.paper.search_results import read_search, read_searches
 from highway_keras.paper.tables import read_table
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.machine import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
+from highway_keras.tuning.search_results import read_search, read_searches
 from tools.pack import common_settings, compared_fields
 
 # Runs

@@ -1,4 +1,4 @@
-"""What differs between TensorFlow, JAX and PyTorch, one file each; `shim` is Keras's backend's."""
+"""What differs between TensorFlow, JAX and PyTorch, one file each; `shim` is the one in use."""
 
 import importlib
 

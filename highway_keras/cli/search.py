@@ -88,7 +88,7 @@ def search(dataset, json, **arguments):
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
         folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
         cli.check_paths(out=folder, resume=continues)
-    tuning, searches = library("tuning"), library("paper.search_results")
+    tuning, results = library("tuning"), library("tuning.search_results")
     # With --json, stdout holds nothing but JSON; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
@@ -97,7 +97,7 @@ def search(dataset, json, **arguments):
         return 0
     found = []
     for folder in folders:
-        trials = searches.read_search(folder)
+        trials = results.read_search(folder)
         ended = trials.completed
         failed = len(trials.trials) - len(ended)
         best = ended[0] if ended else None

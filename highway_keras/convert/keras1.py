@@ -16,7 +16,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.convert.conventions import KERAS, to_highway
-from highway_keras.convert.named_arrays import finite_array, opened, read_array
+from highway_keras.convert.reading import finite_array, opened, read_array
 
 # highway_1_W_carry (Theano), highway_1_W_carry:0 (TensorFlow), highway_1_W_carry_1:0 (loaded into a
 # session where the name was taken), highway_1/W_carry:0 (Keras 2).

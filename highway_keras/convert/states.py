@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from highway_keras import checks
 from highway_keras.convert import conventions
-from highway_keras.convert.named_arrays import layers_of_state, opened, prefixes_in, read_array
+from highway_keras.convert.reading import layers_of_state, opened, prefixes_in, read_array
 
 
 def from_allennlp(state, activation, prefix="", *, check_biases=True):

@@ -57,7 +57,8 @@ class GatedLayer(keras.Layer):
         super().__init__(**arguments)
         # Not class attributes: PyTorch stores layers apart, and lookup would find the None first.
         self.block = self.transform = self.carry = None
-        self._made, self._changed = [], {}
+        self._made = []  # names of the sublayers that are not the user's own
+        self._changed = {}  # by those names: options that a saved configuration changed
         for name, module in OPTIONS.items():
             setattr(self, name, module.get(options[name]))
         if options["transform_kernel_initializer"] is None:
@@ -129,10 +130,10 @@ class GatedLayer(keras.Layer):
             if not agree(shape, before):
                 received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.own_arguments)
                 raise ValueError(
-                    f"A `{type(self).__name__}` adds its input to its block state, so both must "
-                    f"have one shape. Received: {received}, input_shape={before}, which `{name}` "
-                    f"turns into {shape}. Change the size before this layer, by a plain layer (the "
-                    "paper's way) or `highway_keras.MatchSize`."
+                    f"A `{type(self).__name__}` blends its input with its block state, so both "
+                    f"must have one shape. Received: {received}, input_shape={before}, which "
+                    f"`{name}` turns into {shape}. Change the size before this layer, by a plain "
+                    "layer (the paper's way) or `highway_keras.MatchSize`."
                 )
         # Forget these calls: Keras numbers the calls of a layer in a saved model, and a model may
         # also use the user's layer elsewhere.

@@ -36,6 +36,8 @@ class HighwayStack(GatedLayer):
 
     A stack knows its depth and starts accordingly: its gates start at `1 / (depth + 2)`, so at any
     depth the carry path passes on more than a third of the input's amplitude, `(1 - T) ** depth`.
+    That suits tanh; with relu, the default `activation`, some deep stacks diverge or hardly train
+    from there, and need about -6.
 
     Args:
         depth: Number of layers, a positive integer.
@@ -124,8 +126,8 @@ class HighwayStack(GatedLayer):
         width = input_shape[-1]
         if width is None or self.units not in (None, width):
             raise ValueError(
-                "`units` must equal the width of the input, because the carry path adds the input "
-                f"to the block state. Received: units={self.units}, "
+                "`units` must equal the width of the input, because a layer blends its input "
+                f"with its block state. Received: units={self.units}, "
                 f"input_shape={tuple(input_shape)}."
             )
         for name in ("activation", "transform_activation"):

@@ -12,8 +12,8 @@ import statistics
 from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
-from highway_keras.paper.search_results import read_searches
 from highway_keras.results.provenance import COLUMNS, of_runs
+from highway_keras.tuning.search_results import read_searches
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
 PRESETS = {

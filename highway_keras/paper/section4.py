@@ -6,8 +6,8 @@ docs/figures2-4.md has what was found.
 """
 
 from highway_keras import analysis, checks, data
-from highway_keras.paper.search_results import read_search
 from highway_keras.training import SavedNetwork, TrainingDiverged
+from highway_keras.tuning.search_results import read_search
 from highway_keras.tuning.searches import run_searches
 
 DATASETS = ("mnist", "cifar100")  # the paper's

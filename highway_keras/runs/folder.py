@@ -33,10 +33,10 @@ DESCRIPTIVE = (
     "results",
     "test_images",
 )
-# What one may have passed, behind a fingerprint that differs
+# Settings that are fingerprints, each with the argument that a message names if that differs, too
 BEHIND = {"images": "input_shape", "loss_weights": "class_weight"}
-# With one more, runs that have ended before could not be read.
-MEASURED = ("test_accuracy", "test_loss", "best_epoch")  # what `results` in `run.json` holds
+# What `results` in `run.json` must hold. Add none: older runs lack it and would be refused.
+MEASURED = ("test_accuracy", "test_loss", "best_epoch")
 
 
 class RunFolder:
@@ -112,7 +112,7 @@ class RunFolder:
         for before in recorded:
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
-        held = HELD if "model" in settings else HELD[:3]
+        held = HELD if "model" in settings else set(HELD) - {"best.keras", "final.keras"}
         if not recorded and any((self.path / name).exists() for name in held):
             raise ValueError(
                 f"`out` holds a run whose settings are gone. Received: out={self.path} without "

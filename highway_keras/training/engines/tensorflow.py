@@ -1,4 +1,4 @@
-"""TensorFlow on several devices: `tf.distribute`, and its steps for `model.fit`.
+"""TensorFlow: the input pipeline, and several devices by `tf.distribute`, with steps for `fit`.
 
 Keras 3's own functions fail under `MultiWorkerMirroredStrategy`
 (github.com/keras-team/keras/issues/20585), and under `MirroredStrategy` where

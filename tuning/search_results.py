@@ -1,4 +1,4 @@
-"""Searches read back from disk, the best trial first: what Figure 1 is drawn from."""
+"""Searches read back from disk, the best trial first."""
 
 import dataclasses
 import json
