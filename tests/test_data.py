@@ -11,7 +11,7 @@ import pytest
 from helpers import all_but
 from picture_folders import CLASSES, images, write_classes, write_parts
 
-from highway_keras.data import DataError, Dataset, PictureArray, dataset, load
+from highway_keras.data import DataError, Dataset, PictureArray, dataset, images_at_once, load
 from highway_keras.data.dataset import hold_out
 from highway_keras.data.public import read_records
 from highway_keras.messages import Notice
@@ -69,6 +69,11 @@ def test_fingerprints_of_every_source_stay(make, fingerprint, tmp_path):
         x, y = getattr(found, f"x_{part}"), getattr(found, f"y_{part}")
         assert x.dtype == np.uint8 and x.shape == (len(y), 8, 8, 1)
         assert y.dtype == np.int64 and set(y) == set(range(found.classes))
+
+
+def test_large_images_are_measured_in_smaller_batches():
+    shapes = [(28, 28, 1), (32, 32, 3), (256, 256, 3), (2000, 2000, 3)]
+    assert list(map(images_at_once, shapes)) == [500, 500, 7, 1]
 
 
 def test_what_is_held_out():

@@ -232,7 +232,11 @@ def test_the_pictures_of_a_run_may_move(copy, tmp_path):
     before = fit(copy, tmp_path / "run")
     moved = copy.rename(tmp_path / "moved")
     before.folder.settings.unlink()  # the state has them, too
-    assert fit(moved, tmp_path / "run", resume=True).history == before.history
+    (moved / "train" / "bee").rename(moved / "train" / "bees")  # in its place among the others
+    (moved / "test" / "bee").rename(moved / "test" / "bees")
+    again = fit(moved, tmp_path / "run", resume=True)
+    assert again.history == before.history
+    assert "bees" in again.folder.read_json()["class_names"]
 
 
 def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
@@ -253,7 +257,7 @@ def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", all_but(["folder"], ["folder", "arrays"]))
 def test_training_on_streamed_images_is_the_same_and_resumes(kind, folder, tmp_path, monkeypatch):
     source = folder if kind == "folder" else images(60)
-    changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("mirror",), "epochs": 3}
+    changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("crop4", "mirror"), "epochs": 3}
     whole = fit(source, tmp_path / "whole", **changes)
     saved = keras.models.load_model(whole.folder.best).layers[0]  # by the training images alone
     of_mean = data.preprocessor(changes["preprocessing"], load(source).x_train)

@@ -15,6 +15,7 @@ import pytest
 from helpers import Killed, kill_at
 
 from highway_keras import io, paper, training
+from highway_keras.runs.folder import check_same_settings
 from highway_keras.runs.machine import Session, minutes, sessions
 from highway_keras.tuning import run_searches
 
@@ -218,6 +219,20 @@ def test_a_search_is_continued_under_its_own_settings_only_and_undamaged(tmp_pat
         file.unlink()
     with pytest.raises(ValueError, match=str(folder)):
         run_searches(**options)
+
+
+def test_what_one_passed_is_named_in_place_of_its_fingerprint():
+    plain = {"images": "1", "image_shape": [8, 8, 1]}
+    weighted = plain | {"loss_weights": "1", "class_weight": "balanced"}
+    for before, now, named in (
+        (plain, {"images": "2", "image_shape": [9, 9, 1]}, "image_shape"),
+        (plain, plain | {"images": "2"}, "images"),
+        ({"images": "1"}, plain | {"images": "2"}, "images"),  # of a run that said less
+        (plain, weighted, "class_weight"),
+        (plain | {"loss_weights": "2"}, weighted, "loss_weights"),
+    ):
+        with pytest.raises(ValueError, match=rf"differ \({named}: "):
+            check_same_settings(before, now, "the run")
 
 
 # Tables of runs

@@ -194,8 +194,12 @@ def test_a_taken_seed_is_named_before_the_first_run_trains(runs, tmp_path):
     with pytest.raises(ValueError, match="seed-1"):
         training.fit_runs("thin-highway-10", 2, **options)
     assert not (tmp_path / "seed-0").exists()
-    again = training.fit_runs("thin-highway-10", 2, resume=True, **options)
-    assert [one.history for one in again] == [one.history for one in runs]
+    again = training.fit_runs("thin-highway-10", 2, seed=1, resume=True, **options)
+    assert again[0].history == runs[1].history != again[1].history
+    assert [(one.folder.path.name, one.folder.read_json()["seed"]) for one in again] == [
+        ("seed-1", 1),
+        ("seed-2", 2),
+    ]
 
 
 # Resuming; `test_survival` kills

@@ -264,6 +264,11 @@ def test_a_search_goes_on_with_its_own_settings_and_images_only(tmp_path, digits
     deeper = HighwayHyperModel(5, input_shape=(8, 8, 1), units=6)
     with pytest.raises(ValueError, match="depth"):
         train(make(tmp_path, deeper, max_trials=1), digits)
+    x, y, x_val, y_val = digits
+    tall = HighwayHyperModel(small().depth, input_shape=(16, 4, 1), units=6)
+    with pytest.raises(ValueError, match="input_shape"):
+        reshaped = x.reshape(-1, 16, 4, 1), y, x_val.reshape(-1, 16, 4, 1), y_val
+        train(make(tmp_path, tall, max_trials=1), reshaped)
     with pytest.raises(ValueError, match="batch_size"):
         train(make(tmp_path, max_trials=1), digits, batch_size=16)
     for x, message in (

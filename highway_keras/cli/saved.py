@@ -12,7 +12,8 @@ from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
 # Settings of a run that `compact` keeps
-KEPT = ("dataset", "recipe", "test_images", "skip_broken", "edge_brightness", "freeze")
+KEPT = ("dataset", "recipe", "image_shape", "test_images")
+KEPT += ("skip_broken", "edge_brightness", "freeze")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 

@@ -160,10 +160,10 @@ def export(
         model = model_or_file if isinstance(model_or_file, keras.Model) else None
         if model is None:
             file = checks.existing_file("model_or_file", model_or_file)
-        elif not has_graph(model) or len(model.inputs) != 1 or None in model.inputs[0].shape[1:]:
+        elif not has_graph(model) or [len(x.shape) for x in model.inputs] != [4]:
             raise ValueError(
                 "`model_or_file` must be a .keras file, or a built functional or Sequential model "
-                "that takes one image of a fixed size. "
+                "that takes one image. "
                 f"{checks.received('model_or_file', model)}"
             )
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Sequence
 
@@ -286,10 +285,10 @@ def _options(layer):
     apart = ("name", "depth", "rematerialize", "activity_regularizer", "sublayers")
     config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
-    # Functions themselves, not their names: a user's may be called like one of Keras's.
-    functions = {k: getattr(layer, k) for k in ("activation", "transform_activation")}
-    config |= {k: f for k, f in functions.items() if inspect.isfunction(f)}
-    for name in functions:  # the configuration of a layer holds its automatic name
-        if isinstance(config[name], dict):
-            config[name]["config"].pop("name", None)
+    for name in ("activation", "transform_activation"):
+        function = getattr(layer, name)
+        if isinstance(function, keras.Layer):
+            config[name]["config"].pop("name")  # its automatic one
+        else:  # itself, not its name: a user's may be called like one of Keras's
+            config[name] = function
     return config

@@ -29,12 +29,12 @@ DESCRIPTIVE = (
     "class_weight",
     "diverged",
     "edge_brightness",
-    "input_shape",
+    "image_shape",
     "results",
     "test_images",
 )
 # Settings that are fingerprints, each with the argument that a message names if that differs, too
-BEHIND = {"images": "input_shape", "loss_weights": "class_weight"}
+BEHIND = {"images": "image_shape", "loss_weights": "class_weight"}
 # What `results` in `run.json` must hold. Add none: older runs lack it and would be refused.
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")
 
@@ -290,9 +290,11 @@ def check_same_settings(before, now, what):
         listed = []
         for key in differing:
             values = [settings.get(key) for settings in (before, now)]
-            passed = [settings.get(BEHIND.get(key)) for settings in described]
-            if passed[0] != passed[1]:
-                key, values = BEHIND[key], passed
+            shown = BEHIND.get(key)
+            passed = [settings.get(shown) for settings in described]
+            # Runs of before have the fingerprint alone, and so have those with `sample_weight`.
+            if passed[0] != passed[1] and all((key in s) == (shown in s) for s in described):
+                key, values = shown, passed
             listed.append(f"{key}: {values[0]!r} → {values[1]!r}")
         raise ValueError(
             f"Cannot resume {what}: settings differ ({'; '.join(listed)}). Pass the former, or "

@@ -229,7 +229,8 @@ def settings_beside(path):
 
 def check_here(dataset, path):
     """Raise unless the data set that `run.json` names, next to a network's file, is there."""
-    if dataset not in data.NAMES and not os.path.exists(_real_path(dataset)):
+    path_of_it = None if dataset in data.NAMES else _real_path(dataset)
+    if path_of_it and not os.path.exists(path_of_it):
         raise FileNotFoundError(
             f"The data set that {path} was trained on is not here: {dataset}, as its run.json "
             "says. Pass `dataset`."
@@ -241,7 +242,7 @@ def notice_other_split(before, dataset, images):
     known, source = before.get("test_images"), before.get("dataset")
     same = known and source and dataset and _real_path(dataset) == _real_path(source)
     shape = list(images.input_shape)  # the same pictures differ in another size
-    same = same and before.get("input_shape", shape) == shape
+    same = same and before.get("image_shape", shape) == shape
     if same and images.fingerprint(("test",)) != known:  # some were added or removed
         notice(
             f"The test images of {dataset} are no longer those of the network's run, which may "
@@ -270,6 +271,6 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         if is_passing(error):
             raise
         said = f"it is damaged, cut short, or was not saved as a .keras file. {remedy}"
-        if str(error).strip() and not isinstance(error, OSError):
+        if isinstance(error, TypeError | ValueError) and str(error).strip():  # Keras's own
             said = f"{reason(error)}."
         raise ValueError(f"{path} cannot be loaded as a Keras model: {said}") from error

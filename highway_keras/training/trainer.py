@@ -156,8 +156,10 @@ def fit(
         )
     devices = data_parallel() if distribute else Devices()  # first: TensorFlow and JAX require it
     network = find_network(model, model_options, weights, freeze, distribute)
-    if dataset is None and network.dataset is not None:
-        check_here(dataset := network.dataset, model)
+    if dataset is None:
+        dataset = network.dataset
+        if dataset == network.before.get("dataset"):  # as a run.json says
+            check_here(dataset, model)
     if dataset is None:
         raise ValueError(
             "`dataset` must say what to train on: neither a card nor a run.json names it. "
@@ -287,7 +289,7 @@ def data_settings(dataset, images):
     settings = {"dataset": source, "class_names": list(images.class_names)}
     if source not in data.NAMES:
         settings |= {"images": images.fingerprint(), "test_images": images.fingerprint(("test",))}
-        settings["input_shape"] = list(images.input_shape)
+        settings["image_shape"] = list(images.input_shape)
     return settings
 
 
