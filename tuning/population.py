@@ -31,13 +31,7 @@ def check_backend():
 
 
 class Images:
-    """Inputs and labels on the device, and the batches of an epoch.
-
-    Args:
-        x: Inputs, `(n, ...)`; they are flattened.
-        y: Class numbers, `(n,)`.
-        batch_size: Images per step; the last step of an epoch takes what is left.
-    """
+    """Inputs `(n, ...)`, flattened, and class numbers `(n,)` on the device, and their batches."""
 
     def __init__(self, x, y, batch_size):
         self.size, self.batch_size = len(x), min(batch_size, len(x))
@@ -47,11 +41,7 @@ class Images:
     def batches(self, order=None):
         """Return the indices of each step's images, and a mask: 1 for an image, 0 for padding.
 
-        Args:
-            order: The order of the images; default: unchanged.
-
-        Returns:
-            Two tensors `(steps, batch_size)`; padding fills up the last step.
+        Both are tensors `(steps, batch_size)`; padding fills up the last step.
         """
         order = np.arange(self.size) if order is None else order
         fillers = -self.size % self.batch_size
@@ -71,11 +61,8 @@ class Population:
     size would be another program, whose sums round differently. So a trial's numbers are the same
     to the last bit whatever trains next to it.
 
-    Args:
-        kind: `"highway"`, `"plain"` or `"residual"`.
-        hyperparameters: A dictionary for each trial, of `HighwayHyperModel`'s hyperparameters.
-        weights: A dictionary of arrays for each trial, as `weights.draw` makes them.
-        size: Trials in a cohort. Default: 2 on a CPU, else all.
+    `hyperparameters` and `weights` hold a dictionary for each trial: of `HighwayHyperModel`, and
+    as `weights.draw` draws it. `size` is that of a cohort; default: 2 on a CPU, else all.
     """
 
     def __init__(self, kind, hyperparameters, weights, size=None):

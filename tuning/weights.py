@@ -23,13 +23,7 @@ from highway_keras.layers import HighwayStack
 def draw(hypermodel, values, seed):
     """Draw the initial weights of `thin_mlp`: he_uniform for relu, else glorot_uniform.
 
-    Args:
-        hypermodel: A `HighwayHyperModel`.
-        values: Its hyperparameters, a dictionary.
-        seed: Sequence of integers: the seed of the search and the number of the trial.
-
-    Returns:
-        A dictionary of float32 arrays.
+    `seed` is a sequence of integers: the seed of the search and the number of the trial.
     """
     rng = np.random.default_rng(seed)
     units, blocks, highway = hypermodel.units, hypermodel.depth - 1, hypermodel.kind == "highway"
