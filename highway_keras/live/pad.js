@@ -9,10 +9,7 @@ class Pad {
    */
   constructor(canvas, { inputShape, paper, guide }, changed) {
     [this.height, this.width, this.channels] = inputShape;
-    this.canvas = canvas;
-    this.paper = paper;
-    this.guide = guide;
-    this.changed = changed;
+    Object.assign(this, { canvas, paper, guide, changed });
     this.pixels = new Uint8ClampedArray(this.height * this.width * this.channels).fill(paper);
     this.ink = Array(this.channels).fill(255 - paper);
     this.erasing = false;

@@ -1,17 +1,14 @@
 "use strict";
 // The network's weights, decoded from the text that holds them in the page.
 
-/** Float32Array of little-endian numbers in base64, `format` being "float16" or "float32". */
+/**
+ * Float32Array of little-endian numbers in base64, `format` being "float16" or "float32". Machines
+ * with a browser are little-endian, too.
+ */
 function decodeWeights(text, format) {
-  const bytes = decodeBytes(text);
-  const view = new DataView(bytes.buffer);
-  const width = format === "float16" ? 2 : 4;
-  const values = new Float32Array(bytes.length / width);
-  for (let i = 0; i < values.length; i++) {
-    values[i] =
-      width === 2 ? halfToNumber(view.getUint16(2 * i, true)) : view.getFloat32(4 * i, true);
-  }
-  return values;
+  const { buffer } = decodeBytes(text);
+  if (format === "float32") return new Float32Array(buffer);
+  return Float32Array.from(new Uint16Array(buffer), halfToNumber);
 }
 
 function decodeBytes(text) {
