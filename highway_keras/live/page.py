@@ -98,27 +98,23 @@ def check_shapes(graph):
 
 def choose(labels):
     """Return indices of the first image of each class, then of the second of each, and so on."""
-    labels = np.asarray(labels)
     order = np.argsort(labels, kind="stable")
-    _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
-    turn = np.arange(len(labels)) - np.repeat(starts, counts)  # how many of its class lie before
-    return order[np.lexsort((labels[order], turn))][:MOST_EXAMPLES]
+    _, counts = np.unique(labels, return_counts=True)
+    turn = np.concatenate([np.arange(n) for n in counts])  # how many of its class lie before
+    return order[np.argsort(turn, kind="stable")][:MOST_EXAMPLES]
 
 
 def drawn_box(images):
     """Return the box `[top, left, bottom, right]`, in pixels, that gray images are drawn in.
 
-    Return `None` if it is most of the image, or if the images have color.
+    Return `None` if it is most of the image, or if the images have color or are empty.
     """
-    if images.shape[-1] != 1:
+    if images.shape[-1] != 1 or not images.any():
         return None
     ink = np.mean(images, axis=(0, 3))
-    box = []
-    for axis in (1, 0):
-        sums = ink.sum(axis)
-        (used,) = np.nonzero(sums > 0.1 * sums.max())
-        box.append((int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(sums)))
-    (top, bottom), (left, right) = box
+    sums = ink.sum(axis=1), ink.sum(axis=0)  # of each row, of each column
+    rows, columns = (np.flatnonzero(s > 0.1 * s.max()).tolist() for s in sums)
+    top, left, bottom, right = rows[0], columns[0], rows[-1] + 1, columns[-1] + 1
     share = (bottom - top) * (right - left) / ink.size
     return [top, left, bottom, right] if share < 0.8 else None
 
