@@ -9,7 +9,7 @@ const WIRE = "#59606f";
 const CLOSED = "#ff9a56";
 
 /** Closed gates are dark, open ones bright. */
-const GATES = ramp([
+const GATES = [
   "#171a26",
   "#2a1a55",
   "#641a80",
@@ -18,9 +18,9 @@ const GATES = ramp([
   "#fb9b06",
   "#f9d949",
   "#fcffc9",
-]);
+];
 /** Blue below zero, dark at zero, orange above. */
-const OUTPUTS = ramp([
+const OUTPUTS = [
   "#a9dbff",
   "#4fa3e8",
   "#1d5c9c",
@@ -30,7 +30,7 @@ const OUTPUTS = ramp([
   "#a8431d",
   "#ee8148",
   "#ffd0ad",
-]);
+];
 
 /** 256 colors as bytes, red, green, blue, from first to last through all of `stops`. */
 function ramp(stops) {
@@ -51,16 +51,16 @@ function ramp(stops) {
  * A scale of colors. Its `place` maps numbers up to `reach` to positions from 0 to 1; if `signed`,
  * 0 is in the middle. A `power` below 1 gives small numbers more room.
  */
-function makeScale(colors, { reach, power }, signed) {
+function makeScale(stops, { reach, power }, signed) {
   const size = (value) => Math.min(Math.abs(value) / reach, 1) ** power;
   const place = signed ? (value) => 0.5 + 0.5 * Math.sign(value) * size(value) : size;
-  return { colors, place };
+  return { stops, colors: ramp(stops), place };
 }
 
 /** Fills a legend: the ramp, and below it those of `ticks` that have room, the first ones first. */
-function drawLegend(legend, { colors, place }, ticks) {
+function drawLegend(legend, { stops, place }, ticks) {
   const ramp = element("span", "ramp");
-  ramp.style.background = gradient(colors);
+  ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   legend.append(ramp);
   const taken = [];
   for (const value of ticks) {
@@ -71,11 +71,4 @@ function drawLegend(legend, { colors, place }, ticks) {
     tick.style.left = `${100 * left}%`;
     legend.append(tick);
   }
-}
-
-/** A CSS gradient of the whole ramp. */
-function gradient(table) {
-  const stops = [];
-  for (let i = 0; i < 256; i += 15) stops.push(`rgb(${table.slice(3 * i, 3 * i + 3).join(" ")})`);
-  return `linear-gradient(to right, ${stops.join(", ")})`;
 }
