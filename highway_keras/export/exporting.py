@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 import highway_keras
-from highway_keras import checks, data, io
+from highway_keras import checks, io
 from highway_keras.analysis.graph import has_graph
 from highway_keras.data.dataset import shuffled
 from highway_keras.export import verification
@@ -181,9 +181,7 @@ def export(
                 "where the format has it."
             )
         images, calibrates = None, (format, quantize) == ("litert", "int8")
-        if isinstance(dataset, data.Dataset):
-            images = saved.check(dataset)
-        elif dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
+        if dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
             images = saved.load(dataset, data_dir, validation=0)
         elif verify or calibrates:
             raise ValueError(

@@ -114,28 +114,14 @@ class SavedNetwork:
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
         images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
-        # Classes of a folder are compared by name even if the names are numbers.
-        self._check_fits(images, data.is_folder(dataset) and "class_names" in self.settings)
-        notice_other_split(self.settings, dataset, images)
-        return images
-
-    def check(self, images):
-        """Return a `data.Dataset` as training takes it.
-
-        Raises:
-            ValueError: If images or classes are not those of the network.
-        """
-        images = data.check_dataset(images)
-        self._check_fits(images)
-        return images
-
-    def _check_fits(self, images, always_by_name=False):
-        wanted = self.model.input_shape[1:], self.model.output_shape[-1]
+        wanted = shape, self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
                 f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
                 f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
             )
+        # Classes of a folder are compared by name even if the names are numbers.
+        always_by_name = data.is_folder(dataset) and "class_names" in self.settings
         numbers = tuple(map(str, range(images.classes)))  # which stand in for names
         unnamed = numbers in (tuple(self.class_names), images.class_names)
         if tuple(self.class_names) != images.class_names and (always_by_name or not unnamed):
@@ -144,6 +130,8 @@ class SavedNetwork:
                 f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
                 "the same classes, in the same order."
             )
+        notice_other_split(self.settings, dataset, images)
+        return images
 
     def evaluate(self, images):
         """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
@@ -154,7 +142,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        return evaluate(self.model, self.check(images))
+        return evaluate(self.model, self.load(images))
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.
