@@ -135,9 +135,12 @@ def test_two_processes_train_as_one(runs, tmp_path):
             "KERAS_DISTRIBUTION_PROCESS_ID": str(index),
         }
         run = {**SMALL, "out": "run", "distribute": True}
-        processes.append(start(backend, tmp_path / str(index), run, **environment))
+        again = [{**run, "resume": True}] if backend == "tensorflow" else []
+        processes.append(start(backend, tmp_path / str(index), run, *again, **environment))
     for index, process in enumerate(processes):
-        (result,) = ends(process)
+        result, *again = ends(process)
+        for one in again:  # only the chief's folder holds the run
+            assert "`out` must be one folder" in one["error"]
         assert_same_losses(result["history"], found["one"]["history"])
         assert result["loss"] == pytest.approx(found["one"]["loss"], abs=1e-5)
         assert result["out"] == "run"

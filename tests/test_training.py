@@ -255,9 +255,9 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
             self.dtypes = {layer.compute_dtype for layer in self.model.layers}
 
     watch, sizes = Watch(), {"epochs": 2, "dtype_policy": "mixed_bfloat16"}
-    keras.config.set_dtype_policy("mixed_bfloat16")  # which has no say
+    keras.config.set_dtype_policy("mixed_float16")  # which has no say
     result = small_fit(tmp_path / "run", callbacks=[watch], **sizes)
-    assert keras.config.dtype_policy().name == "mixed_bfloat16"  # of the process, as it was
+    assert keras.config.dtype_policy().name == "mixed_float16"  # of the process, as it was
     keras.config.set_dtype_policy("float32")
     assert "bfloat16" in watch.dtypes
     network = keras.models.load_model(result.folder.final).layers[-1]

@@ -86,7 +86,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     cli.DISTRIBUTE,
     cli.option(
         "--out",
-        help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs)",
+        help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs; for the "
+        "network of a run, runs/RUN-further)",
     ),
     cli.flag("--resume", "continue a run that was stopped"),
 )

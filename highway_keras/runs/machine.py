@@ -1,6 +1,7 @@
 """What a result was computed on: hardware, versions, commit, and the sessions of a run."""
 
 import datetime
+import functools
 import importlib
 import json
 import os
@@ -44,6 +45,7 @@ def versions():
     )
 
 
+@functools.cache  # that of the start: rows that are written meanwhile make a clone dirty
 def commit():
     """Return the commit of the clone that this library is in, abbreviated; empty outside of one.
 

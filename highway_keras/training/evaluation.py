@@ -43,6 +43,7 @@ def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
         "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         steps_per_execution=steps_per_execution,
+        auto_scale_loss=False,
     )
     return model
 

@@ -105,7 +105,8 @@ def fit(
             in the `run.json` next to a file.
         recipe: A `Recipe`, or the name of one; default: `"digits"` on the embedded digits, else
             that on the network's card, `"quick"` for a `keras.Model` or a file.
-        out: Folder of the run; default `runs/MODEL-DATASET`.
+        out: Folder of the run; default `runs/MODEL-DATASET`, or `runs/RUN-further` if `model` is
+            the file of a run.
         resume: Whether to continue the run in `out`, if there is one.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
@@ -214,7 +215,10 @@ def fit(
         settings["class_weight"] = {str(k): float(v) for k, v in class_weight.items()}
     elif class_weight is not None:
         settings["class_weight"] = class_weight
-    folder = RunFolder(out or f"runs/{network.name}-{images.name}")
+    default = f"runs/{network.name}-{images.name}"
+    if str(model).endswith(".keras") and (pathlib.Path(model).parent / "run.json").exists():
+        default = f"runs/{pathlib.Path(model).absolute().parent.name}-further"  # not its own
+    folder = RunFolder(out or default)
     paths = [getattr(c, name, None) for c in callbacks for name in ("filepath", "filename")]
     if any(isinstance(p, str | os.PathLike) and folder.owns(p) for p in paths):
         raise ValueError(
@@ -302,6 +306,9 @@ class _Run:
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
         self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
         self.weight, self.folder, self.seed, self.devices = weight, folder, seed, devices
+        if keras.backend.backend() == "tensorflow":
+            with extra("train"):  # Keras writes TensorBoard's files through TensorFlow
+                import tensorboard  # noqa: F401
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         _check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         x = images.x_train
@@ -323,6 +330,9 @@ class _Run:
         )
         with devices.scope():
             optimizer = from_recipe(recipe, self.steps)
+            # Keras asks the policy of the process, which need not be that of the network.
+            if any(layer.compute_dtype == "float16" for layer in network._flatten_layers()):
+                optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
             self.trainee = compile_classifier(trainee, optimizer, per_call)
 
     def train(self, test_curve, callbacks, session, verbose):
@@ -332,6 +342,11 @@ class _Run:
         with devices.scope():
             self.trainee.optimizer.build(self.trainee.trainable_variables)
             first = folder.restore_state(self.trainee)
+        if not devices.same_on_all(first):
+            raise ValueError(
+                "`out` must be one folder for all processes, or hold a copy of what the first one "
+                f"wrote last. Received: here a run after epoch {first}, elsewhere after another."
+            )
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
         if folder.has_ended and first < self.recipe.epochs:
@@ -360,8 +375,6 @@ class _Run:
             measured["test"] = images.x_test, images.y_test
         board = []
         if keras.backend.backend() == "tensorflow":
-            with extra("train"):  # Keras writes TensorBoard's files through TensorFlow
-                import tensorboard  # noqa: F401
             board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
         plan = self.steps, self.batch_size, self.seed, first
         checkpoint = Checkpoint(folder, self.save, monitor, best)

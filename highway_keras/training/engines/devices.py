@@ -27,6 +27,8 @@ class Devices:
         process_share: Function that maps batches to this process's shares of them.
         install_steps: Function that replaces the train and test functions of a compiled model if
             Keras's own do not work.
+        same_on_all: Function that says whether a number is the same in every process, where the
+            backend does not compare the processes' weights itself.
     """
 
     scope: Callable = contextlib.nullcontext
@@ -34,6 +36,7 @@ class Devices:
     is_chief: bool = True
     process_share: Callable = lambda batches: batches
     install_steps: Callable = lambda model: None
+    same_on_all: Callable = lambda number: True
 
     def check_shares(self, batch_size, streamed, held_out=0):
         """Raise a `ValueError` unless all devices can share batches and held-out images equally."""

@@ -21,9 +21,10 @@ def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):
     `x` is an array, which becomes a tensor, or `PreprocessedImages`, which are read ahead of the
     training.
     """
-    others = [tf.constant(array) for array in (y, weights) if array is not None]
-    if isinstance(x, np.ndarray):
-        images = tf.constant(x)
+    with tf.device("CPU"):  # where tf.data runs
+        others = [tf.constant(array) for array in (y, weights) if array is not None]
+        if isinstance(x, np.ndarray):
+            images = tf.constant(x)
 
     def picked(chosen):
         if isinstance(x, np.ndarray):
@@ -52,8 +53,13 @@ def data_parallel():
         found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([device.name for device in found])
     is_chief, replicas = strategy.extended.should_checkpoint, strategy.num_replicas_in_sync
+
+    def same_on_all(number):
+        total = strategy.reduce("SUM", strategy.run(lambda: tf.constant(number)), axis=None)
+        return int(total) == number * replicas
+
     steps = {"install_steps": install_replica_steps} if replicas > 1 else {}
-    return Devices(strategy.scope, replicas, is_chief, **steps)
+    return Devices(strategy.scope, replicas, is_chief, same_on_all=same_on_all, **steps)
 
 
 def _check_cluster(text):
