@@ -68,9 +68,9 @@ def read_text(path):
 
 
 def write_text(path, text):
-    """Write `text` in UTF-8."""
+    """Write `text` in UTF-8; bytes of a file name that are not stay as JSON reads them back."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path, content, indent=2):

@@ -125,6 +125,8 @@ COMMANDS = {
     "evaluate odd-dataset/best.keras": "run.json",
     f"evaluate {RUN} --dataset good.npz": "10 classes",
     f"export {RUN} --out {RUN} --format keras": "--out",
+    f"export {RUN} --out 'served [1]'": "--out",
+    "reproduce gradients --seed 7": "--seed",  # not `--seeds`, which would be seven of them
     # Pictures.
     "predict few-names/best.keras picture.png": "class_names",
     "predict logits.keras picture.png": "320",

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import types
@@ -27,7 +28,7 @@ from highway_keras import data, models, paper, results, training, tuning
 from highway_keras.cli import backend, saved, shared
 from highway_keras.cli import command as cli
 from highway_keras.export import export
-from highway_keras.io import replacing
+from highway_keras.io import replacing, write_json
 from highway_keras.messages import notice
 from highway_keras.models.shipped import find_entry
 from highway_keras.training import saved_network
@@ -178,9 +179,13 @@ def test_fit_names_the_next_command_and_evaluate_measures_the_same(trained, caps
     assert found["network"] == str(tmp_path / "moved.keras")
 
 
-def test_a_saved_network_is_trained_further_on_what_it_was_trained_on(trained, capsys, tmp_path):
-    out = tmp_path / "further"
-    assert run("fit", trained[0].parent, "--epochs", 1, "--learning-rate", 1e-4, "--out", out) == 0
+def test_a_saved_network_is_trained_further_on_what_it_was_trained_on(
+    trained, capsys, tmp_path, monkeypatch
+):
+    """Not in its own folder."""
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "runs" / f"{trained[0].parent.name}-further"
+    assert run("fit", trained[0].parent, "--epochs", 1, "--learning-rate", 1e-4) == 0
     settings = json.loads((out / "run.json").read_text())
     assert (settings["dataset"], settings["recipe"]["name"]) == ("digits", "digits")
     assert accuracy(capsys.readouterr().out) > 90
@@ -344,7 +349,11 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
 @pytest.mark.parametrize(
     ("command", "again"),
-    [("search --depth 2", " --resume"), ("search --resume", ""), ("reproduce figure1", "")],
+    [
+        ("search --depth 2", " --resume"),
+        ("search --out 'two  spaces' --resume", ""),
+        ("reproduce figure1", ""),
+    ],
 )
 def test_an_interrupted_command_says_how_it_continues(command, again, error, monkeypatch, capsys):
     def interrupt(**arguments):
@@ -353,8 +362,21 @@ def test_an_interrupted_command_says_how_it_continues(command, again, error, mon
     name = command.split(" -")[0]
     _, *rest = shared.COMMANDS[name]
     monkeypatch.setitem(shared.COMMANDS, name, (interrupt, *rest))
-    assert run(*command.split()) == 130
-    assert capsys.readouterr().err.endswith(f"continue with: highway-keras {command}{again}\n")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert run(*shlex.split(command)) == 130
+    again = f"continue with: KERAS_BACKEND=jax highway-keras {command}{again}\n"
+    assert capsys.readouterr().err.endswith(again)
+
+
+def test_mistakes_outside_of_the_arguments(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path / "not mounted")
+    with pytest.raises(PermissionError, match="`out`"):
+        shared.check_paths(out=tmp_path / "link" / "new")
+    monkeypatch.setenv("KERAS_BACKEND", "tf")
+    with pytest.raises(ValueError, match=r"KERAS_BACKEND.*'tensorflow'"):
+        backend.library("data")
+    write_json(tmp_path / "run.json", {"path": "caf\udce9"})  # bytes that are not UTF-8
+    assert json.loads((tmp_path / "run.json").read_text()) == {"path": "caf\udce9"}
 
 
 def piped(file=None, **environment):

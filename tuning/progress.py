@@ -30,6 +30,7 @@ class Progress(tqdm):
             initial=self._done(),
             smoothing=0,
             bar_format=LINE,
+            desc=f"{name}: {ended[0]}/{rounds[0][2]}",
             file=sys.stdout,
             disable=verbose == 0,
             delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints

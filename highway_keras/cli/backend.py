@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 
+from highway_keras import checks
 from highway_keras.extras import BACKENDS, missing
 from highway_keras.messages import Notice, printable
 
@@ -18,6 +19,8 @@ def library(module):
     warnings.showwarning = _show_warning
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # "triggered tf.function retracing"
+    if chosen := os.environ.get("KERAS_BACKEND"):
+        checks.one_of("KERAS_BACKEND", chosen, BACKENDS)
     with silent_libraries():
         import highway_keras
 

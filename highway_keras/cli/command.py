@@ -45,6 +45,8 @@ def main(arguments=None):
         if resumes:
             again = [] if continues or options["resume"] else ["--resume"]
             again = shlex.join(["highway-keras", *arguments, *again])
+            if backend := os.environ.get("KERAS_BACKEND"):  # another draws other batches
+                again = f"KERAS_BACKEND={shlex.quote(backend)} {again}"
             message = f"Interrupted. Nothing finished is lost; continue with: {again}"
         return _end(INTERRUPTED, message)
     except Exception as error:
@@ -72,7 +74,8 @@ def _exit_code(error):
 
 
 def _end(code, message):
-    print(f"highway-keras: {printable(' '.join(message.split()))}", file=sys.stderr)
+    line = re.sub(r"\s*\n\s*", " ", message.strip())  # spaces may be those of a path
+    print(f"highway-keras: {printable(line)}", file=sys.stderr)
     _drop_unwritable()
     return code
 
@@ -96,6 +99,9 @@ def _with_flags(message, flags):
 
 class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong with the arguments in one line, without the usage."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings, allow_abbrev=False)  # `--seed` is not `--seeds`
 
     def parse_args(self, *arguments):
         options = super().parse_args(*arguments)

@@ -147,7 +147,8 @@ def check_paths(dataset=None, out=None, resume=True):
     if out is None:
         return
     folder = checks.path("out", out)
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    parents = folder.absolute().parents
+    there = next(path for path in (folder, *parents) if os.path.lexists(path))  # a link, too
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):  # now, not after the work
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."

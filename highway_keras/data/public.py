@@ -7,6 +7,7 @@ the class names.
 import contextlib
 import importlib.util
 import os
+import sys
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def read_public(name, data_dir=None):
             requests.head(url, timeout=4)
         except OSError as error:  # the base of every error of `requests`
             raise DataError(f"{missing}, and {url} does not answer. {instead}") from error
-        with _explained(f"Downloading '{name}' to {builder.data_dir} failed"):
+        explained = _explained(f"Downloading '{name}' to {builder.data_dir} failed")
+        with explained, contextlib.redirect_stdout(sys.stderr):  # TFDS announces it on stdout
             builder.download_and_prepare()
     with _explained(failure):
         if tensorflow:

@@ -138,6 +138,11 @@ def export(
             f"folder for a SavedModel. Received: path={path}, format={format!r}."
         )
     format = implied
+    if format == "saved_model" and set("*?[\\") & set(str(path)):  # or it could not be loaded
+        raise ValueError(
+            "`path` of a SavedModel must be without *, ?, [ and \\, which TensorFlow takes for a "
+            f"pattern. Received: path={path}."
+        )
     known = FORMATS[format]
     if quantize not in (None, *known.quantizations):
         has = [f"{n}: {', '.join(f.quantizations)}" for n, f in FORMATS.items() if f.quantizations]

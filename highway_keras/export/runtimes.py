@@ -3,7 +3,7 @@
 Only a `.keras` file needs both.
 
 As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER` runs FILE
-on `images.npy` and the PNG files in FOLDER, and leaves `results.npz` there.
+on `images.npz` and the PNG files in FOLDER, and leaves `results.npz` there.
 """
 
 import os
@@ -97,7 +97,7 @@ def main(format, path, folder):
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)
-    images = np.load(folder / "images.npy")
+    images = np.load(folder / "images.npz")["images"]
     # Batches bound the memory. A single image fails if the export is fixed to one batch size.
     parts = [run(images[first : first + 200]) for first in range(0, len(images), 200)]
     results = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

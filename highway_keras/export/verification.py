@@ -29,7 +29,7 @@ def verify(path, format, precision, images, labels, expected, class_names):
     """
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        np.save(folder / "images.npy", images)
+        np.savez(folder / "images.npz", images=images)  # `save` raises no errno on a full disk
         if format == "saved_model" and images.shape[-1] in (1, 3):
             with extra("train"):
                 from PIL import Image

@@ -112,7 +112,7 @@ def reproduce_gradients(
                 row |= {"images": len(x), "n": seeds, "seeds": f"0-{seeds - 1}"}
                 row |= {"first": means[0], "last": means[-1], "by_layer": " ".join(means)}
                 rows.append(row | made)
-        update_rows(out / "gradient-norms.csv", rows, case)
+                update_rows(out / "gradient-norms.csv", rows[-1:], case)
         write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(rows))
     return rows
 
