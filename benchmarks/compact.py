@@ -2,9 +2,8 @@
 
     python -m benchmarks.compact thin-highway-50
 
-Gates are chosen on training images; test images measure each network once. What is trained stays
-in a folder: called again, the benchmark continues with the first row that the results lack. With
-`--out` it measures all rows asked for, into that file.
+Gates are chosen on training images, and test images measure each network. What is trained stays in
+a folder: called again, the benchmark trains what is missing and measures all of it.
 """
 
 import json
@@ -15,7 +14,6 @@ from highway_keras import analysis, io, models, results, training
 from highway_keras.analysis.compaction import leave_out
 from highway_keras.models import shipped
 
-RESULT = rows.RESULTS / "compact.csv"
 RUNS, TUNED = 3, 3  # seeds; epochs of fine-tuning, at a tenth of the recipe's rate
 # For each network: the data set and recipe of its weights, the numbers of gated layers to leave,
 # all of them first, and how many images choose them. If it is also trained: how many images
@@ -29,10 +27,11 @@ CASES = {
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.compact", __doc__, data=True)
+    file = rows.RESULTS / "compact.csv"
+    parser = rows.parser("benchmarks.compact", __doc__, data=True, file=file)
     parser.add_argument("network", choices=CASES)
     parser.add_argument("--layers", type=int, nargs="+", help="gated layers to leave (all)")
-    parser.add_argument("--runs", default="compact-runs", help="folder of what is trained")
+    parser.add_argument("--runs", default="runs/compact", help="folder of what is trained")
     options = parser.parse_args(arguments)
     known = CASES[options.network][2]
     if not set(options.layers or known) <= set(known):
@@ -41,12 +40,9 @@ def main(arguments=None):
     for layers in options.layers or known:
         for way in case.ways:
             key = {"model": case.name, "layers": str(layers), "way": way.__name__}
-            if not options.out and any(key.items() <= r.items() for r in results.read("compact")):
-                continue
             for row, runs in way(layers):
                 row, made = {**key, "of": case.of, **row}, {"runs": runs, "layers": layers}
-                out = options.out or RESULT
-                rows.record([row], tuple(key), out, "benchmarks.compact", case.name, **made)
+                rows.record([row], tuple(key), options.out, "benchmarks.compact", case.name, **made)
 
 
 class Case:

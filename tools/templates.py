@@ -15,7 +15,7 @@ LABELS = {  # what rows call by short names
     "ours": "`HighwayStack`, through the trainer",
     "dense_chain": "two Dense layers per block, Keras `fit`",
     "dense_chain_xla": "the same under XLA",
-    "plain": "plain network of equal parameters, Keras `fit`",
+    "plain": "plain network of 71 units, 3 % more parameters, Keras `fit`",
     "torch_eager": "PyTorch eager",
     "torch_compile": "PyTorch, `torch.compile`",
     "jax_scan": "JAX by hand, `lax.scan`",
