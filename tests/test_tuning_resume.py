@@ -22,11 +22,13 @@ from highway_keras import data, io
 from highway_keras.backends import shim
 from highway_keras.cli import command as cli
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief, population, tuner
-from highway_keras.tuning.oracle import ENDED, PopulationOracle
-from highway_keras.tuning.population import Population
+from highway_keras.tuning.oracle import ENDED, PopulationOracle, rounds_of
+from highway_keras.tuning.population import Images, Population
+from highway_keras.tuning.progress import Progress
 
 pytestmark = needs_populations
 TRIALS, EPOCHS, RUNGS = 7, 4, {1: 4, 2: 2}
+PLACE = ("tuner/round", "tuner/initial_epoch", "tuner/epochs")
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +240,22 @@ def test_a_chief_that_starts_again_forgets_nothing(
     monkeypatch.setattr(PopulationOracle, "end_trial", restarted)
     searching.search(*digits, epochs=EPOCHS, batch_size=32, verbose=0)
     assert next(calls) > moment and results(trials_on_disk(tmp_path)) == uninterrupted
+
+
+def test_what_another_worker_has_ended_is_not_saved_again(tmp_path, digits):
+    """The chief, started again, gave both the same trials, and the other has gone on."""
+    ended = search(tmp_path, digits)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
+    trials = [Trial.from_proto(trial.to_proto()) for trial in ended.oracle.trials.values()]
+    for trial in trials:
+        trial.status = "RUNNING"
+        trial.hyperparameters.values |= dict(zip(PLACE, (0, 0, 1), strict=True))
+    x, y, held_out = digits
+    images = {"": Images(x, y, 32), "val_": Images(*held_out, 32)}
+    rounds = rounds_of(RUNGS, EPOCHS, TRIALS)
+    with Progress("late", rounds, [0, 0, 0], "loss", verbose=0) as progress:
+        ended._train(trials, 0, 0, images, rounds, progress)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
 
 
 def test_where_a_finalist_diverges_the_next_best_has_its_weights(tmp_path, digits, monkeypatch):

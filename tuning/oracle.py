@@ -196,6 +196,11 @@ def _trained(trial):
     return values.get("tuner/initial_epoch", 0)
 
 
+def has_ended(trial, last):
+    """Return whether a trial has ended the round to the epoch `last`."""
+    return trial.status == "FAILED" or _trained(trial) >= last
+
+
 def epochs_of(state):
     """Return the number of epochs after which a state file was saved."""
     return int(state.stem.removeprefix("state-"))
