@@ -43,11 +43,15 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
+# TensorFlow's, PyTorch's and JAX's
+OF_MEMORY = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
+
+
 def is_passing(error):
     """Whether an error is of memory, permissions, disk or network, and not of a file's content."""
     # For a damaged archive, NumPy and zipfile raise an `OSError` without a number, or EINVAL.
     of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-    return of_disk or isinstance(error, MemoryError)
+    return of_disk or isinstance(error, MemoryError) or type(error).__name__ in OF_MEMORY
 
 
 def make_folder(path):

@@ -240,13 +240,19 @@ def test_a_run_in_float16_resumes(tmp_path, monkeypatch):
     dense = [keras.layers.Dense(10, "relu"), keras.layers.Dense(10, "softmax", dtype="float32")]
     flat = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
     model = keras.Sequential([*flat, *dense], name="half")
+    keras.config.set_dtype_policy("float32")  # that of the network counts
     options = {"limit": 64, "preprocessing": ()}
     with pytest.raises(ConnectionError):
         fit_own(model, "digits", "~/run", callbacks=[Fails(0)], **options)
     begun = []
-    watch = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: begun.append(epoch))
+
+    def note(epoch, logs):
+        scales = isinstance(watch.model.optimizer, keras.optimizers.LossScaleOptimizer)
+        begun.append((epoch, scales))
+
+    watch = keras.callbacks.LambdaCallback(on_epoch_begin=note)
     fit_own(model, "digits", "~/run", resume=True, callbacks=[watch], **options)
-    assert begun == [1] and (tmp_path / "run" / "best.keras").exists()
+    assert begun == [(1, True)] and (tmp_path / "run" / "best.keras").exists()
 
 
 def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):

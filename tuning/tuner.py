@@ -405,10 +405,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         # Save states and the best weights before telling the oracle. Save more weights than
         # `keep_models`: the oracle decides between tied trials later, and trials that continue may
         # still fail.
+        self._save_running(population, trials, last, curves)
         self._wait_for_chief()
         # Where it was restarted, another worker may have ended the round of a trial, and gone on.
         stale = [t for t in trials if has_ended(self.oracle.get_trial(t.trial_id), last)]
-        self._save_running(population, trials, last, curves, stale)
         going = rounds[number + 1][2] if number + 1 < len(rounds) else 0
         worst = np.sort(scores)[: self.keep_models + going][-1]
         for index in np.flatnonzero(np.isfinite(scores) & (scores <= worst)):
@@ -437,11 +437,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             logs |= {f"val_{metric}": column for metric, column in measured}
         return logs
 
-    def _save_running(self, population, trials, epoch, curves, stale=()):
+    def _save_running(self, population, trials, epoch, curves):
         """Save trials after an epoch, in place of what was saved before in their round."""
         for index, trial in enumerate(trials):
-            if trial in stale:
-                continue
             curve = {f"curve/{key}": [row[key][index] for row in curves] for key in curves[0]}
             file = self._file(trial.trial_id, STATE.format(epoch))
             with replacing(file) as temporary:

@@ -165,14 +165,15 @@ def export(
         model = model_or_file if isinstance(model_or_file, keras.Model) else None
         if model is None:
             file = checks.existing_file("model_or_file", model_or_file)
-        elif not has_graph(model) or [len(x.shape) for x in model.inputs] != [4]:
-            raise ValueError(
-                "`model_or_file` must be a .keras file, or a built functional or Sequential model "
-                "that takes one image. "
-                f"{checks.received('model_or_file', model)}"
-            )
         else:
-            check_loads_as_saved(model, model.inputs[0].shape[1:])
+            shapes = [x.shape[1:] for x in model.inputs] if has_graph(model) else []
+            if len(shapes) != 1 or len(shapes[0]) != 3 or None in shapes[0]:
+                raise ValueError(
+                    "`model_or_file` must be a .keras file, or a built functional or Sequential "
+                    "model that takes one image of a fixed size. "
+                    f"{checks.received('model_or_file', model)}"
+                )
+            check_loads_as_saved(model, shapes[0])
             file = pathlib.Path(folder) / f"{model.name}.keras"
             model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Sequence
 
@@ -288,7 +289,7 @@ def _options(layer):
     for name in ("activation", "transform_activation"):
         function = getattr(layer, name)
         if isinstance(function, keras.Layer):
-            config[name]["config"].pop("name")  # its automatic one
-        else:  # itself, not its name: a user's may be called like one of Keras's
+            config[name]["config"].pop("name", None)  # its automatic one
+        elif inspect.isfunction(function):  # not its name: a user's may be called like Keras's
             config[name] = function
     return config

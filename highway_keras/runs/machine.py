@@ -45,7 +45,7 @@ def versions():
     )
 
 
-@functools.cache  # that of the start: rows that are written meanwhile make a clone dirty
+@functools.cache  # rows that are written after the first make a clone dirty
 def commit():
     """Return the commit of the clone that this library is in, abbreviated; empty outside of one.
 

@@ -18,6 +18,7 @@ from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.registry import PAPER, check_name
 from highway_keras.models.weight_files import without_preprocessor
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.saved_network import load_network, settings_beside
 
 SCALING = (
@@ -44,6 +45,11 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
         return UserModel(model, freeze)
     path = checks.existing_file("model", model)
     saved, known = without_preprocessor(load_network(path)), settings_beside(path)
+    if "results" not in known and RunFolder(path.parent).state.exists():
+        notice(
+            f"{path} is of a run that has not ended. The command of that run continues it, with "
+            "--resume (`resume=True`); this one begins another."
+        )
     if known.get("freeze"):  # for that run alone
         for layer in saved._flatten_layers():  # `saved.trainable` is True, and TensorFlow's base
             layer.trainable = True  # class ignores what an attribute is already

@@ -216,8 +216,10 @@ def fit(
     elif class_weight is not None:
         settings["class_weight"] = class_weight
     default = f"runs/{network.name}-{images.name}"
-    if str(model).endswith(".keras") and (pathlib.Path(model).parent / "run.json").exists():
-        default = f"runs/{pathlib.Path(model).absolute().parent.name}-further"  # not its own
+    if str(model).endswith(".keras"):
+        source = checks.path("model", model).resolve().parent
+        if (source / "run.json").exists():
+            default = f"runs/{source.name}-further"  # not its own
     folder = RunFolder(out or default)
     paths = [getattr(c, name, None) for c in callbacks for name in ("filepath", "filename")]
     if any(isinstance(p, str | os.PathLike) and folder.owns(p) for p in paths):
@@ -339,14 +341,15 @@ class _Run:
         """Train from the first or the last saved epoch to the last; return the seconds it took."""
         images, folder = self.images, self.folder
         devices, replicas = self.devices, self.devices.replicas
-        with devices.scope():
-            self.trainee.optimizer.build(self.trainee.trainable_variables)
-            first = folder.restore_state(self.trainee)
+        first = len(folder.saved_history())
         if not devices.same_on_all(first):
             raise ValueError(
                 "`out` must be one folder for all processes, or hold a copy of what the first one "
                 f"wrote last. Received: here a run after epoch {first}, elsewhere after another."
             )
+        with devices.scope():
+            self.trainee.optimizer.build(self.trainee.trainable_variables)
+            folder.restore_state(self.trainee)
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
         if folder.has_ended and first < self.recipe.epochs:

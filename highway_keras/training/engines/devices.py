@@ -27,8 +27,7 @@ class Devices:
         process_share: Function that maps batches to this process's shares of them.
         install_steps: Function that replaces the train and test functions of a compiled model if
             Keras's own do not work.
-        same_on_all: Function that says whether a number is the same in every process, where the
-            backend does not compare the processes' weights itself.
+        same_on_all: Function that says whether a number is the same in every process.
     """
 
     scope: Callable = contextlib.nullcontext

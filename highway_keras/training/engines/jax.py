@@ -4,6 +4,8 @@ import os
 
 import jax
 import keras
+import numpy as np
+from jax.experimental import multihost_utils
 
 from highway_keras.training.engines.devices import Devices
 
@@ -14,9 +16,13 @@ def data_parallel():
         keras.distribution.initialize()
     # Keras would divide only `tf.data`; `process_share` divides our batches.
     parallel = keras.distribution.DataParallel(auto_shard_dataset=False)
-    return Devices(
-        parallel.scope, parallel.num_model_replicas, jax.process_index() == 0, process_share
-    )
+    is_chief, replicas = jax.process_index() == 0, parallel.num_model_replicas
+    return Devices(parallel.scope, replicas, is_chief, process_share, same_on_all=same_on_all)
+
+
+def same_on_all(number):
+    """Return whether a number is the same in every process."""
+    return bool((multihost_utils.process_allgather(np.array(number)) == number).all())
 
 
 def process_share(batches):

@@ -55,8 +55,9 @@ def data_parallel():
     is_chief, replicas = strategy.extended.should_checkpoint, strategy.num_replicas_in_sync
 
     def same_on_all(number):
-        total = strategy.reduce("SUM", strategy.run(lambda: tf.constant(number)), axis=None)
-        return int(total) == number * replicas
+        each = strategy.run(lambda: tf.constant([number, number**2], "int64"))
+        total, of_squares = strategy.reduce("SUM", each, axis=None).numpy().tolist()
+        return total**2 == replicas * of_squares  # the same answer in every process
 
     steps = {"install_steps": install_replica_steps} if replicas > 1 else {}
     return Devices(strategy.scope, replicas, is_chief, same_on_all=same_on_all, **steps)
