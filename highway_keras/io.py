@@ -43,7 +43,7 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
-# TensorFlow's, PyTorch's and JAX's
+# Errors of TensorFlow, PyTorch and JAX where a device runs out of memory
 OF_MEMORY = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
 
 

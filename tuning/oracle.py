@@ -92,7 +92,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         ongoing = {trial.trial_id for trial in self.ongoing_trials.values()}
         for number, (first, last, count) in enumerate(self.rounds):
             of_round = self._best(first, count) if first else list(self.trials.values())
-            behind = [t.trial_id for t in of_round if t.status != "FAILED" and _trained(t) < last]
+            behind = [t.trial_id for t in of_round if not has_ended(t, last)]
             waiting = [i for i in behind if i not in ongoing]
             if waiting or len(self.trials) < self.max_trials:
                 return number, waiting

@@ -119,8 +119,9 @@ def run_searches(
     pairs = {"": (images.x_train, images.y_train)}
     if held_out:
         pairs["val_"] = images.x_val, images.y_val
+    at_once = data.images_at_once(images.input_shape)
     for prefix, (x, y) in pairs.items():
-        pairs[prefix] = preprocess.predict(np.asarray(x), 500, verbose=0), y
+        pairs[prefix] = preprocess.predict(np.asarray(x), at_once, verbose=0), y
     shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # `trials` may grow
     shared |= {**data_settings(dataset, images), "seed": seed}
     shared |= {} if objective == "loss" else {"objective": objective}

@@ -13,6 +13,7 @@ import traceback
 
 from highway_keras.cli import reproduce, saved, search, training, zoo  # noqa: F401 (they declare)
 from highway_keras.cli.shared import COMMANDS
+from highway_keras.io import OF_MEMORY
 from highway_keras.messages import printable
 from highway_keras.version import __version__
 
@@ -69,7 +70,7 @@ def _exit_code(error):
         return FAILED
     if isinstance(error, USER_ERRORS):
         return MISUSED
-    out_of_memory = type(error).__name__ == "ResourceExhaustedError"  # TensorFlow's
+    out_of_memory = type(error).__name__ in OF_MEMORY
     return FAILED if isinstance(error, RuntimeError | MemoryError) or out_of_memory else None
 
 

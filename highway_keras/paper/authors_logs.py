@@ -135,7 +135,8 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
         options = {"kernel_initializer": kernel_initializer, "classifier_activation": None}
         network = models.create(model, **options)
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        losses.append(network.evaluate(x, images.y_val[:limit], 500, verbose=0))
+        at_once = data.images_at_once(images.input_shape)
+        losses.append(network.evaluate(x, images.y_val[:limit], at_once, verbose=0))
     return losses
 
 

@@ -219,9 +219,6 @@ class RunFolder:
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
 
-        Returns:
-            The number of epochs in the state; 0 without one.
-
         Raises:
             ValueError: If the state is damaged, or gone although the run has ended.
         """
@@ -236,7 +233,6 @@ class RunFolder:
             )
         else:
             self.history.unlink(missing_ok=True)
-        return len(rows)
 
     def load_weights(self, model):
         """Load weights and optimizer of the saved state into the compiled model of the run."""
