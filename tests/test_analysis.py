@@ -303,6 +303,21 @@ def test_gates_and_block_outputs_are_the_layers(make):
         np.testing.assert_allclose(ops.convert_to_numpy(gate), values, rtol=1e-5, atol=1e-6)
 
 
+def test_a_batch_holds_fewer_samples_that_are_large(monkeypatch):
+    sizes = []
+    predict = keras.Model.predict_on_batch
+
+    def observed(self, x):
+        sizes.append(len(x))
+        return predict(self, x)
+
+    monkeypatch.setattr(keras.Model, "predict_on_batch", observed)
+    pictures = keras.Input((640, 640, 3))
+    model = keras.Model(pictures, ConvHighway2D(3, 1)(pictures))
+    analysis.gates(model, np.zeros((2, 640, 640, 3), "float32"))
+    assert sizes == [1, 1]
+
+
 def test_gates_are_averaged_over_samples_classes_and_space():
     model = convolutions()
     x, y = samples(model)

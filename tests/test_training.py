@@ -335,7 +335,7 @@ def whole(dataset, tmp_path_factory):
     return model, fit_own(model, dataset, tmp_path_factory.mktemp("own") / "whole", epochs=3)
 
 
-def test_a_model_is_trained_in_place(whole, dataset):
+def test_a_model_is_trained_in_place(whole, dataset, capsys):
     model, result = whole
     saved = keras.models.load_model(result.folder.final)
     np.testing.assert_equal(model.get_weights(), saved.get_weights())
@@ -347,6 +347,9 @@ def test_a_model_is_trained_in_place(whole, dataset):
     )
     found = training.SavedNetwork(result.folder.best)
     assert found.evaluate(dataset) == (result.test_loss, result.test_accuracy)
+    assert not capsys.readouterr().out
+    found.evaluate(dataset, verbose=1)
+    assert f"{len(dataset.x_test)}/{len(dataset.x_test)}" in capsys.readouterr().out
 
 
 def test_a_callback_that_raises_leaves_a_run_that_resumes(whole, dataset, tmp_path):

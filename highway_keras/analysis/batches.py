@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.data import PictureArray
+from highway_keras.data import PictureArray, images_at_once
 from highway_keras.ops import agree
 
 
@@ -57,8 +57,11 @@ def run(model, arrays, batch_size, verbose, multiple_of=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
     The last batch is padded, so the model is compiled for one size, and its outputs are cut
-    again. The size of all batches is a multiple of `multiple_of`.
+    again. The size of all batches is a multiple of `multiple_of`. Without `batch_size` it is 500,
+    less for large samples.
     """
+    if batch_size is None:
+        batch_size = min(images_at_once(array.shape[1:]) for array in arrays)
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
     batch_size = -(-min(batch_size, count) // multiple_of) * multiple_of

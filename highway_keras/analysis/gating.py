@@ -11,8 +11,6 @@ from highway_keras.analysis.graph import Graph, of_gated
 from highway_keras.analysis.named_array import NamedArray, by_layer
 from highway_keras.layers import HighwayStack, stacked
 
-BATCH_SIZE = 500
-
 
 def gate_model(model):
     """Return a model from the inputs of `model` to the transform gates T of all its gated blocks.
@@ -89,7 +87,7 @@ def block_starts(graph):
     return starts
 
 
-def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
+def gates(model, x, per_position=False, batch_size=None, verbose=0):
     """Return the transform gates of each sample (Figure 2, third column).
 
     Args:
@@ -97,7 +95,7 @@ def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
         x: Samples as `model` takes them: an array, or a list of them.
         per_position: Whether to keep the positions of a convolutional or recurrent layer instead
             of averaging over them.
-        batch_size: Samples per batch.
+        batch_size: Samples per batch. Default: 500, fewer if they are large.
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
@@ -117,7 +115,7 @@ def gates(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
     return _of_samples(model, "gates", x, per_position, batch_size, verbose)
 
 
-def block_outputs(model, x, per_position=False, batch_size=BATCH_SIZE, verbose=0):
+def block_outputs(model, x, per_position=False, batch_size=None, verbose=0):
     """Return the outputs of all gated blocks for each sample (Figure 2, fourth column).
 
     Arguments and result are those of `gates`.
@@ -139,7 +137,7 @@ class MeanGates:
     by_class: NamedArray | None
 
 
-def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
+def mean_gates(model, x, y=None, batch_size=None, verbose="auto"):
     """Return the mean transform gates over a data set, and how much those of each class differ.
 
     This takes one pass over the data and the memory of one batch. Gates of layers with positions,
@@ -149,7 +147,7 @@ def mean_gates(model, x, y=None, batch_size=BATCH_SIZE, verbose="auto"):
         model: As for `gate_model`.
         x: Samples as `model` takes them: an array, or a list of them.
         y: Class numbers, integers `(samples,)`, or `None` for no class means.
-        batch_size: Samples per batch.
+        batch_size: Samples per batch. Default: 500, fewer if they are large.
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:

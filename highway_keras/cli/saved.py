@@ -81,7 +81,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     training = library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0)
-    found = saved.evaluate(images)
+    found = saved.evaluate(images, 0 if json else "auto")
     (loss, accuracy), count = found, len(images.x_test)
     by_class = dict(zip(saved.names_for(images), found.class_accuracy, strict=True))
     if json:

@@ -48,10 +48,11 @@ def compile_classifier(model, optimizer="sgd", steps_per_execution=1):
     return model
 
 
-def evaluate(model, images) -> Evaluation:
+def evaluate(model, images, verbose=0) -> Evaluation:
     """Return cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`.
 
-    They do not depend on the loss and the metrics that the model was compiled with.
+    They do not depend on the loss and the metrics that the model was compiled with. `verbose`: 1
+    shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
         An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
@@ -62,7 +63,7 @@ def evaluate(model, images) -> Evaluation:
             number of classes.
     """
     images = data.check_dataset(images)
-    found = probabilities(model, images.x_test)
+    found = probabilities(model, images.x_test, verbose)
     if found.shape[-1] != images.classes:
         raise ValueError(
             f"`model` must return a probability for each of the {images.classes} classes of "
@@ -81,17 +82,16 @@ def compare(found, y):
     return Evaluation(float(loss), float((found.argmax(-1) == y).mean()), confusion)
 
 
-def probabilities(model, x):
+def probabilities(model, x, verbose=0):
     """Return the `outputs` of a model if they are class probabilities, `(n, classes)`."""
-    found = outputs(model, x)
+    found = outputs(model, x, verbose)
     check_probabilities(model.name, found)
     return found
 
 
-def outputs(model, x):
+def outputs(model, x, verbose=0):
     """Return what a model returns for raw images, an array or a `PictureArray`."""
-    at_once = data.images_at_once(x.shape[1:])
-    found = [found for _, found in run(model, [x], at_once, verbose=0)]
+    found = [found for _, found in run(model, [x], None, verbose)]
     if [one.ndim for one in found[0]] != [2]:
         shapes = ", ".join(str((None, *one.shape[1:])) for one in found[0])
         raise NotProbabilities(

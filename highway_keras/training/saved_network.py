@@ -133,8 +133,12 @@ class SavedNetwork:
         notice_other_split(self.settings, dataset, images)
         return images
 
-    def evaluate(self, images):
+    def evaluate(self, images, verbose=0):
         """Return cross-entropy (nats) and accuracy on the test images of a `data.Dataset`.
+
+        Args:
+            images: The images, or their name, as `load` takes it.
+            verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
         Returns:
             An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
@@ -142,7 +146,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        return evaluate(self.model, self.load(images))
+        return evaluate(self.model, self.load(images), verbose)
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.
