@@ -668,6 +668,9 @@ def test_what_a_model_was_compiled_with_does_not_matter(tmp_path):
     model.compile("sgd", loss=OwnLoss(), metrics=["mae", "mse"])
     model.save(tmp_path / "own.keras")
     assert training.SavedNetwork(tmp_path / "own.keras").evaluate(found) == expected
+    result = training.fit(model, "digits", out=tmp_path / "run", epochs=1, limit=100)
+    assert training.SavedNetwork(result.folder.best).evaluate(found)[1] == result.test_accuracy
+    assert model.compiled and isinstance(model.loss, OwnLoss)
     model.layers[-1].bias.assign([200.0] + 9 * [0.0])  # wrong for certain costs a finite loss
     loss, accuracy = evaluate(model, found)
     assert 20 < loss < 100 and accuracy == np.mean(found.y_test == 0)

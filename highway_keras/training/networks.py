@@ -171,7 +171,8 @@ class UserModel:
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
-        """Yield the model twice; afterwards restore its dropout rates and what is trainable."""
+        """Yield the model twice; afterwards restore what it was compiled for, rates of dropout, and
+        what is trainable."""
         if recipe.dtype_policy != "float32":
             raise ValueError(
                 "`dtype_policy` is for registered networks; a `keras.Model` computes in what it "
@@ -183,7 +184,6 @@ class UserModel:
                 f"{self.name!r} takes {takes}, to which preprocessed images would be rounded. "
                 f"Pass preprocessing=(). {checks.received('preprocessing', recipe.preprocessing)}"
             )
-        check_loads_as_saved(self.model, images.input_shape)
         _compare_preprocessing(self.before, recipe)
         # Already in the rates of a file that `fit` saved
         factor = self.before.get("recipe", {}).get("dropout", 1.0)
@@ -198,12 +198,18 @@ class UserModel:
         # Layers first: setting a layer sets all layers and weights in it.
         parts = [*self.model._flatten_layers(), *self.model.variables]
         were_trainable = [(part, part.trainable) for part in parts]
+        compiled = [part for part in parts if getattr(part, "compiled", False)]
         try:
+            for part in compiled:  # or Keras saves their losses in our files, unable to load them
+                part.compiled = False
+            check_loads_as_saved(self.model, images.input_shape)
             if self.freeze:
                 freeze_below_top(self.model)
             with scaled_dropout({self.model}, recipe.dropout / (factor or 1.0)):
                 yield self.model, self.model
         finally:
+            for part in compiled:
+                part.compiled = True
             for part, trainable in were_trainable:
                 part.trainable = trainable
 
