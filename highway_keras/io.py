@@ -54,6 +54,13 @@ def is_passing(error):
     return of_disk or isinstance(error, MemoryError) or type(error).__name__ in OF_MEMORY
 
 
+def can_write(folder):
+    """Return whether a folder, or the nearest above it that exists, can be written to."""
+    parents = folder.absolute().parents
+    there = next(path for path in (folder, *parents) if os.path.lexists(path))  # a link, too
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
 def make_folder(path):
     """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
     path = checks.path("out", path)

@@ -83,7 +83,7 @@ def _one_error(model, path):
         if is_passing(error) or isinstance(error, ImportError):  # such as of `huggingface_hub`
             raise
         raise ValueError(
-            f"`weights` does not fit the model {model.name!r}. Received: weights={path}. "
+            f"`weights` cannot be loaded into {model.name!r}. Received: weights={path}. "
             f"{reason(error)[:300]}. Pass weights of this very network, or build the network that "
             "they belong to."
         ) from error

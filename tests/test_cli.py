@@ -257,6 +257,16 @@ def test_predict_goes_on_after_a_bad_file(trained, pictures, capsys, monkeypatch
     assert f"highway-keras: {errors[str(paths[1])]}" == damaged
 
 
+def test_an_interrupted_predict_keeps_its_rows(trained, capsys, monkeypatch):
+    def classify(*arguments):
+        yield saved_network.Classified("a.png", (("5", 0.75),))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.SavedNetwork, "classify", classify)
+    assert run("predict", trained[0], "seven.png", "--csv") == 130
+    assert capsys.readouterr().out.splitlines()[1:] == ["a.png,5,0.75"]
+
+
 def test_the_sample_picture_is_a_seven_and_its_negative_looks_inverted(trained, capsys, tmp_path):
     seven = pathlib.Path(__file__).parents[1] / "examples" / "seven.png"
     negative = tmp_path / "ink.png"

@@ -164,14 +164,15 @@ def test_the_command(tmp_path, capsys):
     assert len(read_rows(tmp_path / "look" / "layers.csv")) == 1
 
 
-def test_the_command_asks_first_whether_its_folder_can_be_written(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("command", ["compact", "export"])
+def test_a_command_asks_first_whether_it_can_write(command, tmp_path, monkeypatch, capsys):
     models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    monkeypatch.setattr(analysis, "compact", None)  # not called
+    monkeypatch.setattr(training.SavedNetwork, "load", None)  # not called
     out = tmp_path / "new" / "small"
-    assert run("compact", tmp_path / "thin.keras", "--out", out) == 2
-    message = f"--out must be a folder that can be written. Received: --out {out}"
-    assert message in capsys.readouterr().err
+    assert run(command, tmp_path / "thin.keras", "--out", out) == 2
+    printed = capsys.readouterr().err
+    assert "folder that can be written" in printed and f"--out {out}" in printed
 
 
 def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):

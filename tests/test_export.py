@@ -19,6 +19,7 @@ from PIL import Image
 from highway_keras import data, export, layers
 from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
+from highway_keras.messages import Notice
 
 NAMES = [f"class {n} é" for n in range(10)]
 
@@ -217,7 +218,8 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     small = keras.Sequential([keras.Input((9, 9, 1)), keras.layers.Flatten()])
     small.add(keras.layers.Dense(10, "softmax"))
     for dataset in (None, digits):
-        with pytest.raises(ValueError, match=r"`dataset`|takes images of shape"):
+        refused = pytest.raises(ValueError, match=r"`dataset`|takes images of shape")
+        with pytest.warns(Notice, match="does not scale its input"), refused:
             export.export(small, tmp_path / "out.keras", dataset=dataset)
     mixed = keras.Model([keras.Input((2,)), small.inputs[0]], small.outputs)
     any_size = keras.Sequential([keras.Input((None, None, 1)), keras.layers.Conv2D(1, 1)])

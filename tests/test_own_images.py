@@ -153,7 +153,11 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     export = ["export", trained / "best.keras", "--format", "keras", "--no-verify", "--out"]
     assert run(*export, tmp_path / "insects.keras") == 0
     assert (tmp_path / "insects.keras.txt").read_text().split() == list(CLASSES)
-    assert json.loads((tmp_path / "insects.keras.json").read_text())["class_names"] == list(CLASSES)
+    for use in (["predict", "--json", picture], ["evaluate", "--json"]):  # by the card beside it
+        assert run(use[0], tmp_path / "insects.keras", *use[1:]) == 0
+        assert '"cat"' in capsys.readouterr().out
+    (tmp_path / "insects.keras").write_bytes((trained / "final.keras").read_bytes())
+    assert training.SavedNetwork(tmp_path / "insects.keras").class_names == ["0", "1", "2"]
 
 
 COMPARED = [("cd", "dc", False), ("cd", "cd", True), ("cd", None, True), ("01", "dc", True)]

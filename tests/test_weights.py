@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import types
+import zipfile
 
 import keras
 import numpy as np
@@ -153,6 +154,12 @@ def test_shipped_weights_reach_the_accuracy_of_their_card(trained, capsys):
     stated = 100 * shipped.find_entry(name, dataset)["accuracy"]
     assert float(printed.split()[2]) == pytest.approx(stated, abs=0.03)
     assert f"its model card says {stated:.2f} %" in printed
+
+
+def test_a_python_without_lzma_does_not_call_them_damaged(monkeypatch):
+    monkeypatch.setattr(zipfile, "lzma", None)
+    with pytest.raises(ValueError, match="lzma"):
+        training.SavedNetwork(models.get(NAME).weights_file("mnist"))
 
 
 def test_weights_on_the_hub(tmp_path, monkeypatch):

@@ -42,19 +42,18 @@ def predict(network, weights, images, top, json, csv):
 
     paths = data.find_pictures(images)
     found = training.SavedNetwork(file).classify(paths, top)
-    # On stderr, if that is a terminal.
-    bar = {"unit": " pictures", "disable": None, "delay": SECONDS, "leave": False}
-    found = list(tqdm(found, total=len(paths), **bar))
-    rows = [(one.path, name, p) for one in found for name, p in one.classes]
+    # On stderr, if that is a terminal to which nothing else is written
+    quiet = (csv and sys.stdout.isatty()) or None
+    bar = {"unit": " pictures", "disable": quiet, "delay": SECONDS, "leave": False}
+    found = tqdm(found, total=len(paths), **bar)
+    if csv:
+        found = _print_csv(found)
+    found = list(found)
+    rows = [(one.path, name, f"{p:.4f}") for one in found for name, p in one.classes]
     if json:
         cli.print_json([_as_json(one) for one in found])
-    elif csv:
-        writer = csv_files.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([cell(path), cell(name), p] for path, name, p in rows)
-    elif rows:
-        lines = [(path, name, f"{p:.4f}") for path, name, p in rows]
-        cli.print_table([COLUMNS, *lines], right=(2,))
+    elif rows and not csv:
+        cli.print_table([COLUMNS, *rows], right=(2,))
     failed = [one for one in found if one.error]
     for one in failed:
         print(f"highway-keras: {printable(one.error)}", file=sys.stderr)
@@ -62,6 +61,15 @@ def predict(network, weights, images, top, json, csv):
         counted = f"{len(failed)} of {len(found)} pictures could not be read."
         print(f"highway-keras: {counted}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _print_csv(found):
+    """Yield what was found after its rows are written, so that an interruption keeps them."""
+    writer = csv_files.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in found:
+        writer.writerows([cell(one.path), cell(name), p] for name, p in one.classes)
+        yield one
 
 
 def _as_json(one):
@@ -92,7 +100,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     print(f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  ({count} images)")
     lowest = min((share, name) for name, share in by_class.items() if share is not None)
     print(f"lowest of a class {100 * lowest[0]:.2f} %  ({printable(lowest[1])})")
-    if weights == images.name:
+    if weights and dataset in (None, weights):
         print(f"its model card says {100 * saved.settings['accuracy']:.2f} %")
 
 
@@ -157,11 +165,11 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
+    before = saved.evaluate(images)
     done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)
     folder = training.RunFolder(out)
     with folder.locked():
         cli.check_paths(out=out, resume=None)  # another process may have written there meanwhile
-        before = saved.evaluate(images)
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
         # Of the whole network's settings those that hold for the smaller one, too.

@@ -11,9 +11,8 @@ flag.
 """
 
 import json
-import os
 
-from highway_keras import checks, models
+from highway_keras import checks, io, models
 from highway_keras.messages import did_you_mean, printable
 from highway_keras.runs import check_free
 
@@ -147,9 +146,7 @@ def check_paths(dataset=None, out=None, resume=True):
     if out is None:
         return
     folder = checks.path("out", out)
-    parents = folder.absolute().parents
-    there = next(path for path in (folder, *parents) if os.path.lexists(path))  # a link, too
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):  # now, not after the work
+    if not io.can_write(folder):  # now, not after the work
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."
         )

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import importlib.util
-import json
 import os
 import pathlib
 import shutil
@@ -19,10 +18,12 @@ from highway_keras.data.dataset import shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
 from highway_keras.extras import missing
-from highway_keras.messages import printable, reason
+from highway_keras.messages import notice, printable, reason
+from highway_keras.models import shipped
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
-from highway_keras.training.networks import check_loads_as_saved
+from highway_keras.training.networks import SCALING, check_loads_as_saved
+from highway_keras.training.saved_network import read_card
 
 VERIFIED_IMAGES = 1000
 CALIBRATION_IMAGES = 500
@@ -135,7 +136,8 @@ def export(
     if format != implied and (format or mistaken):
         raise ValueError(
             f"`path` must end in {', '.join(filter(None, by_suffix))}, as its format does, or be a "
-            f"folder for a SavedModel. Received: path={path}, format={format!r}."
+            f"folder for a SavedModel; one with such a name needs format='saved_model'. "
+            f"Received: path={path}, format={format!r}."
         )
     format = implied
     if format == "saved_model" and set("*?[\\") & set(str(path)):  # or it could not be loaded
@@ -174,6 +176,8 @@ def export(
                     f"{checks.received('model_or_file', model)}"
                 )
             check_loads_as_saved(model, shapes[0])
+            if not any(isinstance(layer, SCALING) for layer in model._flatten_layers()):
+                notice(f"{model.name!r} does not scale its input: the export takes 0 to 255.")
             file = pathlib.Path(folder) / f"{model.name}.keras"
             model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)
@@ -244,6 +248,8 @@ def _write_card(path, saved, format, quantize, names, measured):
         "paper": "Srivastava et al., Training Very Deep Networks, arXiv:1507.06228",
         "training": {k: v for k, v in saved.settings.items() if k != "class_names"},
     }
+    if path.is_file():
+        card["sha256"] = shipped.sha256(path)
     card_path, names_path = beside(path, format)
     card_path.parent.mkdir(exist_ok=True)
     io.write_json(card_path, card)
@@ -298,12 +304,16 @@ def check_place(path, format, overwrite):
     that has its model card, and nothing else: no network saved by training, and no SavedModel
     folder that holds other files.
     """
+    if not io.can_write(path.parent):
+        raise PermissionError(
+            f"`path` must be in a folder that can be written. Received: path={path}."
+        )
     card, names = beside(path, format)
     if format == "saved_model":
         parts = ("saved_model.pb", "fingerprint.pb", "variables/variables.index")
         ours = {card, names, *(path / part for part in parts)}
         existing = [path] if os.path.lexists(path) else []
-        foreign = [] if _is_card(card) else existing
+        foreign = [] if read_card(card) else existing
         foreign += [
             file
             for file in path.rglob("*")
@@ -312,7 +322,7 @@ def check_place(path, format, overwrite):
     else:
         files = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
         existing = [file for file in files if os.path.lexists(file)]
-        foreign = [file for file in existing if not (_is_card(card) and file.is_file())]
+        foreign = [file for file in existing if not (read_card(card) and file.is_file())]
     if foreign:
         raise ValueError(
             "`path` must not exist yet: only an earlier export can be replaced. "
@@ -323,12 +333,3 @@ def check_place(path, format, overwrite):
             f"`path` must not exist yet. Received: path={path}. Name another, or pass "
             "overwrite=True."
         )
-
-
-def _is_card(path):
-    """Return whether a file is a model card that `export` wrote."""
-    try:  # a pipe would be waited for
-        card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except (OSError, RecursionError, ValueError):
-        return False
-    return isinstance(card, dict) and {"inputs", "outputs", "class_names"} <= card.keys()

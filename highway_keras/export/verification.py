@@ -37,8 +37,8 @@ def verify(path, format, precision, images, labels, expected, class_names):
             for index, image in enumerate(images[:PICTURES]):
                 picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
                 picture.save(folder / f"{index:04}.png")
-        # -E, -P: no PYTHONPATH, and nothing from the current folder or that of the file.
-        command = [sys.executable, "-EP", runtimes.__file__, format, str(path), str(folder)]
+        # -P: nothing from the folder of the file
+        command = [sys.executable, "-P", runtimes.__file__, format, str(path), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip() or "no message").splitlines()[-1]

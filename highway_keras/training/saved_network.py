@@ -1,6 +1,7 @@
 """A network that `fit` saved or that comes with the zoo: loaded safely, measured and used."""
 
 import dataclasses
+import json
 import os
 import zipfile
 
@@ -11,7 +12,7 @@ from highway_keras import checks, data
 from highway_keras.data.images import on_every_core
 from highway_keras.io import is_passing
 from highway_keras.messages import notice, reason
-from highway_keras.models.shipped import entry_of
+from highway_keras.models import shipped
 from highway_keras.runs.folder import RunFolder, identity_in
 from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
@@ -201,9 +202,13 @@ class SavedNetwork:
 def settings_beside(path):
     """Return what is known about the training of a `.keras` file, in the form of a `run.json`.
 
-    It comes from the run.json next to the file or, for the zoo's weights, from their index, which
-    names the recipe and what differed from it. The dictionary is empty if nothing is known.
+    It comes from the model card next to an export, from the run.json next to the file or, for the
+    zoo's weights, from their index, which names the recipe and what differed from it. The
+    dictionary is empty if nothing is known.
     """
+    card = read_card(path.with_name(f"{path.name}.json"))
+    if card and card.get("sha256") == shipped.sha256(path):
+        return {**card["training"], "class_names": card["class_names"]}
     folder = RunFolder(path.parent)
     if folder.settings.exists():
         if identity_in(path) in ("", folder.identity()):
@@ -211,12 +216,22 @@ def settings_beside(path):
         notice(
             f"{path} is not of the run in its folder, so what run.json says there is left aside."
         )
-    entry = entry_of(path)
+    entry = shipped.entry_of(path)
     if entry:
         changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
         recipe = get_recipe(entry["recipe"]).override(**changes)
         entry["recipe"] = dataclasses.asdict(recipe)
     return entry
+
+
+def read_card(path):
+    """Return the model card that `export` wrote, a dictionary; an empty one if it is none."""
+    try:  # a pipe would be waited for
+        card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except (OSError, RecursionError, ValueError):
+        return {}
+    is_card = isinstance(card, dict) and {"inputs", "outputs", "class_names"} <= card.keys()
+    return card if is_card else {}
 
 
 def check_here(dataset, path):
@@ -263,6 +278,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         if is_passing(error):
             raise
         said = f"it is damaged, cut short, or was not saved as a .keras file. {remedy}"
-        if isinstance(error, TypeError | ValueError) and str(error).strip():  # Keras's own
+        of_keras = isinstance(error, TypeError | ValueError) and str(error).strip()
+        if of_keras or "(missing)" in str(error):  # such as LZMA, of this Python
             said = f"{reason(error)}."
         raise ValueError(f"{path} cannot be loaded as a Keras model: {said}") from error
