@@ -49,7 +49,9 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
     for name in ("notes.txt", ".hidden.png", ".cache/0.png", "cat/clip.gif", "ant/.thumb.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("no picture")
-    with pytest.warns(Notice, match=r"left out: 1 "):
+    Image.new("L", (4, 4)).save(tmp_path / "beside.png")
+    beside = pytest.warns(Notice, match="1 pictures beside the folders")
+    with pytest.warns(Notice, match=r"left out: 1 "), beside:
         assert len(load(tmp_path, validation=0).x_train) == 48
 
 
@@ -124,6 +126,9 @@ def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path,
     for path in broken:
         path.unlink()
     assert found.fingerprint() == load(copy).fingerprint()
+    broken[0].write_text("no picture")
+    measured = load(copy, test_only=True)
+    assert measured.fingerprint(("test",)) == found.fingerprint(("test",))
 
 
 # From the folder to everything that is made of it

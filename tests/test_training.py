@@ -9,6 +9,7 @@ import random
 import shutil
 import types
 import warnings
+from unittest import mock
 
 import keras
 import numpy as np
@@ -19,7 +20,7 @@ from picture_folders import CLASSES, images, little, write_parts
 from highway_keras import Highway, data, models, training
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.messages import Notice
-from highway_keras.training import get_recipe
+from highway_keras.training import get_recipe, trainer
 from highway_keras.training.callbacks import Measured
 from highway_keras.training.evaluation import (
     NotProbabilities,
@@ -382,7 +383,10 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     slower = keras.callbacks.ReduceLROnPlateau("loss", patience=1, min_delta=100)
     model, options = little(keras.layers.Dense(5)), {"schedule": "constant", "decay": 1.0}
     options |= {"epochs": 9, "batch_size": 16, "verbose": 0}
-    first = training.fit(model, dataset, callbacks=[stop, slower, watch], **options)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer, "load_network", mock.Mock(side_effect=KeyboardInterrupt))
+        training.fit(model, dataset, callbacks=[stop, slower, watch], **options)
+    first = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
     assert str(first.folder.path) == "runs/little-arrays"
     assert len(first.history) == first.folder.read_json()["results"]["epochs"] == 3
     assert watch.rate < 0.1 * 0.11
@@ -393,8 +397,30 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
         again = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
     np.testing.assert_equal(weights(first.folder.final), saved)
     assert again.history == first.history
-    assert len(json.loads(first.folder.machine.read_text())) == 1  # nothing was trained again
+    sessions = json.loads(first.folder.machine.read_text())
+    assert [s["last_epoch"] for s in sessions] == [3, 3]  # nothing was trained again
     assert first.folder.read_json()["recipe"]["dropout"] == 1.0  # its author has chosen the rates
+
+
+def test_a_rate_that_a_callback_has_set_survives(dataset, tmp_path):
+    class Slower(Fails):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 0:
+                self.model.optimizer.learning_rate = 0.01
+
+        def on_train_batch_end(self, batch, logs=None):
+            if self.model.optimizer.iterations > batch + 1:
+                super().on_epoch_end(self.epoch)
+
+    options = {"schedule": "constant", "decay": 1.0, "epochs": 2}
+    with pytest.raises(ConnectionError):
+        fit_own(highway_network(), dataset, tmp_path / "run", callbacks=[Slower(1)], **options)
+    rates = []
+    note = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: rates.append(note.model.optimizer.learning_rate)
+    )
+    fit_own(highway_network(), dataset, tmp_path / "run", callbacks=[note], resume=True, **options)
+    assert [*map(float, rates)] == [pytest.approx(0.01)]
 
 
 class Spoils(keras.callbacks.Callback):
@@ -616,9 +642,9 @@ def test_what_a_model_cannot_be(make, changes, message, dataset, tmp_path):
 
 
 def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
-    def factory(name, input_shape, classes):
+    def factory(name, input_shape, classes, activation="relu"):
         inputs = keras.Input(input_shape)
-        x = Highway()(keras.layers.Dense(6)(keras.layers.Flatten()(inputs)))
+        x = Highway()(keras.layers.Dense(6, activation)(keras.layers.Flatten()(inputs)))
         return keras.Model(inputs, keras.layers.Dense(classes, "softmax")(x), name=name)
 
     folder = write_parts(tmp_path / "insects")
@@ -626,6 +652,9 @@ def test_a_registered_network_of_ones_own_trains_on_a_folder(tmp_path):
     with pytest.warns(Notice, match="kernel_initializer"):
         result = training.fit("flat", out=tmp_path / "run", epochs=1, verbose=0)
     assert result.folder.read_json()["class_names"] == list(CLASSES)
+    models.register("flat", factory, str(folder), (8, 8, 1), 3, activation="tanh")
+    with pytest.raises(ValueError, match="architecture"):
+        training.fit("flat", out=tmp_path / "run", epochs=1, verbose=0, resume=True)
 
 
 def test_a_registered_network_keeps_what_its_author_chose(tmp_path):

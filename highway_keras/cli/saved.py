@@ -88,7 +88,7 @@ def evaluate(network, weights, dataset, data_dir, json):
     cli.check_paths(dataset)
     training = library("training")
     saved = training.SavedNetwork(file)
-    images = saved.load(dataset, data_dir, validation=0)
+    images = saved.load(dataset, data_dir, validation=0, test_only=True)
     found = saved.evaluate(images, 0 if json else "auto")
     (loss, accuracy), count = found, len(images.x_test)
     by_class = dict(zip(saved.names_for(images), found.class_accuracy, strict=True))

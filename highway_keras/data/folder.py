@@ -80,6 +80,9 @@ def _read_classes(folder, names, skip_broken):
             f"{', without pictures for ' + ', '.join(empty) if empty else ''}."
         )
     say_left_out(folder, [path for paths in files for path in paths])
+    beside = [name for name in pictures_among(os.listdir(folder)) if name[0] != "."]
+    if beside:
+        notice(f"{folder}: {len(beside)} pictures beside the folders of classes are left out.")
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return np.array([path for paths in found for path in paths], object), labels
 
@@ -119,7 +122,7 @@ def read_pictures(parts, input_shape, source, checked):
     if fits_training(sum(array.size for array in arrays)):
         arrays = [array[:] for array in arrays]
     else:
-        notice(f"The pictures of {source} stay on the disk and are read anew in each epoch.")
+        notice(f"The pictures of {source} stay on the disk and are read as they are needed.")
         if not checked:
             check_readable(np.concatenate(parts))
     resized = sum(shape[:2] != (height, width) for shape in shapes)

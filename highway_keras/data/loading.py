@@ -9,6 +9,7 @@ from highway_keras import checks
 from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
 from highway_keras.data.folder import check_readable, read_folder, read_pictures
+from highway_keras.data.images import PictureArray
 from highway_keras.data.public import NAMES, read_digits, read_public
 from highway_keras.messages import did_you_mean, notice
 
@@ -16,7 +17,13 @@ TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
 
 def load(
-    dataset, data_dir=None, validation=0.1, limit=None, input_shape=None, skip_broken=False
+    dataset,
+    data_dir=None,
+    validation=0.1,
+    limit=None,
+    input_shape=None,
+    skip_broken=False,
+    test_only=False,
 ) -> Dataset:
     """Load labeled images.
 
@@ -44,7 +51,9 @@ def load(
         input_shape: (height, width, channels) to scale the pictures of a folder to. Default: that
             of the pictures, if they all share one. Other images keep theirs.
         skip_broken: Whether to leave out pictures of a folder that cannot be read, and say which.
-            Otherwise an error names all of them.
+            Otherwise an error names them.
+        test_only: Whether to read only the test images, to measure a network. The others of a
+            folder stay on disk, and none of them is missed if it cannot be read.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order; those of a `Dataset` keep
@@ -89,11 +98,13 @@ def load(
     kept = kept[:limit]
     images = [x[kept], x[held_out], x_test]
     if is_folder(dataset):
+        unread, read = (images[:2], images[2:]) if test_only else ([], images)
         try:
-            images = read_pictures(images, input_shape, dataset, checked=skip_broken)
+            images = read_pictures(read, input_shape, dataset, checked=skip_broken)
         except (OSError, DataError):
-            check_readable(np.concatenate(images))  # raises an error that names all of them
+            check_readable(np.concatenate(read))  # raises an error that names them
             raise
+        images = [PictureArray(paths, images[0].shape[1:]) for paths in unread] + images
     x_train, x_val, x_test = images
     return Dataset(title, x_train, y[kept], x_val, y[held_out], x_test, y_test, class_names)
 

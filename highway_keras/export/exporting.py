@@ -192,7 +192,7 @@ def export(
             )
         images, calibrates = None, (format, quantize) == ("litert", "int8")
         if dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
-            images = saved.load(dataset, data_dir, validation=0)
+            images = saved.load(dataset, data_dir, validation=0, test_only=not calibrates)
         elif verify or calibrates:
             raise ValueError(
                 "`dataset` must name the data set whose images verify the export or calibrate it: "

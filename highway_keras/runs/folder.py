@@ -31,6 +31,7 @@ DESCRIPTIVE = (
     "edge_brightness",
     "image_shape",
     "results",
+    "stopped",
     "test_images",
 )
 # Settings that are fingerprints, each with the argument that a message names if that differs, too
@@ -55,8 +56,8 @@ class RunFolder:
     ```
 
     Files are written under another name and renamed, so a run killed at any moment leaves no
-    half-written file. All that a run resumes from is one file: weights, epoch and history never
-    disagree.
+    half-written file. Weights, epoch and history that a run resumes from are one file, so they
+    never disagree; the best network so far must be there, too.
 
     Args:
         path: Path of the folder, which need not exist yet.

@@ -13,7 +13,8 @@ def plan_steps(images, batch_size):
     """Divide the steps of an epoch into calls that run equally many steps each.
 
     Keras's overhead per call costs as much as a step of a thin network. To allow longer calls, an
-    epoch drops up to 1 % of its steps; which images that leaves out differs from epoch to epoch.
+    epoch drops up to 1 % of its steps, and images that do not fill a batch; which images that
+    leaves out differs from epoch to epoch.
 
     Returns:
         Steps per epoch, steps per call (a divisor of the former), images per step.

@@ -65,7 +65,11 @@ class Checkpoint(keras.callbacks.Callback):
     def __init__(self, folder, save, monitor, best=-np.inf):
         super().__init__()
         self.folder, self.save, self.monitor, self.best = folder, save, monitor, best
-        self.rows, self.has_diverged = folder.saved_history(), False
+        self.rows, self.has_diverged, self.rate = folder.saved_history(), False, None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.rate not in (None, self._current_rate()):  # set by a callback after this one
+            self.folder.save_state(self.model, self.rows)
 
     def on_epoch_end(self, epoch, logs=None):
         row = {"val_loss": "NA", "val_accuracy": "NA", **logs}
@@ -81,3 +85,7 @@ class Checkpoint(keras.callbacks.Callback):
             self.best = value
             self.save(self.folder.best)
         self.folder.save_state(self.model, self.rows)
+        self.rate = self._current_rate()
+
+    def _current_rate(self):
+        return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))

@@ -98,12 +98,12 @@ class SavedNetwork:
         numbers = list(map(str, range(images.classes)))
         return list(images.class_names) if self.class_names == numbers else self.class_names
 
-    def load(self, dataset=None, data_dir=None, validation=0.1, limit=None):
+    def load(self, dataset=None, data_dir=None, validation=0.1, limit=None, test_only=False):
         """Return the `data.Dataset` to use it on, with pictures scaled to its input size.
 
         Args:
             dataset: What `data.load` takes; default: the one it was trained on.
-            data_dir, validation, limit: As for `data.load`.
+            data_dir, validation, limit, test_only: As for `data.load`.
 
         Raises:
             ValueError: If images or classes are not those of the network.
@@ -114,7 +114,8 @@ class SavedNetwork:
             check_here(dataset, self.path)
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
-        images = data.load(dataset, data_dir, validation, limit, shape, skip_broken)
+        given = dataset, data_dir, validation, limit, shape, skip_broken, test_only
+        images = data.load(*given)
         wanted = shape, self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(

@@ -17,6 +17,7 @@ from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
 from highway_keras.messages import notice
 from highway_keras.models.parts import check_image_shape
+from highway_keras.models.registry import PAPER
 from highway_keras.models.weight_files import copy_weights
 from highway_keras.runs import check_free
 from highway_keras.runs.folder import RunFolder, identity_in, mark
@@ -30,7 +31,7 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
-from highway_keras.training.networks import find_network
+from highway_keras.training.networks import architecture, find_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.saved_network import check_here, load_network, notice_other_split
@@ -231,6 +232,8 @@ def fit(
     keras.utils.set_random_seed(seed)
     with contextlib.ExitStack() as stack:
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
+        if network.name not in PAPER:  # whose factories do not change
+            settings.setdefault("architecture", architecture(built[1]))
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
@@ -357,7 +360,8 @@ class _Run:
                 f"{folder.path} ended after {first} of {self.recipe.epochs} epochs, stopped by a "
                 "callback; nothing is trained."
             )
-        if folder.has_ended or first >= self.recipe.epochs:
+        stopped = "stopped" in folder.read_json()  # and interrupted before it was measured
+        if folder.has_ended or stopped or first >= self.recipe.epochs:
             return 0.0
         monitor = "val_accuracy" if len(images.x_val) else None
         best = max((row[monitor] for row in folder.read_history() if monitor), default=-np.inf)
@@ -412,6 +416,8 @@ class _Run:
                 f"`learning_rate` helps, or a lower `l2`. Received: "
                 f"learning_rate={self.recipe.learning_rate}, l2={self.recipe.l2}.",
             )
+        if self.trainee.stop_training:  # by a callback, whose state is not saved
+            folder.write_json({**folder.read_json(), "stopped": len(checkpoint.rows)})
         return time.perf_counter() - started
 
     def finish(self, seconds):
@@ -445,7 +451,8 @@ class _Run:
         result = Result(self.folder, rows, **results)
         if len(rows) < self.recipe.epochs:
             results["epochs"] = len(rows)
-        settings.pop("diverged", None)  # of an attempt that was resumed
+        for done in ("diverged", "stopped"):  # before it was resumed
+            settings.pop(done, None)
         self.folder.write_json({**settings, "results": results})
 
         def curves(plots):
