@@ -8,7 +8,7 @@ from highway_keras.models import registry, shipped
 _CIFAR = (
     "uoft-cs/cifar{0}",
     "CIFAR-{0} (Krizhevsky, 2009): 50,000 training and 10,000 test images in {0} classes. Its "
-    "authors ask to be cited and name no licence.",
+    "authors ask to be cited and name no license.",
     "Pictures of 32x32 pixels with one of {1} kinds of things in the middle. Any other picture is "
     "given one of these classes too, often with a high probability.",
 )
@@ -102,7 +102,7 @@ def card_text(name, dataset):
         "Versions": entry["versions"] or "not recorded",
         "File": f"`{entry['file']}`, {entry['bytes']:,} bytes, {entry['dtype']}",
         "SHA-256": f"`{entry['sha256']}`",
-        "Licence": f"{entry['licence']}, as the package",
+        "License": f"{entry['licence']}, as the package",
         "Limits": limits,
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
