@@ -132,24 +132,13 @@ def named_weights(layer):
     return {k: array(w).astype("float64") for k, w in weights.items() if w is not None}
 
 
-def layer_gradients(layer, x, weighting):
-    """Return the gradients of `sum(weighting * layer(x))` by the trainable variables, then `x`."""
-    fixed = [v.value for v in layer.non_trainable_variables]
-
-    def function(*values):
-        outputs, _ = layer.stateless_call(list(values[:-1]), fixed, values[-1])
-        return ops.sum(outputs * ops.convert_to_tensor(weighting, outputs.dtype))
-
-    return gradients(function, *[v.value for v in layer.trainable_variables], x)
-
-
 def gradients(function, *values):
     """Return the gradients of a scalar function with respect to its arguments, in NumPy."""
     return value_and_gradients(function, values)[1:]
 
 
-def value_and_gradients(function, values, wrap=lambda f: f):
-    """The value of a scalar function and its gradients, in NumPy; on TensorFlow, `wrap` traces."""
+def value_and_gradients(function, values):
+    """Return the value of a scalar function and its gradients, in NumPy."""
     values = [ops.convert_to_tensor(v) for v in values]
     if keras.backend.backend() == "jax":
         import jax
@@ -159,13 +148,10 @@ def value_and_gradients(function, values, wrap=lambda f: f):
     elif keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        def run(*values):
-            with tf.GradientTape() as tape:
-                tape.watch(values)
-                value = function(*values)
-            return value, tape.gradient(value, values)
-
-        value, results = wrap(run)(*values)
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            value = function(*values)
+        results = tape.gradient(value, values)
     else:
         import torch
 

@@ -47,16 +47,6 @@ def test_depth_loop(arrays, options):
     assert lower(jax.grad(total, (0, 1, 2)), *arrays).count("stablehlo.while") == 2
 
 
-def test_what_only_a_cpu_can_run_is_refused():
-    import jax
-
-    def on_the_host(z):
-        return jax.pure_callback(np.tanh, jax.ShapeDtypeStruct(z.shape, z.dtype), z)
-
-    with pytest.raises((NotImplementedError, ValueError), match="platform cuda"):
-        lower(functools.partial(scan, kind="plain", activation=on_the_host), *PLAIN)
-
-
 @pytest.mark.parametrize("kind", ["highway", "plain"])
 def test_population(kind):
     from highway_keras.tuning import HighwayHyperModel

@@ -1,7 +1,5 @@
 """The depth loop against a plain Python chain of blocks, differentiated by the backend."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -151,18 +149,6 @@ def test_it_is_differentiable_once_on_tensorflow():
 
     with pytest.raises(NotImplementedError, match="TensorFlow"):
         value_and_gradients(slope, weights(3, "coupled"))
-
-
-@needs_tensorflow
-def test_inside_a_compiled_function():
-    import tensorflow as tf
-
-    def loss(*a):
-        return weighted(scan(*a, activation="tanh", rematerialize=True))
-
-    arrays = weights(7, "coupled")
-    found = value_and_gradients(loss, arrays, functools.partial(tf.function, jit_compile=True))
-    assert_equal(found, value_and_gradients(loss, arrays), 1e-6)
 
 
 @needs_tensorflow

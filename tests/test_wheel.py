@@ -14,7 +14,15 @@ from layer_cases import DEFAULTS
 
 ROOT = pathlib.Path(__file__).parents[1]
 IN_THE_WHEEL = ("highway_keras", "models", "tuning", "results")
-BUILT_FROM = (*IN_THE_WHEEL, "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = (
+    *IN_THE_WHEEL,
+    "highway_keras_command.py",
+    "setup.cfg",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
+READ = {f"{name}.csv" for name in ("accuracy", "authors-logs", "table1", "table2", "table3")}
 USER = pathlib.Path(__file__).with_name("typed_user.py")
 SIGNATURES = ["from highway_keras import layers"]
 SIGNATURES += [f"reveal_type(layers.{layer.__name__}.__init__)" for layer in DEFAULTS]
@@ -42,11 +50,14 @@ def test_it_holds_the_package_and_the_weights(wheel):
             content = archive.read(f"highway_keras/models/weights/{entry['file']}")
             assert hashlib.sha256(content).hexdigest() == entry["sha256"]
         inside = set(archive.namelist())
+    expected = {"highway_keras_command.py"}
     for folder in IN_THE_WHEEL:
         kept = "highway_keras" if folder == "highway_keras" else f"highway_keras/{folder}"
         for file in (ROOT / folder).rglob("*"):
-            if file.suffix in (".py", ".js", ".css", ".html"):
-                assert f"{kept}/{file.relative_to(ROOT / folder)}" in inside
+            left_out = folder == "results" and file.suffix != ".py" and file.name not in READ
+            if file.is_file() and "__pycache__" not in file.parts and not left_out:
+                expected.add(f"{kept}/{file.relative_to(ROOT / folder)}")
+    assert {name for name in inside if ".dist-info/" not in name} == expected
 
 
 @pytest.fixture(scope="module")
