@@ -166,6 +166,45 @@ def test_match_size_samples_the_mask_with_the_steps():
     assert of_images.shape == (2, 4, 4)
 
 
+class Subclassed(keras.Model):
+    def __init__(self, layer):
+        super().__init__()
+        self.gated = layer
+        self(np.zeros((1, 4)))
+
+    def call(self, x):
+        return self.gated(x)
+
+
+@pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])
+def test_activations_may_change_in_a_built_layer(make, tmp_path):
+    x, names = standard_normal((3, 4)), ("activation", "transform_activation")
+    model = keras.Sequential([keras.Input((4,)), make(carry="learned", dtype="mixed_bfloat16")])
+    for name, function in zip(names, ("gelu", "hard_sigmoid"), strict=True):
+        setattr(model.layers[0], name, keras.activations.get(function))
+    changed = array(model.layers[0](x))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(array(loaded(x)), changed)
+    assert [getattr(loaded.layers[0], name).__name__ for name in names] == ["gelu", "hard_sigmoid"]
+
+
+@pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])
+def test_a_penalty_trains_where_the_layer_is_rematerialized(make):
+    x, found = standard_normal((3, 4)), []
+    for mode, penalty in ((None, "l2"), ("full", "l2"), (None, None)):
+        keras.utils.set_random_seed(0)
+        with keras.RematScope(mode):
+            layer = make(activity_regularizer=penalty)
+        model = keras.Sequential([keras.Input((4,)), layer])
+        model.compile("sgd", "mse", jit_compile=False)
+        model.fit(x, x, verbose=0)
+        found.append(model.get_weights())
+    for plain, rematerialized, without in zip(*found, strict=True):
+        np.testing.assert_allclose(rematerialized, plain, atol=1e-6)
+        assert not np.allclose(without, plain, atol=1e-6)
+
+
 @pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])
 def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp_path):
     def model(**options):
@@ -179,6 +218,11 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
     for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
         with pytest.raises(ValueError, match=r"activation.*tanh, sigmoid in the file"):
             model(**options).load_weights(tmp_path / "w.weights.h5")
+    for within in (HighwayWrapper, lambda layer: layer):  # Keras comes twice, by two attributes
+        own = [Subclassed(within(make(**options))) for options in ({"activation": "tanh"}, {})]
+        own[0].save_weights(tmp_path / "own.weights.h5")
+        with pytest.raises(ValueError, match="in the file"):
+            own[1].load_weights(tmp_path / "own.weights.h5")
     store = {}
     trained.layers[-1].save_own_variables(store)
     with pytest.raises(ValueError, match="never built"):  # else it would keep random weights
@@ -216,6 +260,7 @@ def test_adapters_learn_and_a_saved_model_loads_merged(make, shape, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(array(loaded(x)), array(model(x)), rtol=1e-5, atol=1e-5)
+    assert len(loaded.trainable_weights) == len(sequential(make, shape).trainable_weights)
 
 
 QUANTIZATIONS = {

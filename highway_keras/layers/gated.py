@@ -14,6 +14,7 @@ from highway_keras.ops import agree, highway
 
 OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
 _ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
+_GIVEN = {"activation": ("block",), "transform_activation": ("transform", "carry")}  # to these
 # The options of H, T and C, each with the module whose `get` and `serialize` handle it.
 OPTIONS = {
     "activation": activations,
@@ -59,6 +60,7 @@ class GatedLayer(keras.Layer):
         self.block = self.transform = self.carry = None
         self._made = []  # names of the sublayers that are not the user's own
         self._changed = {}  # by those names: options that a saved configuration changed
+        self._refused = None  # activations of weights that do not fit
         for name, module in OPTIONS.items():
             setattr(self, name, module.get(options[name]))
         if options["transform_kernel_initializer"] is None:
@@ -80,11 +82,9 @@ class GatedLayer(keras.Layer):
         raise NotImplementedError
 
     def build(self, input_shape):
-        gate = self.transform_activation
-        if self.compute_dtype in ("bfloat16", "float16"):
-            gate = _in_float32(gate)
+        gate = self._given("transform_activation")
         # Each with its activation and the initializers of its kernel and bias
-        h = self.activation, self.kernel_initializer, self.bias_initializer
+        h = self._given("activation"), self.kernel_initializer, self.bias_initializer
         t = gate, self.transform_kernel_initializer, self.transform_bias_initializer
         self._add_sublayer("block", input_shape, *h, use_bias=self.use_bias)
         self._add_sublayer("transform", input_shape, *t)
@@ -92,6 +92,18 @@ class GatedLayer(keras.Layer):
             c = gate, Negated(self, "transform_kernel"), Negated(self, "transform_bias")
             self._add_sublayer("carry", input_shape, *c)
         self.input_spec = self.transform.input_spec
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        for part in _GIVEN.get(name, ()):
+            if part in getattr(self, "_made", ()):  # an activation may change later, as in Keras
+                getattr(self, part).activation = self._given(name)
+
+    def _given(self, name):
+        """Return an activation as sublayers get it."""
+        in_16_bits = self.compute_dtype in ("bfloat16", "float16")
+        gate = in_16_bits and name == "transform_activation"
+        return _in_float32(getattr(self, name)) if gate else getattr(self, name)
 
     def _add_sublayer(self, name, input_shape, activation, kernel_start, bias_start, **options):
         layer = getattr(self, name)
@@ -150,15 +162,18 @@ class GatedLayer(keras.Layer):
         h = self.block_state(inputs, **of_block)
         # The sublayers of a `HighwayWrapper` may have dtypes of their own.
         h, t, c = (z if z is None else ops.cast(z, self.compute_dtype) for z in (h, t, c))
-        return self.finish(highway(inputs, h, t, c), t, return_gate)
+        outputs = highway(inputs, h, t, c)
+        return (outputs, t) if return_gate else outputs
 
-    def finish(self, outputs, gate, return_gate):
-        """Add the penalty on the output to the losses, and return what `call` returns."""
-        if self.output_regularizer is not None:
+    def __call__(self, *args, **kwargs):
+        results = super().__call__(*args, **kwargs)
+        outputs = results[0] if isinstance(results, tuple) else results
+        # Not in `call`, which Keras may rematerialize: its gradient would leave the penalty out.
+        if self.output_regularizer is not None and ops.is_tensor(outputs):
             loss = self.output_regularizer(outputs)
             # Per sample and 0 for an empty batch, as in Keras.
             self.add_loss(ops.divide_no_nan(loss, ops.cast(ops.shape(outputs)[0], loss.dtype)))
-        return (outputs, gate) if return_gate else outputs
+        return results
 
     def quantized_call(self, *args, **kwargs):
         return self.call(*args, **kwargs)  # the sublayers are quantized
@@ -244,8 +259,14 @@ class GatedLayer(keras.Layer):
         store = {key: store[key] for key in store.keys()}
         # Weights of another activation would load just as well, and compute something else.
         own = self._activation_names()
-        saved = np.asarray(store.pop(_ACTIVATIONS, own.encode())).tobytes().decode()
+        if _ACTIVATIONS in store:
+            self._refused = None
+        saved = np.asarray(store.pop(_ACTIVATIONS, (self._refused or own).encode()))
+        saved = saved.tobytes().decode()
         if saved != own:
+            # Keras may come again, by another attribute of the model and with an empty store, and
+            # would forget what was refused.
+            self._refused = saved
             raise ValueError(
                 f"The weights of {self.name!r} need the `activation` and `transform_activation` "
                 f"that they were trained with. Received: {saved} in the file, {own} in the layer."

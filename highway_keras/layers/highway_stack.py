@@ -26,9 +26,10 @@ class HighwayStack(GatedLayer):
     ```
 
     A stack computes what the chain computes, with the same options; only the cost differs. In a
-    chain, every layer has to be traced and compiled; the loop is compiled once, in about a second
-    at any depth, and its backward pass is a hand-written exact gradient (Eq. 4 of the supplement).
-    On a CPU, TensorFlow runs a loop on every core, each with its share of the batch.
+    chain, every layer has to be traced and compiled; the loop is compiled once for each number of
+    rows (batch size times steps), in about a second at any depth, and its backward pass is a
+    hand-written exact gradient (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on
+    every core, each with its share of the batch.
 
     On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
     derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of
@@ -159,9 +160,7 @@ class HighwayStack(GatedLayer):
 
     def call(self, inputs, return_gate=False):
         checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
-        results = self.scan(inputs, return_gate=return_gate, rematerialize=self.rematerialize)
-        outputs, gates = results if return_gate else (results, None)
-        return self.finish(outputs, gates, return_gate)
+        return self.scan(inputs, return_gate=return_gate, rematerialize=self.rematerialize)
 
     def scan(self, inputs, **options):
         """Return what `depth_loop.scan` returns with the weights and options of this stack."""

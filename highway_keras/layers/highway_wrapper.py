@@ -142,7 +142,12 @@ class HighwayWrapper(GatedLayer):
     def get_config(self):
         config = {k: v for k, v in super().get_config().items() if k not in _OPTIONS_OF_H}
         layers = {"layer": self.block, **{name: getattr(self, name) for name in self.passed}}
-        return {**config, **{k: keras.saving.serialize_keras_object(v) for k, v in layers.items()}}
+        for name, layer in layers.items():
+            config[name] = keras.saving.serialize_keras_object(layer)
+            if getattr(layer, "lora_enabled", False):  # its adapters are saved merged
+                for option in ("lora_rank", "lora_alpha"):
+                    config[name]["config"].pop(option, None)
+        return config
 
     @classmethod
     def from_config(cls, config):
