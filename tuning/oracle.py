@@ -118,8 +118,6 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
             trial.hyperparameters = mine.hyperparameters
         if trial.status == "FAILED":
             trial.message, mine.score = "A metric is no longer finite.", None
-        if trial.trial_id in self.end_order:
-            self.end_order.remove(trial.trial_id)
         super().end_trial(trial)
         self._drop_files()
 
@@ -175,11 +173,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         if [*map(int, ids)] != [*range(len(ids))] or owners - {*ids}:
             raise ValueError("a trial is missing: the next one would take its number")
         self.trials = {i: self.trials[i] for i in ids}
-        ended = [i for i in ids if self.trials[i].status in ENDED]
-        self.start_order += [i for i in ids if i not in self.start_order]
-        self.end_order = [i for i in self.end_order if i in ended]
-        self.end_order += [i for i in ended if i not in self.end_order]
-        self.ongoing_trials, self._retry_queue = {}, []
+        self.start_order, self.end_order, self.ongoing_trials, self._retry_queue = [], [], {}, []
         for trial in self.trials.values():
             # One that was missing from the list must not be drawn again.
             self._record_values(trial)

@@ -3,14 +3,12 @@
 All trials see the same batches; nothing that a trial computes depends on another.
 """
 
-import concurrent.futures
-import os
-
 import keras
 import numpy as np
 from keras import ops
 
 from highway_keras.backends import shim
+from highway_keras.data.images import on_every_core
 from highway_keras.tuning.programs import by_trial, programs
 from highway_keras.tuning.weights import part_of
 
@@ -70,7 +68,6 @@ class Population:
         self.size = size or (self.count if shim.accelerators() else IN_A_COHORT)
         parts = self.parts = [slice(n, n + self.size) for n in range(0, self.count, self.size)]
         self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], self.size) for p in parts]
-        self.threads = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
@@ -88,7 +85,7 @@ class Population:
         return self._join(lambda cohort: cohort.evaluate(images))
 
     def _join(self, measure):
-        columns = zip(*self.threads.map(measure, self.cohorts), strict=True)
+        columns = zip(*on_every_core(measure, self.cohorts), strict=True)
         return tuple(np.concatenate(column)[: self.count] for column in columns)
 
     def keep(self, improved):
@@ -138,7 +135,7 @@ class _Cohort:
         for part in ("weights", "velocity"):
             self.state[part] = _stacked([part_of(state, part) for state in states])
         self.best = _stacked([part_of(state, "best") for state in states])
-        self.state["alive"] = _tensor([state.get("alive", 1) for state in states])
+        self.state["alive"] = _tensor([state["alive"] for state in states])
 
     def train(self, images, epoch, order):
         settings = {**self.settings, "rate": _tensor(self.rates * self.decays**epoch)}

@@ -86,7 +86,7 @@ def run_searches(
         >>> from highway_keras import tuning
         >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
     """
-    check_backend()  # before a folder is made
+    check_backend()  # before images are loaded
     if "KERASTUNER_ORACLE_PORT" in os.environ and len(depths) * len(kinds) > 1:
         raise ValueError(
             "Processes that share a search take one depth and one kind at a time. "

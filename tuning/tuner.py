@@ -12,7 +12,7 @@ import types
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.backends import shim
+from highway_keras.backends import cores, shim
 from highway_keras.extras import extra
 from highway_keras.io import LEFTOVERS, digest, folder_lock, make_folder, replacing, write_json
 from highway_keras.runs.folder import check_same_settings
@@ -70,7 +70,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     one as the `"chief"` that hands out trials, each of the others as a worker with an id; restart a
     killed worker under the same id. All use the same folder. The chief listens on
     `KERASTUNER_ORACLE_IP`, by default 127.0.0.1. It does not authenticate workers: give it another
-    address only on a network that you trust.
+    address only on a network that you trust. Read the results in the chief (`not tuner.is_worker`),
+    or later in a process without these variables.
 
     Args:
         hypermodel: A `HighwayHyperModel`, or one of a subclass that overrides neither `build` nor
@@ -134,6 +135,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.keep_models = checks.positive_integer("keep_models", keep_models)
         self.rungs = _check_rungs(rungs, max_trials)
         self.population = checks.positive_integer("population", population, or_none="the default")
+        self.slots = 0  # by which a restarted worker asks for its former trials
         self._templates = {}  # models to save weights by, one for each activation
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
@@ -165,11 +167,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.oracle.update_space(whole_space(self.hypermodel))
 
     def get_state(self):
-        # A restarted worker asks for its trials by slot, so the population must not shrink.
-        return {"population": self.population}
+        return {"population": max(self.slots, self.population or 0)}
 
     def set_state(self, state):
-        self.population = self.population or state["population"]
+        self.slots = state["population"] or 0 if self.is_worker else 0
 
     def _get_tuner_fname(self):
         # A chief uses the name of a single process, which may continue the search later.
@@ -179,12 +180,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def reload(self):
         path = pathlib.Path(self._get_tuner_fname())
         state = read_json(path)
-        before = state.get("population")  # null of a chief, who trains nothing
-        if self.is_worker and before and (self.population or before) < before:
-            raise ValueError(  # nobody would take over its other trials
-                "`population` must not be smaller than before a worker was killed. "
-                f"Received: population={self.population}, before {before}."
-            )
         if "population" not in state and (path.parent / "oracle.json").exists():
             raise ValueError(
                 "`project_name` must be that of a search by `PopulationRandomSearch`, or a new "
@@ -235,7 +230,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 )
             pairs["val_"] = _check_data(self.hypermodel, *validation_data, "validation_data")
         measured = [f"{prefix}{metric}" for prefix in pairs for metric in METRICS]
-        if getattr(self.objective, "name", None) not in measured:
+        if self.objective.name not in measured:
             raise ValueError(
                 f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
                 f"`validation_data`. Received: {self.objective}."
@@ -257,7 +252,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else it would wait for workers that never come
                 chief.check_free()
-                super().search(verbose=0)
+                super().search()
 
     def _work(self, settings, *arguments):
         """Train the trials that a chief hands out."""
@@ -325,11 +320,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _search(self, images, epochs, verbose):
         if not self.population:
-            cores = COHORTS_A_CORE * IN_A_COHORT * os.cpu_count()
-            self.population = self.max_trials if shim.accelerators() else cores
+            usual = COHORTS_A_CORE * IN_A_COHORT * cores()
+            self.population = self.max_trials if shim.accelerators() else usual
         self.save()  # else a search killed before its first trial ends would not be reloaded
         rounds = rounds_of(self.rungs, epochs, self.max_trials)
-        slots = [f"{self.tuner_id}-{n}" for n in range(min(self.population, self.max_trials))]
+        count = min(max(self.slots, self.population), self.max_trials)
+        slots = [f"{self.tuner_id}-{n}" for n in range(count)]
         shown = self.project_name, rounds, self._ended(rounds), self.objective.name, verbose
         with Progress(*shown) as progress:
             while slots:
@@ -342,6 +338,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     # After an interruption, trials may have come to different epochs.
                     starts = [self._start(trial, rounds) for trial in trials]
                     group = [t for t, s in zip(trials, starts, strict=True) if s == starts[0]]
+                    group = group[: self.population]
                     self._train(group, *starts[0], images, rounds, progress)
                 elif slots:  # other workers are on their way to a rung
                     time.sleep(chief.PAUSE)

@@ -55,18 +55,11 @@ def part_of(state, part):
 
 def assign(model, weights):
     """Assign a trial's weights to a Keras model that its hypermodel built."""
-    first, *blocks, top = [layer for layer in model.layers if layer.weights]
-    _assign(first, weights["first_kernel"], weights["first_bias"][0])
-    _assign(top, weights["top_kernel"][0], weights["top_bias"][0])
-    if isinstance(blocks[0], HighwayStack):
-        _assign(blocks[0], weights["kernel"], weights["bias"])
-    else:
-        for layer, kernel, bias in zip(blocks, weights["kernel"], weights["bias"], strict=True):
-            _assign(layer, kernel, bias)
-
-
-def _assign(layer, kernel, bias):
-    prefixes = ("", "transform_") if hasattr(layer, "transform_kernel") else ("",)
-    for name, value in (("kernel", kernel), ("bias", bias)):
-        for prefix, part in zip(prefixes, np.split(value, len(prefixes), axis=-1), strict=True):
-            getattr(layer, f"{prefix}{name}").assign(part)
+    kernel, bias = weights["kernel"], weights["bias"]
+    count = kernel.shape[-1] // kernel.shape[-2]  # H alone, or H and T
+    pairs = zip(np.split(kernel, count, axis=-1), np.split(bias, count, axis=-1), strict=True)
+    blocks = [part for pair in pairs for part in pair]  # as a stack has them
+    if not any(isinstance(layer, HighwayStack) for layer in model.layers):
+        blocks = [part[index] for index in range(len(kernel)) for part in blocks]
+    first = weights["first_kernel"], weights["first_bias"][0]
+    model.set_weights([*first, *blocks, weights["top_kernel"][0], weights["top_bias"][0]])

@@ -9,6 +9,8 @@ import os
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
+from highway_keras.backends import cores
+
 HAS_LOOPS = True  # compiled loops: `scan` below
 ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
@@ -71,8 +73,7 @@ def parallel_loops():
         return 1
     threads = tf.config.threading.get_inter_op_parallelism_threads()
     threads = threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return threads or cores
+    return threads or cores()
 
 
 def pullback(f, x, dy):

@@ -11,6 +11,7 @@ import re
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.backends import cores
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import extra
 from highway_keras.messages import notice
@@ -174,8 +175,8 @@ def broken_pictures(paths):
 
 def on_every_core(function, items):
     """Return `[function(item) for item in items]`, several at a time."""
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as readers:
-        return list(readers.map(function, items))
+    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(function, items))
 
 
 def picture_shape(path):

@@ -3,6 +3,7 @@
 Images are `channels_last` throughout.
 """
 
+import functools
 import re
 
 import keras
@@ -52,7 +53,9 @@ def preprocessor(steps, x_train):
         else:
             layer = keras.layers.Rescaling(float(step[5:]), name=step, dtype="float32")
         if isinstance(layer, MeanImage):
-            layer.adapt(_apply(layers, x_train))
+            size = images_at_once(x_train.shape[1:])
+            parts = (x_train[start : start + size] for start in range(0, len(x_train), size))
+            layer.adapt(functools.reduce(lambda x, done: done(x), layers, part) for part in parts)
         layers.append(layer)
     return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name=PREPROCESSOR)
 
@@ -86,15 +89,6 @@ def augmenter(steps, input_shape, seed=None):
         is_mirror = step == "mirror"
         layers.append(Mirror(**options) if is_mirror else PadAndCrop(int(step[4:]), **options))
     return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")
-
-
-def _apply(layers, images):
-    size = images_at_once(images.shape[1:])
-    for start in range(0, len(images), size):
-        batch = images[start : start + size]
-        for layer in layers:
-            batch = layer(batch)
-        yield batch
 
 
 def _check_steps(kind, steps, known, pattern):

@@ -110,7 +110,7 @@ def trial_rows(searches):
     """Return every trial: its hyperparameters, its score, and its training loss by epoch."""
     rows = []
     for search in searches:
-        for trial in sorted(search.trials, key=lambda trial: trial.number):
+        for trial in sorted(search.trials, key=lambda trial: int(trial.number)):
             row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
             row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
             row |= {"score": trial.score if math.isfinite(trial.score) else ""}
