@@ -308,7 +308,7 @@ def test_a_batch_holds_fewer_samples_that_are_large(monkeypatch):
     predict = keras.Model.predict_on_batch
 
     def observed(self, x):
-        sizes.append(len(x))
+        sizes.append(len(x[0] if isinstance(x, list) else x))
         return predict(self, x)
 
     monkeypatch.setattr(keras.Model, "predict_on_batch", observed)
@@ -316,6 +316,27 @@ def test_a_batch_holds_fewer_samples_that_are_large(monkeypatch):
     model = keras.Model(pictures, ConvHighway2D(3, 1)(pictures))
     analysis.gates(model, np.zeros((2, 640, 640, 3), "float32"))
     assert sizes == [1, 1]
+    sizes.clear()
+    flat = keras.layers.GlobalAveragePooling2D()(model.output)
+    flat = keras.Model(pictures, keras.layers.Softmax()(flat))
+    analysis.lesions(flat, np.zeros((2, 640, 640, 3), "float32"), [0, 1], batch_size=1, verbose=0)
+    assert sizes == [1, 1]
+
+
+def test_a_stack_in_16_bits_is_lesioned_as_it_computes():
+    stack = HighwayStack(4, dtype="bfloat16", transform_bias_initializer=-6.5)
+    model = as_model((8,), stack, keras.layers.Dense(CLASSES, "softmax"))
+    x, y = samples(model)
+    found = analysis.lesions(model, x, y, verbose=0).intact_loss
+    assert found == pytest.approx(scores(model.predict(x, verbose=0), y)[0], rel=1e-6)
+
+
+def test_the_loss_of_what_is_wrong_for_certain_is_not_clipped():
+    top = keras.layers.Dense(CLASSES, "softmax", kernel_initializer="zeros")
+    model = as_model((8,), Highway(), top)
+    top.bias.assign([0.0, 30.0, 0.0])
+    found = analysis.lesions(model, samples(model)[0], np.zeros(SAMPLES, int), verbose=0)
+    np.testing.assert_allclose([found.intact_loss, *found.loss], 30, rtol=0.01)
 
 
 def test_gates_are_averaged_over_samples_classes_and_space():

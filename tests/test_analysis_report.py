@@ -185,6 +185,9 @@ def test_monitor_logs_what_the_gates_do(tmp_path):
     assert set(events.Tags()["tensors"]) == tags
     assert [event.step for event in events.Tensors("mean_gate/highway_0")] == [0, 1, 2]
 
+    with pytest.raises(ValueError, match="`folder` must not hold the gates of another run"):
+        fitted(folder)
+    assert read_rows(folder / "gates.csv") == written
     _, written = fitted(folder, epochs=1, append=True)
     assert [int(row["epoch"]) for row in written[-10:]] == [2] * 5 + [1] * 5
 
@@ -229,6 +232,10 @@ def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
         analysis.analyze(network(), *samples(), tmp_path, threshold=1.5)
     with pytest.raises(ValueError, match="`y`"):
         analysis.analyze(network(), samples()[0], samples()[1] + 1, tmp_path)
+    with pytest.raises(ValueError, match="one class for each sample"):
+        top = keras.layers.Dense(3, "softmax")
+        steps = keras.Sequential([keras.Input((4, 6)), Highway(), top])
+        analysis.analyze(steps, np.zeros((2, 4, 6)), np.zeros((2, 4), int), tmp_path)
     with pytest.raises(ValueError, match="`model` must return one prediction"):
         whole = network()
         analysis.analyze(keras.Model(whole.inputs, 2 * whole.outputs), *samples(), tmp_path)

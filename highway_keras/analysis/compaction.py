@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 import re
 import sys
 
@@ -105,10 +104,10 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         if what:
             raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
 
-    whole = np.array([copy.count_params(), sum(map(_multiplications, graph.calls))])
+    whole = np.array([copy.count_params(), sum(call.multiplications for call in graph.calls)])
     cost = {}  # of a block: its parameters and multiplications
     for call in graph.gated:
-        each = np.array([call.layer.count_params(), _multiplications(call)]) / len(call.blocks)
+        each = np.array([call.layer.count_params(), call.multiplications]) / len(call.blocks)
         cost |= dict.fromkeys(call.blocks, each)
     closed, curve = [], []
 
@@ -183,16 +182,3 @@ def leave_out(model, closed):
         return keras.models.clone_model(functional, clone_function=replace, call_function=call)
 
     return without(model)
-
-
-def _multiplications(call):
-    """Return the number of multiplications by a layer's kernels in one call, for one sample."""
-    weights = getattr(call.layer, "weights", ())
-    kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
-    shape, steps = keras.tree.flatten(call.outputs)[0].shape, 1
-    if not getattr(call.layer, "return_sequences", True):
-        steps = call.inputs[0].shape[1] or 1  # it returns the last one alone
-    of_kernel = getattr(call.layer, "transform", call.layer)
-    channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
-    positions = shape[2:] if channels_first else shape[1:-1]
-    return kernels * steps * math.prod(n or 1 for n in positions)

@@ -6,6 +6,7 @@ are recorded and repeated on the same symbolic inputs, each with the caller's ow
 """
 
 import dataclasses
+import math
 
 import keras
 
@@ -35,6 +36,19 @@ class Call:
         """The symbolic tensors that went in."""
         values = keras.tree.flatten((self.args, self.kwargs))
         return [x for x in values if isinstance(x, keras.KerasTensor)]
+
+    @property
+    def multiplications(self):
+        """The number of multiplications by the layer's kernels, for one sample."""
+        weights = getattr(self.layer, "weights", ())
+        kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
+        shape, steps = keras.tree.flatten(self.outputs)[0].shape, 1
+        if not getattr(self.layer, "return_sequences", True):
+            steps = self.inputs[0].shape[1] or 1  # it returns the last one alone
+        of_kernel = getattr(self.layer, "transform", self.layer)
+        channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
+        positions = shape[2:] if channels_first else shape[1:-1]
+        return kernels * steps * math.prod(n or 1 for n in positions)
 
 
 class Graph:

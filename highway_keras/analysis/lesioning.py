@@ -9,6 +9,7 @@ from highway_keras import checks
 from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import SHARES, largest_batch, lesion_model
+from highway_keras.layers import HighwayStack
 
 THRESHOLD = 0.001  # a tenth of a percentage point
 FEW = 10  # samples: a count varies by about its square root, which for 10 is a third of it
@@ -106,17 +107,21 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
         graph = Graph(model, [a.shape[1:] for a in arrays])
     scored = lesion_model(graph, labels.shape[1:], from_logits)
     batch_size = largest_batch(graph) if batch_size is None else batch_size
+    has_stack = any(isinstance(call.layer, HighwayStack) for call in graph.gated)
+    multiple = SHARES if has_stack else 1
 
     def measure(verbose=0):
         totals = 0.0
-        for part, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, SHARES):
+        for part, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, multiple):
             sums = scores.sum(axis=0, dtype="float64")
             probability = sums[:, 2] / labels[part].size
-            if not from_logits and not np.allclose(probability, 1, atol=0.01):
+            wrong = np.flatnonzero(~(abs(probability - 1) <= 0.01)) if not from_logits else []
+            if len(wrong):
+                closed = f" with {graph.blocks[wrong[0] - 1]} closed" if wrong[0] else ""
                 raise ValueError(
                     "`model` must return class probabilities, which sum to 1. Received: sums of "
-                    f"{probability[0]:.3g} on average. If it returns logits, put a softmax at its "
-                    "end, or pass from_logits=True to `lesions`."
+                    f"{probability[wrong[0]]:.3g} on average{closed}. If it returns logits, put a "
+                    "softmax at its end, or pass from_logits=True to `lesions`."
                 )
             totals = totals + sums
         loss, wrong = totals[:, 0] / labels.size, totals[:, 1].astype(int)

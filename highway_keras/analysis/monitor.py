@@ -30,12 +30,13 @@ class GateMonitor(keras.callbacks.Callback):
             enough.
         folder: Where to write; it is created if it does not exist.
         append: Whether to append to what `folder` holds, for a model that is trained further. A
-            run that resumes at a later epoch always does.
+            run that resumes at a later epoch always does. Otherwise the folder must be new.
+        batch_size: Samples per batch. Default: 500, fewer if they are large.
 
     Raises:
         TypeError: At the start of training, if the model is a subclassed one.
-        ValueError: At the start of training, if the model has no gated layers, or `sample` does
-            not fit it.
+        ValueError: At the start of training, if the model has no gated layers, `sample` does not
+            fit it, or `folder` holds the gates of another run.
 
     Examples:
         >>> import tempfile
@@ -50,9 +51,9 @@ class GateMonitor(keras.callbacks.Callback):
         ...     _ = network.fit(x, y, verbose=0, callbacks=[monitor])
     """
 
-    def __init__(self, sample, folder, append=False):
+    def __init__(self, sample, folder, append=False, batch_size=None):
         super().__init__()
-        self.sample, self.append = sample, append
+        self.sample, self.append, self.batch_size = sample, append, batch_size
         self.folder = checks.path("folder", folder)
 
     def on_train_begin(self, logs=None):
@@ -70,6 +71,11 @@ class GateMonitor(keras.callbacks.Callback):
             return
         path = self.folder / "gates.csv"
         continues = (self.append or epoch > 0) and path.exists()
+        if path.exists() and not continues:
+            raise ValueError(
+                "`folder` must not hold the gates of another run. Received: "
+                f"folder={self.folder}. Pass another one, or append=True."
+            )
         self._file = path.open("a" if continues else "w", newline="", encoding="utf-8")
         self._rows = csv.DictWriter(self._file, COLUMNS)
         if not continues:
@@ -86,7 +92,7 @@ class GateMonitor(keras.callbacks.Callback):
 
     def _write(self, epoch):
         sums = 0.0  # of the mean gate and the share of open gates of each layer
-        for part, gates in run(self._gates, self._arrays, None, verbose=0):
+        for part, gates in run(self._gates, self._arrays, self.batch_size, verbose=0):
             means = [[gate.mean(), (gate > 0.5).mean()] for gate in gates]
             sums = sums + (part.stop - part.start) * np.array(means)
         measured = (sums / len(self._arrays[0])).tolist()

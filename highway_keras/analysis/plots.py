@@ -183,7 +183,9 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
         left, right = figure.subfigures(1, 2, width_ratios=(len(maps), 0.5))
         axes, sample = right.subplots(), np.asarray(sample, "float32")
         low, high = sample.min(), sample.max()
-        axes.imshow(np.squeeze((sample - low) / ((high - low) or 1)), cmap="gray", vmin=0, vmax=1)
+        sample = (sample - low) / ((high - low) or 1)
+        sample = sample[..., 0] if sample.shape[-1] == 1 else sample
+        axes.imshow(sample, cmap="gray", vmin=0, vmax=1)
         axes.set_title("The sample", fontsize=TITLE)
         axes.set(xticks=[], yticks=[], anchor="N")
     for axes, (title, values, low, high) in zip(

@@ -21,6 +21,7 @@ from highway_keras.live.page import check_shapes, render
 from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
+MOST_MULTIPLICATIONS = 250_000_000  # of a live page: a third of a second
 TABLE = "layers.csv"
 LIVE = '<a href="live.html">Draw an input and watch the gates</a> in a page that runs the network.'
 
@@ -63,6 +64,7 @@ def analyze(
     threshold=lesioning.THRESHOLD,
     verbose="auto",
     examples=None,
+    batch_size=None,
 ):
     """Measure and draw the paper's Figures 2, 3 and 4 for a trained classifier.
 
@@ -77,6 +79,7 @@ def analyze(
         threshold: As for `needed_layers`.
         verbose: 1 shows progress bars, 0 none, `"auto"` shows them on a terminal.
         examples: `(images, labels)` for the live page, such as test images. Default: `x` and `y`.
+        batch_size: Samples per batch. Default: those of `lesions` and `mean_gates`.
 
     Returns:
         An `Analysis`, which says what is in the folder.
@@ -95,7 +98,12 @@ def analyze(
     out = checks.path("out", out)
     checks.number("threshold", threshold, least=0, below=1)
     # Raises before any pass over the data
-    graph, measure = lesioning.measurement(model, x, y)
+    graph, measure = lesioning.measurement(model, x, y, batch_size=batch_size)
+    if len(graph.outputs[0].shape) != 2:
+        raise ValueError(
+            "`model` must return one class for each sample, (batch_size, classes). Received: "
+            f"outputs of shape {tuple(graph.outputs[0].shape)}. `lesions` takes those."
+        )
     if class_names is not None:
         checks.class_names("class_names", class_names, graph.outputs[0].shape[-1])
     x, title = as_arrays(x, graph.inputs), title or model.name
@@ -111,7 +119,7 @@ def analyze(
         )
     with folder_lock(out):
         lesions = measure(verbose)  # first: it refuses logits after one batch
-        mean = gating.mean_gates(model, x, y, verbose=verbose)
+        mean = gating.mean_gates(model, x, y, batch_size, verbose)
         first = [array[:1] for array in x]
         single = gating.gates(model, first, per_position=True)
         means = [gate.mean(axis=tuple(range(1, gate.ndim - 1))) for gate in single.values()]
@@ -206,6 +214,13 @@ def live_page(model, x, y, path, class_names=None, title=None):
         blocks = keras.tree.flatten(gating.observer(graph, what, per_position=True)(inputs))
         return [keras.ops.convert_to_numpy(block) for block in blocks]
 
+    operations = sum(call.multiplications for call in graph.calls)
+    if operations > MOST_MULTIPLICATIONS:
+        raise ValueError(
+            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
+            "multiplications, so that it follows the pen. Received: "
+            f"{operations / 1e6:,.0f} million."
+        )
     write_text(path, render(graph, images, labels, names, title or model.name, observe))
 
 
@@ -247,11 +262,12 @@ def _page(found, title, starts, open_share):
     }
     parts = {name: html.escape(str(text)) for name, text in texts.items()}
     parts["live"] = LIVE if found.live else f"No live page. {html.escape(found.no_live)}"
-    for name in ("figure2", "figure3", "figure4"):
+    titles = ("Gates and block outputs", "Routing by class", "Error with each layer closed")
+    for name, alt in zip(("figure2", "figure3", "figure4"), titles, strict=True):
         path = found.page.with_name(f"{name}.png")
         parts[name] = "<p>This picture could not be drawn.</p>"
         if path.is_file():
             source = f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
-            parts[name] = f'<div class="picture"><img alt="{name}" src="{source}"></div>'
+            parts[name] = f'<div class="picture"><img alt="{alt}" src="{source}"></div>'
     frame = importlib.resources.files(__package__).joinpath("page.html").read_text("utf-8")
     return string.Template(frame).substitute(parts)

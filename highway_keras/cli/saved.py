@@ -111,15 +111,22 @@ def evaluate(network, weights, dataset, data_dir, json):
     *ITS_DATA,
     cli.limit(),
     cli.option(
+        "--threshold",
+        type=float,
+        default=0.001,
+        help="share of the images by which the error must rise for a layer to matter",
+    ),
+    cli.option(
         "--out",
         help="folder of the page (default: analysis next to the file, or here with --weights)",
     ),
 )
-def analyze(network, weights, dataset, data_dir, limit, out):
+def analyze(network, weights, dataset, data_dir, limit, threshold, out):
     """Write a page of gates, routing and lesions."""
     file = cli.network_file(network, weights)
     out = out or (pathlib.Path() if weights else file.parent) / "analysis"
     cli.check_paths(dataset, out)
+    checks.number("threshold", threshold, least=0, below=1)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
@@ -130,6 +137,7 @@ def analyze(network, weights, dataset, data_dir, limit, out):
         out=out,
         class_names=saved.names_for(images),
         title=f"{saved.model.name} on {images.name}",
+        threshold=threshold,
         examples=(images.x_test, images.y_test),
     )
     print(found.needed)

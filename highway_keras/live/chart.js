@@ -29,8 +29,10 @@ class Chart {
       tick.style.left = `${100 * intact[i]}%`;
       bar.append(tick);
     }
+    const name = element("span", "class", this.names[i]);
+    name.title = this.names[i]; // where it is cut short
     row.append(
-      element("span", "class", this.names[i]),
+      name,
       bar,
       element("span", "percent", percent(probabilities[i])),
     );

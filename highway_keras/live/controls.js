@@ -30,10 +30,18 @@ function connect(page) {
 function connectMap(page, layerMap) {
   const { canvas } = layerMap;
   canvas.addEventListener("pointermove", (event) => page.select(layerMap.at(event)));
-  canvas.addEventListener("pointerleave", () => page.select(null));
+  let reads = null; // the layer that a finger taps for the first time
+  canvas.addEventListener("pointerdown", (event) => {
+    const place = event.pointerType === "mouse" ? null : layerMap.at(event);
+    reads = place && page.selected?.layer !== place.layer ? place.layer : null;
+  });
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse") page.select(null);
+  });
   canvas.addEventListener("click", (event) => {
     const place = layerMap.at(event);
-    if (place) page.toggle(place.layer);
+    if (place && place.layer === reads) page.select(place);
+    else if (place) page.toggle(place.layer);
   });
   canvas.addEventListener("keydown", (event) => pressedOnMap(page, event));
   canvas.addEventListener("focus", () => {

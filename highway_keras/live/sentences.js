@@ -46,7 +46,7 @@ function openGates(blocks) {
 /** The layer and cell under the mouse or the arrow keys. */
 function readout({ selected, found, closed, description }) {
   if (!selected)
-    return "Point at a cell to read it. Click a row to close its layer, or to open it again.";
+    return "Point at a cell, or tap it, to read it. Click a row to close its layer, or to open it again.";
   const { layer, unit } = selected;
   const { gate, output } = found.blocks[layer];
   const name = `Layer ${layer + 1} (${description.layers[layer]})`;
