@@ -233,6 +233,17 @@ def draw(live, *points):
 
 
 @in_chromium
+def test_a_finger_reads_a_cell_before_it_closes_a_row(chromium, page):
+    tab = chromium.new_page(has_touch=True)
+    tab.goto(page.as_uri())
+    y = value(tab, "(row => row.top + row.height / 2)(page.maps[0].rows[1])")
+    for closed in ([], [1], []):
+        tab.tap("#outputs", position={"x": 50, "y": y})
+        assert value(tab, "page.selected?.layer") == 1
+        assert value(tab, "[...page.closed]") == closed
+
+
+@in_chromium
 def test_a_drawing_is_seen_as_the_data_set_is_made(live):
     """Scaled to the box of the digits, 20 pixels high, with its center of mass in the middle."""
     before = text(live, "chart"), value(live, "[...page.found.blocks[0].gate.values]")
