@@ -85,6 +85,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         bias_rate: float = 1.0,
         **kwargs: Any,
     ):
+        momentum = float(checks.number("momentum", momentum, least=0, below=1))
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.l2 = float(checks.number("l2", l2, least=0))
         self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
@@ -112,7 +113,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ConvMuon(Clipped, keras.optimizers.Muon):
-    """Muon for the kernels of dense layers and of 2D convolutions; AdamW for all else.
+    """Muon for weights of two or four axes, as of `Dense` and `Conv2D`; AdamW for all else.
 
     ```
     gradient *= min(1, global_clipnorm / norm)  # the norm of all gradients together
@@ -132,7 +133,8 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
 
     Args:
         **kwargs: The arguments of `keras.optimizers.Muon`. `weight_decay` is for what Muon trains,
-            `adam_weight_decay` for the rest. `global_clipnorm` is as for `CaffeSGD`.
+            `adam_weight_decay` for the rest, without biases and normalization. `global_clipnorm`
+            is as for `CaffeSGD`.
 
     Examples:
         >>> from highway_keras.training import ConvMuon
@@ -149,6 +151,9 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
         # The stacked biases of a `HighwayStack` have two axes, but are no matrix either.
         spared = path.endswith(SPARED) or path.split("/")[-2:-1] == [CLASSIFIER]
         return spared or super()._should_use_adamw(matrix)
+
+    def _use_weight_decay(self, variable):
+        return not variable.path.endswith(SPARED) and super()._use_weight_decay(variable)
 
     def zeropower_via_newtonschulz5(self, x, steps):
         matrix = super().zeropower_via_newtonschulz5(_as_matrix(x), steps)

@@ -89,7 +89,7 @@ def thin_mlp(
         "transform_bias_initializer": parts.or_default(transform_bias, -math.log(depth)),
     }
     inputs = parts.first_tensor(input_shape, input_tensor)
-    x = keras.layers.Flatten(name="flatten")(inputs)
+    x = keras.layers.Flatten("channels_last", name="flatten")(inputs)
     x = keras.layers.Dense(**layer, name="plain")(x)
     if kind == "highway" and depth >= STACK_FROM[implementation]:
         x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)

@@ -58,6 +58,8 @@ def load_features(model, path, whole):
     """
     with _one_error(model, path):
         source = _read_network(path)
+        if len(_layers(source, model)) == len(_layers(model)):  # saved without its top, too
+            return _copy(source, model)
         size = {"input_shape": source.input_shape[1:], "classes": source.output_shape[-1]}
         _copy(source, whole(**size))
         for old, new in zip(_layers(source, model), _layers(model), strict=False):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from highway_keras import ConvHighway2D, HighwayStack, data, models, training
+from highway_keras import ConvHighway2D, Highway, HighwayStack, data, models, training
 from highway_keras.training import RECIPES, CaffeSGD, ConvMuon, Recipe, get_recipe
 from highway_keras.training.batches import (
     MOST_STEPS,
@@ -279,9 +279,18 @@ def test_gradients_whose_norm_overflows_show():
 
 
 def test_factors_of_sgd_are_not_negative():
-    for name in ("l2", "classifier_l2", "bias_rate"):
+    for name in ("momentum", "l2", "classifier_l2", "bias_rate"):
+        assert CaffeSGD(**{name: 0}).get_config()[name] == 0.0
         with pytest.raises(ValueError, match=f"`{name}`"):
             CaffeSGD(**{name: -1})
+
+
+def test_muon_on_its_own_decays_no_bias():
+    optimizer, layer = ConvMuon(0.1, weight_decay=0.5, adam_weight_decay=0.5), Highway()
+    layer.build((None, 4))
+    optimizer.build(layer.trainable_variables)
+    optimizer.apply([ops.zeros(v.shape) for v in layer.trainable_variables])
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer.transform_bias), -2.0)
 
 
 # Batches
@@ -343,7 +352,9 @@ def test_of_tied_epochs_the_first_is_the_best():
     nothing = {"saved_history": list, "write_history": list, "save_state": lambda *_: None}
     saved, folder = [], types.SimpleNamespace(best="best", **nothing)
     keep = Checkpoint(folder, lambda path: saved.append(epoch), "val_accuracy")
-    keep.set_model(models.thin_mlp(2, input_shape=(4,)))
+    model = models.thin_mlp(2, input_shape=(4,))
+    model.compile("sgd")
+    keep.set_model(model)
     for epoch, value in enumerate((0.5, 0.7, 0.7)):
         keep.on_epoch_end(epoch, {"loss": 1.0, "val_accuracy": value})
     assert saved == [0, 1]

@@ -260,14 +260,18 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
     class Watch(keras.callbacks.Callback):
         def on_train_begin(self, logs=None):
             self.dtypes = {layer.compute_dtype for layer in self.model.layers}
+            self.takes = self.model.inputs[0].dtype
 
     watch, sizes = Watch(), {"epochs": 2, "dtype_policy": "mixed_bfloat16"}
+    sizes["augmentation"] = ("mirror",)
     keras.config.set_dtype_policy("mixed_float16")  # which has no say
     result = small_fit(tmp_path / "run", callbacks=[watch], **sizes)
     assert keras.config.dtype_policy().name == "mixed_float16"  # of the process, as it was
     keras.config.set_dtype_policy("float32")
     assert "bfloat16" in watch.dtypes
-    network = keras.models.load_model(result.folder.final).layers[-1]
+    complete = keras.models.load_model(result.folder.final)
+    assert watch.takes == complete.inputs[0].dtype == "float32"
+    network = complete.layers[-1]
     assert {layer.compute_dtype for layer in network.layers} == {"float32"}
     with np.load(result.folder.state) as state:
         trained = list(dict(state).values())

@@ -179,6 +179,13 @@ def test_weights_on_the_hub(tmp_path, monkeypatch):
         models.create(NAME, weights=f"hf://owner/{NAME}")
 
 
+def test_a_network_saved_without_its_top_loads_without_it(tmp_path):
+    features = models.create(NAME, weights="mnist", include_top=False)
+    features.save(tmp_path / "features.keras")
+    again = models.create(NAME, weights=tmp_path / "features.keras", include_top=False)
+    np.testing.assert_equal(again.get_weights(), features.get_weights())
+
+
 def test_features_at_several_depths():
     name, layers = "mnist-highway-16", ["stage1_highway2", "stage3_pool"]
     whole = models.create(name, weights="mnist")

@@ -164,6 +164,7 @@ def _write_results(tuner, folder, preprocess):
     write_rows(folder.path / "trials.csv", rows, max(rows, key=len))
     if ended[0].status == "COMPLETED":
         best = tuner.get_best_models()[0]
-        complete = keras.Sequential([preprocess, best], name=best.name)
+        inputs = keras.Input(best.input_shape[1:])
+        complete = keras.Sequential([inputs, preprocess, best], name=best.name)
         with replacing(folder.best) as temporary:
             complete.save(temporary)

@@ -320,8 +320,10 @@ class _Run:
         self.streamed = not isinstance(x, np.ndarray) or not data.fits_training(x.size)
         self.steps, planned, self.batch_size = plan_steps(len(images.x_train), recipe.batch_size)
         devices.check_shares(self.batch_size, self.streamed, len(images.x_val))
-        # What is saved: the network behind its preprocessing
-        complete = keras.Sequential([self.preprocess, saved], name=network.name)
+        # What is saved: the network behind its preprocessing. Inputs are stated, or Keras rounds
+        # them to the policy of the process.
+        inputs = keras.Input(images.input_shape)
+        complete = keras.Sequential([inputs, self.preprocess, saved], name=network.name)
         self.complete = compile_classifier(complete)
         # What is trained: the network behind its augmentation. Never `network` itself, which was
         # built within the scope: see `install_replica_steps`. PyTorch runs one step per call.
@@ -329,7 +331,7 @@ class _Run:
         with devices.scope():
             augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
         trainee = (
-            keras.Sequential([augment, network])
+            keras.Sequential([keras.Input(images.input_shape), augment, network])
             if augment
             else keras.Model(network.inputs, network.outputs)
         )
