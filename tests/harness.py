@@ -137,8 +137,8 @@ def gradients(function, *values):
     return value_and_gradients(function, values)[1:]
 
 
-def value_and_gradients(function, values):
-    """Return the value of a scalar function and its gradients, in NumPy."""
+def value_and_gradients(function, values, wrap=lambda f: f):
+    """The value of a scalar function and its gradients, in NumPy; on TensorFlow, `wrap` traces."""
     values = [ops.convert_to_tensor(v) for v in values]
     if keras.backend.backend() == "jax":
         import jax
@@ -148,10 +148,13 @@ def value_and_gradients(function, values):
     elif keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        with tf.GradientTape() as tape:
-            tape.watch(values)
-            value = function(*values)
-        results = tape.gradient(value, values)
+        def run(*values):
+            with tf.GradientTape() as tape:
+                tape.watch(values)
+                value = function(*values)
+            return value, tape.gradient(value, values)
+
+        value, results = wrap(run)(*values)
     else:
         import torch
 
