@@ -193,6 +193,9 @@ def test_monitor_logs_what_the_gates_do(tmp_path):
 
 
 def test_monitor_goes_on_with_a_run_that_resumes(tmp_path):
+    fitted(tmp_path, epochs=1)
+    rows = (tmp_path / "gates.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "gates.csv").write_text("".join(rows[:6]))  # killed in the first epoch
     for first, rows in ((0, [0, 1]), (1, [0, 1, 2]), (2, [0, 1, 2])):  # the last trains nothing
         _, written = fitted(tmp_path, epochs=min(first + 1, 2), initial_epoch=first)
         assert [int(row["epoch"]) for row in written[::5]] == rows

@@ -71,7 +71,8 @@ class GateMonitor(keras.callbacks.Callback):
             return
         path = self.folder / "gates.csv"
         continues = (self.append or epoch > 0) and path.exists()
-        if path.exists() and not continues:
+        before = csv.DictReader(path.read_text("utf-8").splitlines()) if path.exists() else ()
+        if not continues and any(row["epoch"] != "0" for row in before):
             raise ValueError(
                 "`folder` must not hold the gates of another run. Received: "
                 f"folder={self.folder}. Pass another one, or append=True."

@@ -192,6 +192,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
+            it takes more than 250 million multiplications,
             `x` or `y` does not fit it, or `x` is not of gray levels.
         OSError: If the file cannot be written.
 

@@ -60,10 +60,11 @@ def main(arguments=None):
         if isinstance(error, OSError) and error.strerror:  # without the number
             where = "" if error.filename is None else f"{error.filename}: "
             message = f"{where}{error.strerror}."
+        message = message or type(error).__name__
         lacks_memory = isinstance(error, MemoryError) or type(error).__name__ in OF_MEMORY
         if lacks_memory and "population" in options:
-            message += " `population` sets how many trials train at once."
-        return _end(code, _with_flags(message, flags) or type(error).__name__)
+            message += " If memory ran out: `population` sets how many trials train at once."
+        return _end(code, _with_flags(message, flags))
 
 
 def _exit_code(error):

@@ -177,7 +177,7 @@ def export(
                 )
             check_loads_as_saved(model, shapes[0])
             if not any(isinstance(layer, SCALING) for layer in model._flatten_layers()):
-                notice(f"{model.name!r} does not scale its input: the export takes 0 to 255.")
+                notice(f"{model.name!r} has no layer that scales its input, 0 to 255.")
             file = pathlib.Path(folder) / f"{model.name}.keras"
             model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)

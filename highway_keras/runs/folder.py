@@ -278,6 +278,8 @@ def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
     described = before, now
     before, now = _compared(before), _compared(now)
+    if "architecture" not in before:  # runs of registered networks once lacked it
+        now.pop("architecture", None)
     for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
         if content in before and before[content] == now.get(content):  # only moved
             now[source] = before.get(source)

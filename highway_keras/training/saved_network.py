@@ -209,7 +209,9 @@ def settings_beside(path):
     """
     card = read_card(path.with_name(f"{path.name}.json"))
     if card and card.get("sha256") == shipped.sha256(path):
-        return {**card["training"], "class_names": card["class_names"]}
+        names, known = card["class_names"], card["training"]
+        named = names != list(map(str, range(len(names))))  # else numbers stand in for names
+        return {**known, "class_names": names} if named else known
     folder = RunFolder(path.parent)
     if folder.settings.exists():
         if identity_in(path) in ("", folder.identity()):
