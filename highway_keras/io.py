@@ -43,15 +43,18 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
-# Errors of TensorFlow, PyTorch and JAX where a device runs out of memory
-OF_MEMORY = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
+def is_of_memory(error):
+    """Whether an error may be that memory ran out, the computer's or a device's."""
+    # TensorFlow's, PyTorch's and JAX's; the last two are also those of other failures in XLA.
+    names = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
+    return isinstance(error, MemoryError) or type(error).__name__ in names
 
 
 def is_passing(error):
     """Whether an error is of memory, permissions, disk or network, and not of a file's content."""
     # For a damaged archive, NumPy and zipfile raise an `OSError` without a number, or EINVAL.
     of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-    return of_disk or isinstance(error, MemoryError) or type(error).__name__ in OF_MEMORY
+    return of_disk or is_of_memory(error)
 
 
 def can_write(folder):

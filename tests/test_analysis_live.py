@@ -371,7 +371,7 @@ REFUSED = {
     "no softmax": (lambda: models.thin_mlp(3, classifier_activation=None), "softmax.*'pred"),
     "no image": (lambda: models.thin_mlp(3, input_shape=(8,)), r"one image.*\(None, 8\)"),
     "no gates": (lambda: models.create("thin-plain-10"), "gated layers"),
-    "large": (lambda: models.thin_mlp(3, units=1000), "4 MiB"),
+    "large": (lambda: models.create("highway-b"), "4 MiB"),
     "slow": (lambda: models.create("highway-a", input_shape=(128, 128, 3)), "million"),
 }
 

@@ -50,7 +50,7 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("no picture")
     Image.new("L", (4, 4)).save(tmp_path / "beside.png")
-    beside = pytest.warns(Notice, match="1 pictures beside the folders")
+    beside = pytest.warns(Notice, match="beside the folders of classes are left out: 1")
     with pytest.warns(Notice, match=r"left out: 1 "), beside:
         assert len(load(tmp_path, validation=0).x_train) == 48
 

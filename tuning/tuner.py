@@ -170,7 +170,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return {"population": max(self.slots, self.population or 0)}
 
     def set_state(self, state):
-        self.slots = state["population"] or 0 if self.is_worker else 0
+        self.slots = (self.is_worker and state["population"]) or 0  # null of a chief of before
 
     def _get_tuner_fname(self):
         # A chief uses the name of a single process, which may continue the search later.

@@ -107,20 +107,21 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
         graph = Graph(model, [a.shape[1:] for a in arrays])
     scored = lesion_model(graph, labels.shape[1:], from_logits)
     batch_size = largest_batch(graph) if batch_size is None else batch_size
-    has_stack = any(isinstance(call.layer, HighwayStack) for call in graph.gated)
-    multiple = SHARES if has_stack else 1
+    stacks = [call for call in graph.gated if isinstance(call.layer, HighwayStack)]
+    multiple = SHARES if stacks else 1
 
     def measure(verbose=0):
         totals = 0.0
         for part, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, multiple):
             sums = scores.sum(axis=0, dtype="float64")
             probability = sums[:, 2] / labels[part].size
-            wrong = np.flatnonzero(~(abs(probability - 1) <= 0.01)) if not from_logits else []
-            if len(wrong):
-                closed = f" with {graph.blocks[wrong[0] - 1]} closed" if wrong[0] else ""
+            is_one = np.isclose(probability, 1, atol=0.01)
+            if not from_logits and not is_one.all():
+                first = int(np.argmin(is_one))
+                closed = f" with {graph.blocks[first - 1]} closed" if first else ""
                 raise ValueError(
                     "`model` must return class probabilities, which sum to 1. Received: sums of "
-                    f"{probability[wrong[0]]:.3g} on average{closed}. If it returns logits, put a "
+                    f"{probability[first]:.3g} on average{closed}. If it returns logits, put a "
                     "softmax at its end, or pass from_logits=True to `lesions`."
                 )
             totals = totals + sums

@@ -70,9 +70,10 @@ class GateMonitor(keras.callbacks.Callback):
         if self._file is not None:
             return
         path = self.folder / "gates.csv"
-        continues = (self.append or epoch > 0) and path.exists()
-        before = csv.DictReader(path.read_text("utf-8").splitlines()) if path.exists() else ()
-        if not continues and any(row["epoch"] != "0" for row in before):
+        exists = path.exists()
+        continues = (self.append or epoch > 0) and exists
+        before = path.read_text("utf-8").splitlines() if exists and not continues else ()
+        if any(row["epoch"] != "0" for row in csv.DictReader(before)):
             raise ValueError(
                 "`folder` must not hold the gates of another run. Received: "
                 f"folder={self.folder}. Pass another one, or append=True."

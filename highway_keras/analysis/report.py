@@ -21,7 +21,6 @@ from highway_keras.live.page import check_shapes, render
 from highway_keras.messages import reason
 
 DOTS_PER_INCH = 110
-MOST_MULTIPLICATIONS = 250_000_000  # of a live page: a third of a second
 TABLE = "layers.csv"
 LIVE = '<a href="live.html">Draw an input and watch the gates</a> in a page that runs the network.'
 
@@ -192,8 +191,8 @@ def live_page(model, x, y, path, class_names=None, title=None):
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
-            it takes more than 250 million multiplications,
-            `x` or `y` does not fit it, or `x` is not of gray levels.
+            an image takes more than 250 million multiplications, `x` or `y` does not fit it, or
+            `x` is not of gray levels.
         OSError: If the file cannot be written.
 
     Examples:
@@ -215,13 +214,6 @@ def live_page(model, x, y, path, class_names=None, title=None):
         blocks = keras.tree.flatten(gating.observer(graph, what, per_position=True)(inputs))
         return [keras.ops.convert_to_numpy(block) for block in blocks]
 
-    operations = sum(call.multiplications for call in graph.calls)
-    if operations > MOST_MULTIPLICATIONS:
-        raise ValueError(
-            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
-            "multiplications, so that it follows the pen. Received: "
-            f"{operations / 1e6:,.0f} million."
-        )
     write_text(path, render(graph, images, labels, names, title or model.name, observe))
 
 

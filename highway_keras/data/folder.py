@@ -82,7 +82,7 @@ def _read_classes(folder, names, skip_broken):
     say_left_out(folder, [path for paths in files for path in paths])
     beside = [name for name in pictures_among(os.listdir(folder)) if name[0] != "."]
     if beside:
-        notice(f"{folder}: {len(beside)} pictures beside the folders of classes are left out.")
+        notice(f"{folder}: pictures beside the folders of classes are left out: {len(beside)}.")
     labels = np.repeat(np.arange(len(names)), list(map(len, found)))
     return np.array([path for paths in found for path in paths], object), labels
 
@@ -131,5 +131,5 @@ def read_pictures(parts, input_shape, source, checked):
     changes = [f"{resized} are scaled to {height} x {width}"] if resized else []
     changes += [f"{recolored} are read as {colors}"] if recolored else []
     if changes:
-        notice(f"{source} holds {len(shapes)} pictures: {' and '.join(changes)}.")
+        notice(f"{source}: of {len(shapes)} pictures read, {' and '.join(changes)}.")
     return arrays

@@ -136,7 +136,7 @@ def export(
     if format != implied and (format or mistaken):
         raise ValueError(
             f"`path` must end in {', '.join(filter(None, by_suffix))}, as its format does, or be a "
-            f"folder for a SavedModel; one with such a name needs format='saved_model'. "
+            f"folder for a SavedModel; with another suffix, that needs format='saved_model'. "
             f"Received: path={path}, format={format!r}."
         )
     format = implied

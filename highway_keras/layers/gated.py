@@ -259,7 +259,7 @@ class GatedLayer(keras.Layer):
         store = {key: store[key] for key in store.keys()}
         # Weights of another activation would load just as well, and compute something else.
         own = self._activation_names()
-        if _ACTIVATIONS in store:
+        if store:
             self._refused = None
         saved = np.asarray(store.pop(_ACTIVATIONS, (self._refused or own).encode()))
         saved = saved.tobytes().decode()

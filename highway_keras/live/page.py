@@ -13,6 +13,7 @@ from highway_keras.data import edge_brightness
 from highway_keras.live.steps import Weights, network_steps
 
 MOST_BYTES = 4 * 2**20
+MOST_MULTIPLICATIONS = 250_000_000  # a third of a second
 MOST_EXAMPLES = 20
 SCRIPTS = "elements weights operations network colors pad maps chart sentences page controls"
 
@@ -31,6 +32,13 @@ def render(graph, images, labels, class_names, title, observe):
         raise ValueError(
             f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
             f"once and follows the pen. Received: {size / 2**20:.1f} MiB."
+        )
+    operations = sum(call.multiplications for call in graph.calls)
+    if operations > MOST_MULTIPLICATIONS:
+        raise ValueError(
+            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
+            "multiplications, so that it follows the pen. Received: "
+            f"{operations / 1e6:,.0f} million."
         )
     chosen = choose(labels)
     images, labels = images[chosen], labels[chosen]

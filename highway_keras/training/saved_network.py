@@ -114,8 +114,7 @@ class SavedNetwork:
             check_here(dataset, self.path)
         shape = self.model.input_shape[1:]
         skip_broken = self.settings.get("skip_broken") is True
-        given = dataset, data_dir, validation, limit, shape, skip_broken, test_only
-        images = data.load(*given)
+        images = data.load(dataset, data_dir, validation, limit, shape, skip_broken, test_only)
         wanted = shape, self.model.output_shape[-1]
         if wanted != (images.input_shape, images.classes):
             raise ValueError(
