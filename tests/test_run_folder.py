@@ -70,6 +70,17 @@ def test_a_run_that_has_ended_keeps_its_history_without_its_state(whole, tmp_pat
     assert folder.read_history() == whole.folder.read_history()
 
 
+def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
+    shorter = fit(tmp_path / "run", epochs=2)
+    assert len(shorter.history) == 2
+    longer = fit(tmp_path / "run")
+    assert (longer.history, longer.test_loss) == (whole.history, whole.test_loss)
+    cosine = {"out": tmp_path / "cosine", "schedule": "cosine", "decay": 1.0}
+    fit(**cosine, epochs=1)
+    with pytest.raises(ValueError, match="epochs: 1 → 3"):  # whose rates would have been others
+        fit(**cosine)
+
+
 def test_the_state_of_another_run_is_refused(run):
     known = run.read_state()
     known["settings"]["seed"] = 1

@@ -89,7 +89,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
         help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs; for the "
         "network of a run, runs/RUN-further)",
     ),
-    cli.flag("--resume", "continue a run that was stopped"),
+    cli.flag("--resume", "continue a run that was stopped, or one that has ended to more --epochs"),
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""

@@ -105,7 +105,7 @@ def reproduce_table(
             if folder.has_ended:  # raises if something that decides the training differs
                 asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
                 folder.open({**folder.read_json(), **asked}, resume=True)
-            else:
+            if not folder.has_ended:  # or not yet after as many epochs
                 tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
     for task, outcome in train_all(tasks):

@@ -97,7 +97,7 @@ class RunFolder:
         Args:
             settings: Dictionary that `run.json` will hold. What affects the training (model, data,
                 seed and the numbers of the recipe) must be the same in the existing run and in its
-                saved state.
+                saved state; only its epochs may be more, where they do not decide the rate.
             resume: Whether to continue an existing run.
 
         Raises:
@@ -110,7 +110,8 @@ class RunFolder:
             check_free(self.path)
         recorded = [self.read_json()] if self.settings.exists() else []
         recorded += [self.read_state()["settings"]] if self.state.exists() else []
-        for before in recorded:
+        kept = [_lengthened(before, settings) for before in recorded]
+        for before in kept:
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
         held = HELD if "model" in settings else set(HELD) - {"best.keras", "final.keras"}
@@ -119,8 +120,8 @@ class RunFolder:
                 f"`out` holds a run whose settings are gone. Received: out={self.path} without "
                 "run.json. Restore that file, or delete the folder to start over."
             )
-        if not self.settings.exists():
-            self.write_json(recorded[-1] if recorded else settings)
+        if not self.settings.exists() or kept != recorded:
+            self.write_json(kept[0] if kept else settings)
 
     def read_json(self):
         """Return what `run.json` holds, a dictionary.
@@ -299,6 +300,15 @@ def check_same_settings(before, now, what):
             f"Cannot resume {what}: settings differ ({'; '.join(listed)}). Pass the former, or "
             f"name another folder{', to train its best.keras further' if further else ''}."
         )
+
+
+def _lengthened(before, now):
+    """Return settings of a run, without its results and with the epochs of `now` if it goes on."""
+    recipe, asked = before.get("recipe", {}), now.get("recipe", {})
+    if asked.get("schedule") == "cosine" or recipe.get("epochs", 0) >= asked.get("epochs", 0):
+        return before
+    kept = {key: value for key, value in before.items() if key not in ("results", "stopped")}
+    return {**kept, "recipe": {**recipe, "epochs": asked["epochs"]}}
 
 
 def _compared(settings):

@@ -108,7 +108,8 @@ def fit(
             that on the network's card, `"quick"` for a `keras.Model` or a file.
         out: Folder of the run; default `runs/MODEL-DATASET`, or `runs/RUN-further` if `model` is
             the file of a run.
-        resume: Whether to continue the run in `out`, if there is one.
+        resume: Whether to continue the run in `out`, if there is one; also one that has ended, to
+            more `epochs`, unless its `schedule` is cosine, which they stretch.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
