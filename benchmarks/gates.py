@@ -1,14 +1,17 @@
-"""Is it the gates? Highway A beside twins: plain, maxout, and with gates that start otherwise.
+"""Is it the gates? Highway A and C beside twins: plain, residual, maxout, or with other biases.
 
     python -m benchmarks.gates
+    python -m benchmarks.gates --layers 32
 
-A twin has other layers where Highway A has highway layers; all else is the same. `plain` is what
-remains if T = 1; `plain, wider` has wider stages and 7 % more weights than Highway A; `maxout` has
-as many. All train on 25,000 images of CIFAR-10 and are measured on 10,000 others of its training
-set. The learning rate of each kind is chosen on these, too, with the first seed. Trainings stay in
-a folder: called again, the benchmark resumes where it stopped.
+A twin has other layers where Highway A (11 layers) or C (32) has highway layers; all else is the
+same. `plain` is what remains if T = 1, `residual` adds its input to that; `plain, wider` has wider
+stages and 7 % more weights than Highway A; `maxout` has as many. All train on images of CIFAR-10
+and are measured on 10,000 others of its training set. The learning rate of each kind is chosen on
+these, too, with the first seed. Trainings stay in a folder: called again, the benchmark resumes
+where it stopped.
 """
 
+import functools
 import pathlib
 
 import keras
@@ -16,39 +19,59 @@ import keras
 from benchmarks import rows
 from highway_keras import ConvHighway2D, models, training
 from highway_keras.layers import Maxout
-from highway_keras.models.cifar import HIGHWAY_A, cifar_network
+from highway_keras.models.cifar import cifar_network
 from highway_keras.models.parts import AUTHORS_KERNEL
 
-NETWORKS = {  # by name in the rows: the registered network and arguments of its factory
-    "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
-    "plain": ("highway-a-plain", {}),
-    "plain, wider": ("highway-a-plain-wider", {}),
-    "maxout": ("highway-a-maxout", {}),
-    "highway, bias 0": ("highway-a", {"transform_bias": 0.0}),
-    "highway, bias -2": ("highway-a", {"transform_bias": -2.0}),
-    "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
-    "highway, zero gate kernels": ("highway-a-zero", {}),
+# By layers and by name in the rows: the registered network and arguments of its factory. Each kind
+# trains at its own best rate, highway networks at that of the first.
+NETWORKS = {
+    11: {
+        "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
+        "plain": ("highway-a-plain", {}),
+        "plain, wider": ("highway-a-plain-wider", {}),
+        "residual": ("highway-a-residual", {}),
+        "maxout": ("highway-a-maxout", {}),
+        "highway, bias 0": ("highway-a", {"transform_bias": 0.0}),
+        "highway, bias -2": ("highway-a", {"transform_bias": -2.0}),
+        "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
+        "highway, zero gate kernels": ("highway-a-zero", {}),
+    },
+    32: {
+        "highway, bias -3": ("highway-c", {"transform_bias": -3.0}),
+        "plain": ("highway-c-plain", {}),
+        "residual": ("highway-c-residual", {}),
+    },
 }
-KINDS = list(NETWORKS)[:4]  # each at its own best rate, the other networks at that of bias -1
+TRAINING = {11: (25_000, 8), 32: (10_000, 6)}  # images and epochs
 WIDER = ((22,) * 3, (44,) * 3, (88,) * 3)
 SEEDS = (0, 1, 2)
-IMAGES, EPOCHS = 25_000, 8
 
 
 def main(arguments=None):
     parser = rows.parser("benchmarks.gates", __doc__, data=True, file=rows.RESULTS / "gates.csv")
+    parser.add_argument("--layers", type=int, choices=NETWORKS, default=11, help="default: 11")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
-    twins = {"plain": twin(plain), "plain-wider": twin(plain, WIDER)}
-    twins |= {"maxout": twin(maxout), "zero": twin(zero_gate_kernels)}
+    wider = functools.partial(cifar_network, "wider", WIDER, 250, -1.0)
+    twins = {
+        "highway-a-plain": twin(plain),
+        "highway-a-plain-wider": twin(plain, wider),
+        "highway-a-residual": twin(functools.partial(residual, layers=6)),
+        "highway-a-maxout": twin(maxout),
+        "highway-a-zero": twin(zero_gate_kernels),
+        "highway-c-plain": twin(plain, models.highway_c),
+        "highway-c-residual": twin(functools.partial(residual, layers=27), models.highway_c),
+    }
     for name, factory in twins.items():
-        models.register(f"highway-a-{name}", factory, "cifar10", (32, 32, 3), 10)
-    rates = {}
-    for name in KINDS:
-        rates[name] = best_rate(lambda rate, name=name: train(name, rate, SEEDS[0], options))
+        models.register(name, factory, "cifar10", (32, 32, 3), 10)
+    networks = NETWORKS[options.layers]
+    first, rates = next(iter(networks)), {}
+    for name in networks:
+        if name == first or not name.startswith("highway"):
+            rates[name] = best_rate(lambda rate, name=name: train(name, rate, SEEDS[0], options))
     for seed in SEEDS:
-        for name in NETWORKS:
-            train(name, rates.get(name, rates[KINDS[0]]), seed, options)
+        for name in networks:
+            train(name, rates.get(name, rates[first]), seed, options)
 
 
 def best_rate(measure):
@@ -60,25 +83,32 @@ def best_rate(measure):
     return best
 
 
-def twin(replacement, widths=HIGHWAY_A):
-    """Return a factory of Highway A with other layers in the place of its highway layers."""
+def twin(replacement, build=models.highway_a):
+    """Return a factory of a network with other layers in the place of its highway layers."""
 
     def other(layer):
         is_highway = isinstance(layer, ConvHighway2D)
         return replacement(layer) if is_highway else type(layer).from_config(layer.get_config())
 
     def factory(input_shape, classes, name):
-        options = {"input_shape": input_shape, "classes": classes, "name": name}
-        network = cifar_network(name, widths, 250, -1.0, **options)
+        network = build(input_shape=input_shape, classes=classes, name=name)
         return keras.models.clone_model(network, clone_function=other)
 
     return factory
 
 
-def plain(layer):
+def plain(layer, kernel=AUTHORS_KERNEL):
     """Return the layer that a highway layer is if its gates are open, T = 1."""
-    options = {"activation": "relu", "kernel_initializer": AUTHORS_KERNEL, "name": layer.name}
+    options = {"activation": "relu", "kernel_initializer": kernel, "name": layer.name}
     return keras.layers.Conv2D(layer.filters, layer.kernel_size, padding="same", **options)
+
+
+def residual(layer, layers):
+    """Return x + H(x), one of `layers`, where H(x) starts at a share of 1 / layers of a plain H."""
+    inputs = keras.Input(layer.input.shape[1:])
+    kernel = keras.initializers.VarianceScaling(2 / layers**2, "fan_in", "untruncated_normal")
+    outputs = keras.layers.add([inputs, plain(layer, kernel)(inputs)])
+    return keras.Model(inputs, outputs, name=layer.name)
 
 
 def maxout(layer):
@@ -95,19 +125,20 @@ def zero_gate_kernels(layer):
 
 def train(name, rate, seed, options):
     """Train a network unless the folder has it; record and return its held-out accuracy."""
-    model, model_options = NETWORKS[name]
+    model, model_options = NETWORKS[options.layers][name]
+    images, epochs = TRAINING[options.layers]
     try:
         result = training.fit(
             model,
             recipe="modern-cifar",
-            out=pathlib.Path(options.runs) / f"{name}-{rate}-{seed}",
+            out=pathlib.Path(options.runs) / f"{options.layers}-{name}-{rate}-{seed}",
             resume=True,
             seed=seed,
             data_dir=options.data_dir,
-            limit=IMAGES,
+            limit=images,
             model_options=model_options,
             learning_rate=rate,
-            epochs=EPOCHS,
+            epochs=epochs,
             validation=0.2,
             dtype_policy="mixed_bfloat16",
             verbose=2,
@@ -116,17 +147,19 @@ def train(name, rate, seed, options):
         return 0.0
     reached = result.history[-1]
     row = {
+        "layers": options.layers,
         "network": name,
         "learning_rate": rate,
         "seed": seed,
         "n": 1,
         "parameters": models.create(model, **model_options).count_params(),
-        "images": IMAGES,
-        "epochs": EPOCHS,
+        "images": images,
+        "epochs": epochs,
         **{key: round(reached[key], 4) for key in ("loss", "accuracy", "val_accuracy")},
     }
-    keys = ("network", "learning_rate", "seed")
-    rows.record([row], keys, options.out, "benchmarks.gates", runs=[result.folder])
+    keys = ("layers", "network", "learning_rate", "seed")
+    asked = {"runs": [result.folder], "layers": options.layers}
+    rows.record([row], keys, options.out, "benchmarks.gates", **asked)
     return reached["val_accuracy"]
 
 
