@@ -21,6 +21,7 @@ from highway_keras import ConvHighway2D, models, training
 from highway_keras.layers import Maxout
 from highway_keras.models.cifar import cifar_network
 from highway_keras.models.parts import AUTHORS_KERNEL
+from highway_keras.results import DIVERGED
 
 # By layers and by name in the rows: the registered network and arguments of its factory. Each kind
 # trains at its own best rate, highway networks at that of the first.
@@ -45,6 +46,7 @@ NETWORKS = {
 TRAINING = {11: (25_000, 8), 32: (10_000, 6)}  # images and epochs
 WIDER = ((22,) * 3, (44,) * 3, (88,) * 3)
 SEEDS = (0, 1, 2)
+REACHED = ("loss", "accuracy", "val_accuracy")
 
 
 def main(arguments=None):
@@ -75,9 +77,10 @@ def main(arguments=None):
 
 
 def best_rate(measure):
-    """Return the rate that does best: half of it and twice as much do worse."""
+    """Return the rate that does best: half of it and twice as much do worse, or diverge."""
     found = {rate: measure(rate) for rate in (0.2, 0.1)}
-    while (best := max(found, key=found.get)) in (min(found), max(found)):
+    # Of equals the lower, where a network trains that diverges at all others.
+    while (best := max(sorted(found), key=found.get)) in (min(found), max(found)) and best > 1e-4:
         rate = best / 2 if best == min(found) else best * 2
         found[rate] = measure(rate)
     return best
@@ -124,14 +127,17 @@ def zero_gate_kernels(layer):
 
 
 def train(name, rate, seed, options):
-    """Train a network unless the folder has it; record and return its held-out accuracy."""
+    """Train a network unless the folder has it; record its held-out accuracy, 0 if it diverges."""
     model, model_options = NETWORKS[options.layers][name]
     images, epochs = TRAINING[options.layers]
+    folder = training.RunFolder(
+        pathlib.Path(options.runs) / f"{options.layers}-{name}-{rate}-{seed}"
+    )
     try:
         result = training.fit(
             model,
             recipe="modern-cifar",
-            out=pathlib.Path(options.runs) / f"{options.layers}-{name}-{rate}-{seed}",
+            out=folder.path,
             resume=True,
             seed=seed,
             data_dir=options.data_dir,
@@ -143,9 +149,9 @@ def train(name, rate, seed, options):
             dtype_policy="mixed_bfloat16",
             verbose=2,
         )
+        reached = {key: round(result.history[-1][key], 4) for key in REACHED}
     except training.TrainingDiverged:
-        return 0.0
-    reached = result.history[-1]
+        reached = dict.fromkeys(REACHED, DIVERGED)
     row = {
         "layers": options.layers,
         "network": name,
@@ -155,12 +161,12 @@ def train(name, rate, seed, options):
         "parameters": models.create(model, **model_options).count_params(),
         "images": images,
         "epochs": epochs,
-        **{key: round(reached[key], 4) for key in ("loss", "accuracy", "val_accuracy")},
+        **reached,
     }
     keys = ("layers", "network", "learning_rate", "seed")
-    asked = {"runs": [result.folder], "layers": options.layers}
+    asked = {"runs": [folder], "layers": options.layers}
     rows.record([row], keys, options.out, "benchmarks.gates", **asked)
-    return reached["val_accuracy"]
+    return 0.0 if reached["val_accuracy"] == DIVERGED else reached["val_accuracy"]
 
 
 if __name__ == "__main__":

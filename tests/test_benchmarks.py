@@ -136,6 +136,8 @@ def test_the_best_rate_lies_between_two_that_do_worse():
     tried = []
     assert gates.best_rate(lambda rate: tried.append(rate) or -abs(rate - 0.4)) == 0.4
     assert tried == [0.2, 0.1, 0.4, 0.8]
+    assert gates.best_rate(lambda rate: 0.0 if rate > 0.04 else 1 - rate) < 1e-4
+    assert gates.best_rate(lambda rate: 0.1 if rate == 0.025 else 0.0) == 0.025
 
 
 def test_twins_of_highway_a():

@@ -116,7 +116,9 @@ logs = table(
 
 
 gates = table(
-    lambda: groups(rows("gates").sort_values("seed", kind="stable"), "network", "learning_rate"),
+    lambda layers: groups(
+        rows("gates", layers=layers).sort_values("seed", kind="stable"), "network", "learning_rate"
+    ),
     "layers | parameters | rate | training, % | held out, % | mean | n",
     "{network} | {parameters.min:,} | {learning_rate} | {accuracy.mean:.1%} | {val_accuracy:.1%} | "
     "{val_accuracy.mean:.1%} | {n.sum}",
