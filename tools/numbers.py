@@ -19,7 +19,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.templates import across, fill, groups, long_trials, markdown, optimizer, rows, table
+from tools.templates import across, fill, groups, long_trials, markdown, rows, table
 
 
 def cell(name, template, **wanted):
@@ -71,16 +71,12 @@ trained = table(
 
 def _cifar_runs():
     """Yield the whole trainings of Tables 2 and 3 with the end of their curves."""
-    whole = rows("training-curves", command="highway-keras fit .*validation=0.0 --seed")
-    curves = {
-        (model, optimizer(command), run["seed"].iloc[0], len(run)): run["accuracy"]
-        for (model, command), run in whole.groupby(["model", "command"])
-    }
     found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
     for row in found.to_dict("records"):
-        by = "Muon" if row["recipe"] == "muon" else "SGD"
-        reached = curves[row["model"], by, row["seed"], row["epochs"]]
-        yield {**row, "before": reached.iloc[-6], "end": reached.iloc[-1]}
+        optimizer = "muon" if row["recipe"] == "muon" else "sgd"
+        command = f"--epochs {row['epochs']} .*optimizer={optimizer} .*validation=0.0 --seed"
+        run = rows("training-curves", model=row["model"], seed=row["seed"], command=command)
+        yield {**row, "before": run["accuracy"].iloc[-6], "end": run["accuracy"].iloc[-1]}
 
 
 cifar_runs = table(

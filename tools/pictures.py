@@ -9,7 +9,7 @@ from highway_keras import models, results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
-from tools.templates import long_trials, optimizer, rows
+from tools.templates import long_trials, rows
 
 MARKS = {"authors": "^", "modern": "o", "muon": "s"}
 
@@ -43,7 +43,7 @@ def table_2():
     for color, name in enumerate(("highway-a", "fitnet-a")):
         whole = rows("training-curves", model=name, command="--epochs 100 .*validation=0.0 --seed")
         for command, run in whole.groupby("command", sort=False):
-            by = optimizer(command)
+            by = "Muon" if "optimizer=muon" in command else "SGD"
             label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
             style, mark = ("--", "s") if by == "Muon" else ("-", "o")
             lines.append(Line(100 * run["accuracy"], label, style, color))

@@ -41,11 +41,6 @@ class NotMeasured(LookupError):
     """No row says so yet."""
 
 
-def optimizer(command):
-    """Return what a `fit` of the CIFAR networks trains by, as pages call it."""
-    return "Muon" if "optimizer=muon" in command else "SGD"
-
-
 def rows(name, **wanted):
     """Return the rows of `results/NAME.csv` that have the `wanted` values, a `DataFrame`.
 
