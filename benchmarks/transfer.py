@@ -13,7 +13,12 @@ import statistics
 import tempfile
 import time
 
+import keras
+import numpy as np
+
 from benchmarks import rows
+from highway_keras import data, models, training
+from highway_keras.data.dataset import hold_out
 
 FILE = rows.RESULTS / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
@@ -57,10 +62,6 @@ def measure(way):
 
 def run(way, rate, seed):
     """Return the accuracies and the cost of one run; `None` if it diverges."""
-    import keras
-
-    from highway_keras import training
-
     keras.utils.set_random_seed(seed)  # decides the new classifier in `with_adapters`
     images = few_images(seed)
     model = with_adapters(images) if way == "adapters" else MODEL
@@ -82,9 +83,6 @@ def run(way, rate, seed):
 
 def few_images(seed):
     """Return a `data.Dataset` of few images to train on and more to choose by."""
-    from highway_keras import data
-    from highway_keras.data.dataset import hold_out
-
     digits = data.load("digits", validation=0)
     x, y = _wanted(digits.x_train, digits.y_train)
     x_test, y_test = _wanted(digits.x_test, digits.y_test)
@@ -98,9 +96,6 @@ def few_images(seed):
 
 def _wanted(x, y):
     """Return the images of some digits as MNIST has them: 20 pixels within a border of 4."""
-    import keras
-    import numpy as np
-
     x, y = x[y >= FIRST], y[y >= FIRST]
     x = keras.ops.convert_to_numpy(keras.ops.image.resize(x.astype("float32"), (20, 20)))
     return np.pad(x.round().astype("uint8"), ((0, 0), (4, 4), (4, 4), (0, 0))), y - FIRST
@@ -108,8 +103,6 @@ def _wanted(x, y):
 
 def with_adapters(images):
     """Return the network with low-rank adapters in all layers below a new classifier."""
-    from highway_keras import models
-
     model = models.create(MODEL, weights=WEIGHTS, classes=images.classes)
     for layer in model.layers:
         if hasattr(layer, "enable_lora") and layer.name != "predictions":
