@@ -75,7 +75,7 @@ def work(name, path, images):
     from highway_keras import training
     from highway_keras.export.runtimes import RUNTIMES
 
-    if name == "keras predict":
+    if name.startswith("keras"):  # its runtime predicts in batches of 32
         model = training.SavedNetwork(path).model
 
         def call(images):
