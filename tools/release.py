@@ -1,6 +1,6 @@
 """What a release says of where the project is, which the repository does not know.
 
-`python tools/release.py FILE URL REF` prints README.md or setup.cfg for a repository at URL
+`python tools/release.py URL REF` writes it into README.md and setup.cfg, for a repository at URL
 (without a slash at the end), as of the tag or commit REF. A release builds the packages with them;
 it needs only Python.
 """
@@ -40,6 +40,6 @@ def setup(text, url, ref):
 
 
 if __name__ == "__main__":
-    file, *place = sys.argv[1:]
-    write = {"README.md": readme, "setup.cfg": setup}[file]
-    sys.stdout.write(write((ROOT / file).read_text("utf-8"), *place))
+    for name, write in {"README.md": readme, "setup.cfg": setup}.items():
+        file = ROOT / name
+        file.write_text(write(file.read_text("utf-8"), *sys.argv[1:]), "utf-8")
