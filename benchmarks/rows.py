@@ -43,8 +43,9 @@ def _count(text):
 
 
 def _table(text):
-    if not pathlib.Path(text).parent.is_dir():
-        raise argparse.ArgumentTypeError(f"must be in a folder that exists. Received: {text}")
+    if not pathlib.Path(text).parent.is_dir() or pathlib.Path(text).is_dir():
+        message = f"must be a file in a folder that exists. Received: {text}"
+        raise argparse.ArgumentTypeError(message)
     return text
 
 

@@ -68,7 +68,8 @@ def _compare(options, depth):
     ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
     halved = sum((end - start) * trials for start, end, trials in ladder) / PROJECTED["trials"]
     projected = {}  # processor seconds of a trial: whole, and on average with rungs
-    long_runs = {"stock": half(1, longer) + half(2, longer), "population": population(longer)}
+    first, ours_longer = half(1, longer), population(longer)
+    long_runs = {"stock": first + half(2, longer), "population": ours_longer}
     for name, short in (("stock", stock), ("population", ours)):
         a_trial = short["cpu"] / short["trials"]
         a_step = (long_runs[name]["cpu"] / short["trials"] - a_trial) / (steps * LONGER)

@@ -84,7 +84,7 @@ def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--turns", "0"), *((o, "no/where") for o in ("--case", "--turns", "--out"))],
+    [("--turns", "0"), ("--out", "."), *((o, "no/where") for o in ("--case", "--turns", "--out"))],
 )
 def test_mistakes(option, value, capsys):
     with pytest.raises(SystemExit) as ended:
