@@ -52,8 +52,8 @@ class Card:
     def weights(self):
         return tuple(shipped.entries(self.name))
 
-    def weights_file(self, dataset):
-        """Return the path of the `.keras` file that `create(name, weights=dataset)` reads.
+    def weights_file(self, weights):
+        """Return the path of the `.keras` file that `create(name, weights)` reads.
 
         It holds the preprocessing too: `keras.models.load_model` returns a model of raw images.
 
@@ -61,10 +61,10 @@ class Card:
             ValueError: If there are no such weights, or the file is damaged.
             FileNotFoundError: If the file is missing.
         """
-        return shipped.find_file(self.name, dataset)
+        return shipped.find_file(self.name, weights)
 
-    def preprocessor(self, dataset):
-        """Return the model from raw images to what `create(name, weights=dataset)` takes.
+    def preprocessor(self, weights):
+        """Return the model from raw images to what `create(name, weights)` takes.
 
         Raises:
             ValueError: If there are no such weights, or the file is damaged.
@@ -73,7 +73,7 @@ class Card:
 
         from highway_keras.data.preprocessing import PREPROCESSOR
 
-        whole = keras.models.load_model(self.weights_file(dataset), compile=False)
+        whole = keras.models.load_model(self.weights_file(weights), compile=False)
         return whole.get_layer(PREPROCESSOR)
 
     def takes(self, argument):

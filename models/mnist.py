@@ -10,6 +10,7 @@ STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
 
 def mnist_highway(
     width=16,
+    *,
     transform_bias=-1.0,
     kernel_initializer=None,
     input_shape=(28, 28, 1),

@@ -47,7 +47,7 @@ def get(name) -> Card:
     return _CARDS[name]
 
 
-def create(name, weights=None, features_at=None, **overrides) -> keras.Model:
+def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
     """Build a registered network.
 
     Args:
@@ -62,8 +62,9 @@ def create(name, weights=None, features_at=None, **overrides) -> keras.Model:
             holds for another number of `classes`, where the classifier is new, as a warning says.
         features_at: A layer's name, or a list of them; the model returns their outputs instead of
             its own.
-        **overrides: Arguments of the factory, such as `input_shape`, `classes` or `input_tensor`;
-            `highway_keras.models.types` describes those that all networks of the paper take.
+        **overrides: Arguments of the factory, such as `input_shape`, `classes` or the model's
+            `name`; `highway_keras.models.types` describes those that all networks of the paper
+            take.
 
     Returns:
         An uncompiled `keras.Model`.

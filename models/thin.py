@@ -18,6 +18,7 @@ def thin_mlp(
     depth,
     kind="highway",
     units=None,
+    *,
     activation="tanh",
     transform_bias=None,
     kernel_initializer=None,

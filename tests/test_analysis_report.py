@@ -148,7 +148,7 @@ def test_gate_plot_shows_what_it_is_given(analysed):
 
 def test_routing_plot_shows_the_classes_asked_for(analysed):
     names = ("zero", "one", "two")
-    shown = images(analysis.plot_routing(analysed.mean.by_class, classes=[2, 0], names=names))
+    shown = images(analysis.plot_routing(analysed.mean.by_class, classes=[2, 0], class_names=names))
     assert list(shown) == ["two", "zero"]
     lowest, highest = shown["two"].get_clim()
     assert lowest == -highest

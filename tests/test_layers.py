@@ -2,6 +2,7 @@
 
 import re
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -53,6 +54,21 @@ def test_the_activity_regularizer_acts_on_the_output_alone(make):
         np.testing.assert_allclose([array(loss) for loss in layer.losses], [expected], rtol=1e-5)
     y = array(model(x))
     np.testing.assert_allclose(model.evaluate(x, y, verbose=0), expected, rtol=1e-5)
+    later = make()
+    later.activity_regularizer = keras.regularizers.L2(0.5)  # as in any layer of Keras
+    assert later.get_config()["activity_regularizer"] == layer.get_config()["activity_regularizer"]
+
+
+def test_weights_are_stored_under_names_that_files_have_already(tmp_path):
+    """Keras finds the gates in the list `sublayers`, before `transform`."""
+    keras.Sequential([keras.Input((4,)), Highway(carry="learned")]).save_weights(
+        tmp_path / "w.weights.h5"
+    )
+    stored = []
+    with h5py.File(tmp_path / "w.weights.h5") as file:
+        file["layers/highway"].visit(stored.append)
+    groups = {name.removesuffix("/vars/0") for name in stored if name.endswith("/0")}
+    assert groups == {"block", "carry", "sublayers/dense_2"}
 
 
 def test_wrapper_takes_a_layer_that_the_model_uses_elsewhere(tmp_path):

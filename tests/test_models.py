@@ -261,11 +261,12 @@ def test_foreign_and_damaged_weights(suffix, tmp_path):
 def test_a_network_on_a_tensor_is_part_of_one_model(name, options):
     images = keras.Input((28, 28, 1), dtype="uint8")
     scaled = keras.layers.Rescaling(1 / 256, name="scaled")(images)
-    model = models.create(name, weights="mnist", input_tensor=scaled, **options)
+    model = models.create(name, weights="mnist", input_tensor=scaled, name="second", **options)
     assert model.input is images
     alone = models.create(name, weights="mnist", **options)
     names = [layer.name for layer in alone.layers[1:]]
-    assert [layer.name for layer in model.layers[1:]] == ["scaled", *names] and model.name == name
+    assert [layer.name for layer in model.layers[1:]] == ["scaled", *names]
+    assert (model.name, alone.name) == ("second", name)
     mine = keras.Input((28, 28, 1), name="mine")
     assert models.create(name, input_tensor=mine, **options).input is mine
     x = np.random.default_rng(0).integers(0, 256, (2, 28, 28, 1)).astype("uint8")

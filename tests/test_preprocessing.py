@@ -51,9 +51,9 @@ def test_bad_arguments(digits):
         with pytest.raises(ValueError, match="data"):
             MeanImage().adapt(nothing)
     for steps in (("scale", "whiten"), "scale", ("scale", "scale"), 5, ("crop0",)):
-        with pytest.raises(ValueError, match="steps"):
+        with pytest.raises(ValueError, match="preprocessing"):
             preprocessor(steps, digits.x_train)
-        with pytest.raises(ValueError, match="steps"):
+        with pytest.raises(ValueError, match="augmentation"):
             augmenter(steps, (8, 8, 1))
 
 

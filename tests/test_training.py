@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import pathlib
+import pickle
 import random
 import shutil
 import types
@@ -211,8 +212,8 @@ def test_a_file_drops_out_as_its_network_and_not_less_each_time(tmp_path):
     model = keras.Sequential([keras.Input((8, 8, 1)), *layers])
     for number in range(2):
         out, sizes = tmp_path / str(number), {"epochs": 1, "limit": 50, "verbose": 0}
-        model = training.fit(model, "digits", recipe="quick", out=out, **sizes).folder.best
-        found = keras.models.load_model(model)._flatten_layers()
+        model = training.fit(model, "digits", recipe="quick", out=out, **sizes).folder.path
+        found = keras.models.load_model(model / "best.keras")._flatten_layers()
         rates = [layer.rate for layer in found if isinstance(layer, keras.layers.Dropout)]
         assert rates == pytest.approx([0.1])
 
@@ -705,7 +706,10 @@ def test_what_a_model_was_compiled_with_does_not_matter(tmp_path):
     assert training.SavedNetwork(result.folder.best).evaluate(found)[1] == result.test_accuracy
     assert model.compiled and isinstance(model.loss, OwnLoss)
     model.layers[-1].bias.assign([200.0] + 9 * [0.0])  # wrong for certain costs a finite loss
-    loss, accuracy = evaluate(model, found)
+    loss, accuracy = measured = evaluate(model, found)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(measured)).confusion, measured.confusion
+    )
     assert 20 < loss < 100 and accuracy == np.mean(found.y_test == 0)
 
 
@@ -715,6 +719,8 @@ def test_images_that_training_refuses_are_not_measured():
     for name, values in wrong:
         with pytest.raises(ValueError, match=name):
             evaluate(model, dataclasses.replace(found, **{name: values}))
+    with pytest.raises(TypeError, match="data.load"):
+        evaluate(model, "digits")
     with pytest.raises(ValueError, match=r"`model` .* 10 classes"):
         evaluate(models.thin_mlp(depth=3, input_shape=(8, 8, 1), classes=12), found)
     inputs, top = keras.Input((8, 8, 1)), keras.layers.Dense(10, "softmax")

@@ -28,6 +28,7 @@ HELD_OUT = 0.1  # share of the training images, for an objective that starts wit
 def run_searches(
     depths=DEPTHS,
     kinds=KINDS,
+    *,
     trials=100,
     epochs=10,
     dataset="mnist",

@@ -197,13 +197,13 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     return figure
 
 
-def plot_routing(by_class, classes=None, names=None):
+def plot_routing(by_class, classes=None, class_names=None):
     """Draw Figure 3: for each class, its mean gates minus those of all samples.
 
     Args:
         by_class: The `by_class` of what `mean_gates` returned with labels.
         classes: Which classes to show. Default: the first ten.
-        names: Names of all classes, in the order of their numbers.
+        class_names: Names of all classes, in the order of their numbers.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -215,7 +215,7 @@ def plot_routing(by_class, classes=None, names=None):
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
     figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)
     for axes, number, values in zip(panels, classes, maps, strict=False):
-        name = str(number if names is None else names[number])
+        name = str(number if class_names is None else class_names[number])
         title = f"Class {name}" if name.isdigit() else name
         image = _map(axes, title, values, None, _reach(np.stack(maps)))
         axes.label_outer()

@@ -58,6 +58,7 @@ def analyze(
     x,
     y,
     out,
+    *,
     class_names=None,
     title=None,
     threshold=lesioning.THRESHOLD,
@@ -136,7 +137,9 @@ def analyze(
             "figure2": lambda plots: plots.plot_gates(
                 found.biases, found.mean.overall, found.gates, found.outputs, sample=x[0][0]
             ),
-            "figure3": lambda plots: plots.plot_routing(found.mean.by_class, names=class_names),
+            "figure3": lambda plots: plots.plot_routing(
+                found.mean.by_class, class_names=class_names
+            ),
             "figure4": lambda plots: plots.plot_lesions(found.lesions, found.needed),
         }
         for name, figure in figures.items():

@@ -14,7 +14,7 @@ import json
 
 from highway_keras import checks, io, models
 from highway_keras.messages import did_you_mean, printable
-from highway_keras.runs import check_free
+from highway_keras.runs import check_free, trained_file
 
 COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
@@ -105,12 +105,6 @@ NETWORK = (
 # What commands check before they import a backend, which takes seconds
 
 
-def trained_file(name, path):
-    """Return `path`, or that of the network in it if it is a run's folder."""
-    path = checks.path(name, path)
-    return path / "best.keras" if (path / "best.keras").is_file() else path
-
-
 def is_path(path):
     """Return whether a network is named by its path; otherwise it is a name of the zoo."""
     return path.exists() or path.suffix or len(path.parts) > 1
@@ -118,7 +112,7 @@ def is_path(path):
 
 def network_file(network, weights):
     """Return the path of the network that `NETWORK` names."""
-    path = trained_file("network", network)
+    path = checks.path("network", trained_file(network))
     if weights and path.is_file() and network not in models.list_models():
         raise ValueError(f"--weights is for a name that `list` shows. Received: {path}, a file.")
     if weights:

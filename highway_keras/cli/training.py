@@ -9,6 +9,7 @@ from highway_keras import checks, models
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.messages import printable
+from highway_keras.runs import trained_file
 from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
@@ -94,7 +95,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     """Train, and print the accuracy of each run."""
     if model not in models.list_models():  # else a folder of that name is not meant
-        file = cli.trained_file("model", model)
+        file = checks.path("model", trained_file(model))
         model = str(checks.existing_file("model", file) if cli.is_path(file) else file)
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)

@@ -10,7 +10,7 @@ import hashlib
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.data.dataset import DataError
+from highway_keras.data.dataset import DataError, Dataset
 from highway_keras.io import is_passing
 from highway_keras.messages import notice
 
@@ -123,6 +123,11 @@ def _as_bytes(images):
 
 def check_dataset(images):
     """Return a `Dataset` in the form that training takes, or raise a `ValueError`."""
+    if not isinstance(images, Dataset):
+        raise TypeError(
+            "`images` must be a `data.Dataset`, such as `data.load` returns. "
+            f"{checks.received('images', images)}"
+        )
     if not all(isinstance(x, np.ndarray) for x in (images.x_train, images.x_val, images.x_test)):
         return images  # pictures, which `load` has checked
     names = [part for part in ("train", "val", "test") if part != "val" or len(images.x_val)]

@@ -45,7 +45,7 @@ def preprocessor(steps, x_train):
         >>> inputs = keras.Input(data.input_shape)
         >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
-    _check_steps("preprocessing", steps, PREPROCESSING, r"times\d*\.?\d+")
+    _check_steps("preprocessing", steps, [*PREPROCESSING, "times0.8"], r"times\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
         if step in PREPROCESSING:
@@ -97,6 +97,6 @@ def _check_steps(kind, steps, known, pattern):
     )
     if not valid or len(set(steps)) < len(steps):
         raise ValueError(
-            f"`steps` of {kind} must be a sequence of names from {', '.join(map(repr, known))}, "
-            f"each at most once. Received: steps={checks.short_repr(steps)}."
+            f"`{kind}` must be a sequence of steps such as {', '.join(map(repr, known))}, each at "
+            f"most once. {checks.received(kind, steps)}"
         )

@@ -20,6 +20,7 @@ from highway_keras.export.writers import write
 from highway_keras.extras import missing
 from highway_keras.messages import notice, printable, reason
 from highway_keras.models import shipped
+from highway_keras.runs import trained_file
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
 from highway_keras.training.networks import SCALING, check_loads_as_saved
@@ -73,7 +74,7 @@ class Exported:
 
 
 def export(
-    model_or_file,
+    model,
     path,
     format=None,
     quantize=None,
@@ -90,8 +91,8 @@ def export(
     process, a full disk or a mismatch leaves `path` as it was.
 
     Args:
-        model_or_file: A `.keras` file, or a Sequential or functional model, with raw images in and
-            class probabilities out.
+        model: A `.keras` file, the folder of a run, or a Sequential or functional model, with raw
+            images in and class probabilities out.
         path: Where to write: a folder for a SavedModel, otherwise a file with the format's suffix,
             `.onnx`, `.tflite`, `.xml` or `.keras`.
         format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`. Default: that of
@@ -164,14 +165,14 @@ def export(
     check_place(path, format, overwrite)
 
     with tempfile.TemporaryDirectory() as folder:
-        model = model_or_file if isinstance(model_or_file, keras.Model) else None
-        if model is None:
-            file = checks.existing_file("model_or_file", model_or_file)
+        in_memory = isinstance(model, keras.Model)
+        if not in_memory:
+            file = checks.existing_file("model", trained_file(model))
         else:
             shapes = [x.shape[1:] for x in model.inputs] if has_graph(model) else []
             if len(shapes) != 1 or len(shapes[0]) != 3 or None in shapes[0]:
                 raise ValueError(
-                    "`model_or_file` must be a .keras file, or a built functional or Sequential "
+                    "`model` must be a .keras file, or a built functional or Sequential "
                     "model that takes one image of a fixed size. "
                     f"{checks.received('model_or_file', model)}"
                 )
@@ -223,7 +224,7 @@ def export(
                 tolerated = quantize or ("int8" if is_int8 else "float16" if is_16bit else None)
                 chosen = shuffled(images.y_test)[: None if tolerated else VERIFIED_IMAGES]
                 x, y = images.x_test[chosen], images.y_test[chosen]
-                expected = probabilities(model or saved.model, x)
+                expected = probabilities(model if in_memory else saved.model, x)
                 measured = verification.verify(aside, format, tolerated, x, y, expected, names)
             _write_card(aside, saved, format, quantize, names, measured)
     return Exported(path, size, **measured)

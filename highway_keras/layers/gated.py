@@ -53,9 +53,12 @@ class GatedLayer(keras.Layer):
     carry_bias = property(lambda self: self.carry.bias)
     learned_carry = property(lambda self: self.carry_mode == "learned")
 
+    # What is set becomes `output_regularizer`: Keras would apply it to the gate, too.
+    activity_regularizer = None
+
     def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):
         options = {name: arguments.pop(name, None) for name in OPTIONS}
-        super().__init__(**arguments)
+        super().__init__(activity_regularizer=activity_regularizer, **arguments)
         # Not class attributes: PyTorch stores layers apart, and lookup would find the None first.
         self.block = self.transform = self.carry = None
         self._made = []  # names of the sublayers that are not the user's own
@@ -71,8 +74,6 @@ class GatedLayer(keras.Layer):
             )
         if options["transform_bias_initializer"] is None:
             self.transform_bias_initializer = initializers.get(-2.0)
-        # Not `activity_regularizer`: Keras applies that to the gate too, if a call returns it.
-        self.output_regularizer = keras.regularizers.get(activity_regularizer)
         self.carry_mode = checks.one_of("carry", carry, ("coupled", "learned"))  # `carry` is C
         self.use_bias = bool(use_bias)
         self.supports_masking = True
@@ -94,6 +95,7 @@ class GatedLayer(keras.Layer):
         self.input_spec = self.transform.input_spec
 
     def __setattr__(self, name, value):
+        name = "output_regularizer" if name == "activity_regularizer" else name
         super().__setattr__(name, value)
         for part in _GIVEN.get(name, ()):
             if part in getattr(self, "_made", ()):  # an activation may change later, as in Keras

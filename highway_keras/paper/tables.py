@@ -27,6 +27,7 @@ LEAST = 0.01  # percent, of an error of 0 on a logarithmic axis
 def reproduce_table(
     table,
     recipe="authors",
+    *,
     runs=5,
     models=None,
     epochs=None,

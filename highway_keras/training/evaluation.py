@@ -27,6 +27,9 @@ class Evaluation(tuple):
         pair.loss, pair.accuracy, pair.confusion = loss, accuracy, confusion
         return pair
 
+    def __getnewargs__(self):  # else it could be neither copied nor sent to another process
+        return self.loss, self.accuracy, self.confusion
+
     @property
     def class_accuracy(self):
         """Accuracy by class, a list; `None` for a class without images."""

@@ -18,6 +18,7 @@ from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.registry import PAPER, check_name
 from highway_keras.models.weight_files import without_preprocessor
+from highway_keras.runs import trained_file
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.saved_network import load_network, settings_beside
 
@@ -27,6 +28,11 @@ SCALING = (
     GlobalContrastNormalization,
     MeanImage,
 )
+
+
+def named_network(model):
+    """Return the network's file if a run's folder is named; a registered name comes first."""
+    return model if model in models.list_models() else trained_file(model)
 
 
 def find_network(model, model_options=None, weights=None, freeze=False, distribute=False):

@@ -13,6 +13,7 @@ from highway_keras.data.images import on_every_core
 from highway_keras.io import is_passing
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
+from highway_keras.runs import trained_file
 from highway_keras.runs.folder import RunFolder, identity_in
 from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
@@ -42,8 +43,9 @@ class SavedNetwork:
     They are known if the run's `run.json` is next to the file, and for the zoo's weights.
 
     Args:
-        path: A `.keras` file with raw images in and class probabilities out, such as `best.keras`
-            of a run or `models.get("mnist-highway-16").weights_file("mnist")`.
+        path: A `.keras` file with raw images in and class probabilities out, such as
+            `models.get("mnist-highway-16").weights_file("mnist")`; or the folder of a run, for its
+            `best.keras`.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -59,7 +61,7 @@ class SavedNetwork:
     """
 
     def __init__(self, path):
-        self.path = checks.existing_file("path", path)
+        self.path = checks.existing_file("path", trained_file(path))
         self.model = load_network(self.path)
         takes, gives = (getattr(self.model, f"{end}_shape", None) for end in ("input", "output"))
         single = isinstance(takes, tuple) and isinstance(gives, tuple)  # else several, or not built
@@ -147,7 +149,7 @@ class SavedNetwork:
         Raises:
             ValueError: If images or classes are not those of the network.
         """
-        return evaluate(self.model, self.load(images), verbose)
+        return evaluate(self.model, self.load(images, validation=0, test_only=True), verbose)
 
     def classify(self, paths, top=1):
         """Yield a `Classified` for each of many picture files, in their order.

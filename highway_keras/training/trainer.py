@@ -31,7 +31,7 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
-from highway_keras.training.networks import architecture, find_network
+from highway_keras.training.networks import architecture, find_network, named_network
 from highway_keras.training.optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.saved_network import check_here, load_network, notice_other_split
@@ -72,6 +72,7 @@ def fit(
     model,
     dataset=None,
     recipe=None,
+    *,
     out=None,
     resume=False,
     seed=0,
@@ -97,10 +98,11 @@ def fit(
     The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
-        model: Registered name, such as `"thin-highway-50"`; the path of a `.keras` file that `fit`
-            or `compact` saved, whose network is trained further; or a functional or Sequential
-            `keras.Model` that maps images to class probabilities and is trained in place, from the
-            weights it has. It takes images as preprocessed by the recipe's `preprocessing`.
+        model: Registered name, such as `"thin-highway-50"`; the path of a run's folder or of a
+            `.keras` file that `fit` or `compact` saved, whose network is trained further; or a
+            functional or Sequential `keras.Model` that maps images to class probabilities and is
+            trained in place, from the weights it has. It takes images as preprocessed by the
+            recipe's `preprocessing`.
         dataset: What `highway_keras.data.load` takes: a name, the path of a folder or a `.npz`,
             arrays, a `tf.data.Dataset`, a `data.Dataset`. Default: that on the network's card, or
             in the `run.json` next to a file.
@@ -158,6 +160,7 @@ def fit(
             "`test_curve` is recorded on one device. Received: test_curve=True, distribute=True."
         )
     devices = data_parallel() if distribute else Devices()  # first: TensorFlow and JAX require it
+    model = named_network(model)
     network = find_network(model, model_options, weights, freeze, distribute)
     if dataset is None:
         dataset = network.dataset
@@ -557,7 +560,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
             "starts anew: see `models.register`. "
             f"Received: model={checks.short_repr(model)}, runs={runs}."
         )
-    model = os.fspath(model)
+    model = os.fspath(named_network(model))
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
     out = checks.path("out", out or f"runs/{name}-{runs}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
