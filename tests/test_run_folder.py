@@ -73,6 +73,14 @@ def test_a_run_that_has_ended_keeps_its_history_without_its_state(whole, tmp_pat
 def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     shorter = fit(tmp_path / "run", epochs=2)
     assert len(shorter.history) == 2
+    kept = [tmp_path / "run" / name for name in ("run.json", "history.csv", "final.keras")]
+    before = [file.read_bytes() for file in kept]
+    for needed in ("state.npz", "best.keras"):  # or nothing is lost
+        (tmp_path / "run" / needed).rename(tmp_path / needed)
+        with pytest.raises((ValueError, FileNotFoundError), match="gone"):
+            fit(tmp_path / "run")
+        (tmp_path / needed).rename(tmp_path / "run" / needed)
+        assert [file.read_bytes() for file in kept] == before
     longer = fit(tmp_path / "run")
     assert (longer.history, longer.test_loss) == (whole.history, whole.test_loss)
     cosine = {"out": tmp_path / "cosine", "schedule": "cosine", "decay": 1.0}

@@ -103,10 +103,11 @@ def reproduce_table(
             folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
             settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
             recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
+            longer = False
             if folder.has_ended:  # raises if something that decides the training differs
                 asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
-                folder.open({**folder.read_json(), **asked}, resume=True)
-            if not folder.has_ended:  # or not yet after as many epochs
+                longer = folder.open({**folder.read_json(), **asked}, resume=True)
+            if longer or not folder.has_ended:
                 tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
     for task, outcome in train_all(tasks):

@@ -100,6 +100,9 @@ class RunFolder:
                 saved state; only its epochs may be more, where they do not decide the rate.
             resume: Whether to continue an existing run.
 
+        Returns:
+            Whether the run goes on to more epochs than it had been started for.
+
         Raises:
             ValueError: If there is already a run and `resume` is off, or its settings differ or
                 are gone.
@@ -110,8 +113,10 @@ class RunFolder:
             check_free(self.path)
         recorded = [self.read_json()] if self.settings.exists() else []
         recorded += [self.read_state()["settings"]] if self.state.exists() else []
-        kept = [_lengthened(before, settings) for before in recorded]
-        for before in kept:
+        longer = False
+        for before in recorded:
+            if _goes_on(before, settings):
+                before, longer = _lengthened(before, settings["recipe"]["epochs"]), True
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
         held = HELD if "model" in settings else set(HELD) - {"best.keras", "final.keras"}
@@ -120,8 +125,13 @@ class RunFolder:
                 f"`out` holds a run whose settings are gone. Received: out={self.path} without "
                 "run.json. Restore that file, or delete the folder to start over."
             )
-        if not self.settings.exists() or kept != recorded:
-            self.write_json(kept[0] if kept else settings)
+        if not self.settings.exists():
+            self.write_json(recorded[-1] if recorded else settings)
+        return longer
+
+    def lengthen(self, epochs):
+        """Make `run.json` that of a run of more epochs, which has not ended."""
+        self.write_json(_lengthened(self.read_json(), epochs))
 
     def read_json(self):
         """Return what `run.json` holds, a dictionary.
@@ -302,13 +312,15 @@ def check_same_settings(before, now, what):
         )
 
 
-def _lengthened(before, now):
-    """Return settings of a run, without its results and with the epochs of `now` if it goes on."""
-    recipe, asked = before.get("recipe", {}), now.get("recipe", {})
-    if asked.get("schedule") == "cosine" or recipe.get("epochs", 0) >= asked.get("epochs", 0):
-        return before
-    kept = {key: value for key, value in before.items() if key not in ("results", "stopped")}
-    return {**kept, "recipe": {**recipe, "epochs": asked["epochs"]}}
+def _goes_on(before, now):
+    """Return whether settings ask for more epochs than before, and these do not decide the rate."""
+    before, now = before.get("recipe", {}), now.get("recipe", {})
+    return now.get("schedule") != "cosine" and before.get("epochs", 0) < now.get("epochs", 0)
+
+
+def _lengthened(settings, epochs):
+    kept = {key: value for key, value in settings.items() if key not in ("results", "stopped")}
+    return {**kept, "recipe": {**kept["recipe"], "epochs": epochs}}
 
 
 def _compared(settings):

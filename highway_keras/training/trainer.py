@@ -241,11 +241,12 @@ def fit(
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
-        written.open(settings, resume)
+        longer = written.open(settings, resume)
         session = Session(written, distribute)
-        if not written.has_ended:  # else nothing is trained
+        if longer or not written.has_ended:  # else nothing is trained
             stack.enter_context(session)
-        seconds = run.train(test_curve, callbacks, session, verbose if devices.is_chief else 0)
+        verbose = verbose if devices.is_chief else 0
+        seconds = run.train(longer, test_curve, callbacks, session, verbose)
         return dataclasses.replace(run.finish(seconds), folder=folder)
 
 
@@ -346,7 +347,7 @@ class _Run:
                 optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
             self.trainee = compile_classifier(trainee, optimizer, per_call)
 
-    def train(self, test_curve, callbacks, session, verbose):
+    def train(self, longer, test_curve, callbacks, session, verbose):
         """Train from the first or the last saved epoch to the last; return the seconds it took."""
         images, folder = self.images, self.folder
         devices, replicas = self.devices, self.devices.replicas
@@ -361,6 +362,8 @@ class _Run:
             folder.restore_state(self.trainee)
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
+        if longer:  # now that nothing is missing
+            folder.lengthen(self.recipe.epochs)
         if folder.has_ended and first < self.recipe.epochs:
             notice(
                 f"{folder.path} ended after {first} of {self.recipe.epochs} epochs, stopped by a "
