@@ -1,8 +1,6 @@
 """What a run leaves, whether it trains a zoo network, trained weights or a user's own model."""
 
 import dataclasses
-import gc
-import io
 import json
 import pathlib
 import pickle
@@ -363,8 +361,6 @@ def test_a_callback_that_raises_leaves_a_run_that_resumes(whole, dataset, tmp_pa
     watch = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(logs))
     with pytest.raises(ConnectionError):
         fit_own(highway_network(), dataset, out, epochs=3, callbacks=[watch, Fails(1)])
-    files = [one for one in gc.get_objects() if type(one) is io.TextIOWrapper and not one.closed]
-    assert str(out / "history.csv") not in [one.name for one in files]
     assert [sorted(logs) for logs in seen] == [["accuracy", "loss", "val_accuracy", "val_loss"]] * 2
     again = fit_own(highway_network(), dataset, out, epochs=3, callbacks=[watch], resume=True)
     assert len(seen) == 3  # the epoch of the error is not trained again
