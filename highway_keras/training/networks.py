@@ -131,6 +131,7 @@ class RegisteredModel:
                 keras.config.set_dtype_policy(before)
             if self.freeze:
                 freeze_below_top(network)
+            scale_dropout(network, recipe.dropout)
             return network
 
         with scope():
@@ -138,8 +139,7 @@ class RegisteredModel:
             saved = network if recipe.dtype_policy == "float32" else build("float32")
         if self.name not in PAPER:
             check_loads_as_saved(saved, images.input_shape)
-        with scaled_dropout({network, saved}, recipe.dropout):
-            yield network, saved
+        yield network, saved
 
 
 class UserModel:
@@ -203,21 +203,23 @@ class UserModel:
             )
         # Layers first: setting a layer sets all layers and weights in it.
         parts = [*self.model._flatten_layers(), *self.model.variables]
-        were_trainable = [(part, part.trainable) for part in parts]
+        kept = [(part, "trainable", part.trainable) for part in parts]
+        kept += [
+            (part, "rate", part.rate) for part in parts if isinstance(part, keras.layers.Dropout)
+        ]
         compiled = [part for part in parts if getattr(part, "compiled", False)]
+        kept += [(part, "compiled", True) for part in compiled]
         try:
             for part in compiled:  # or Keras saves their losses in our files, unable to load them
                 part.compiled = False
             check_loads_as_saved(self.model, images.input_shape)
             if self.freeze:
                 freeze_below_top(self.model)
-            with scaled_dropout({self.model}, recipe.dropout / (factor or 1.0)):
-                yield self.model, self.model
+            scale_dropout(self.model, recipe.dropout / (factor or 1.0))
+            yield self.model, self.model
         finally:
-            for part in compiled:
-                part.compiled = True
-            for part, trainable in were_trainable:
-                part.trainable = trainable
+            for part, name, value in kept:
+                setattr(part, name, value)
 
 
 def _compare_preprocessing(before, recipe):
@@ -248,18 +250,11 @@ def freeze_below_top(network):
         freeze_below_top(top)
 
 
-@contextlib.contextmanager
-def scaled_dropout(networks, factor):
-    """Scale dropout rates by `factor`, and restore them on exit: a model may be the user's own."""
-    layers = {layer for network in networks for layer in network._flatten_layers()}
-    rates = {layer: layer.rate for layer in layers if isinstance(layer, keras.layers.Dropout)}
-    try:
-        for layer, rate in rates.items():
-            layer.rate = rate * factor
-        yield
-    finally:
-        for layer, rate in rates.items():
-            layer.rate = rate
+def scale_dropout(network, factor):
+    """Multiply the rates of a network's dropout layers."""
+    for layer in network._flatten_layers():
+        if isinstance(layer, keras.layers.Dropout):
+            layer.rate *= factor
 
 
 def check_loads_as_saved(model, image_shape):
