@@ -14,6 +14,7 @@ from PIL import Image
 
 from highway_keras import Highway, analysis, data, training
 from highway_keras.data import DataError, dataset, load
+from highway_keras.data import images as images_module
 from highway_keras.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -129,6 +130,14 @@ def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path,
     broken[0].write_text("no picture")
     measured = load(copy, test_only=True)
     assert measured.fingerprint(("test",)) == found.fingerprint(("test",))
+
+
+def test_pictures_of_several_sizes_are_refused_before_any_is_decoded(copy, monkeypatch):
+    Image.new("L", (5, 5)).save(copy / "train" / "ant" / "odd.png")
+    monkeypatch.setattr(images_module, "read_image", None)  # which would fail
+    for shape in (None, (8, 8, 2)):
+        with pytest.raises(DataError, match="input_shape"):
+            load(copy, input_shape=shape)
 
 
 # From the folder to everything that is made of it

@@ -5,6 +5,7 @@ as text (10 before 2), ignores the EXIF rotation of photos, scales differently f
 exported networks, and needs TensorFlow. Pillow works with every backend.
 """
 
+import contextlib
 import os
 import re
 
@@ -97,6 +98,16 @@ def check_readable(paths):
         )
 
 
+@contextlib.contextmanager
+def _naming_broken(paths):
+    """Have an error name all pictures that cannot be read, instead of the first."""
+    try:
+        yield
+    except (OSError, DataError):
+        check_readable(paths)
+        raise
+
+
 def _listed(paths):
     more = f" and {len(paths) - LISTED} more" if len(paths) > LISTED else ""
     return f"{len(paths)} pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
@@ -107,7 +118,9 @@ def read_pictures(parts, input_shape, source, checked):
 
     They are scaled to `input_shape`; `None` stands for that of the pictures, if they share one.
     """
-    shapes = on_every_core(picture_shape, np.concatenate(parts))
+    paths = np.concatenate(parts)
+    with _naming_broken(paths):
+        shapes = on_every_core(picture_shape, paths)
     sizes = sorted({shape[:2] for shape in shapes})
     if input_shape is None and len(sizes) > 1:
         listed = " and ".join(f"{height} x {width}" for height, width in sizes[:2])
@@ -120,11 +133,12 @@ def read_pictures(parts, input_shape, source, checked):
     height, width, channels = input_shape
     arrays = [PictureArray(part, (height, width, channels)) for part in parts]
     if fits_training(sum(array.size for array in arrays)):
-        arrays = [array[:] for array in arrays]
+        with _naming_broken(paths):
+            arrays = [array[:] for array in arrays]
     else:
         notice(f"The pictures of {source} stay on the disk and are read as they are needed.")
         if not checked:
-            check_readable(np.concatenate(parts))
+            check_readable(paths)
     resized = sum(shape[:2] != (height, width) for shape in shapes)
     recolored = sum(shape[2] != channels for shape in shapes)
     colors = "gray levels" if channels == 1 else "colors"

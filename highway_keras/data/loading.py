@@ -8,7 +8,7 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
-from highway_keras.data.folder import check_readable, read_folder, read_pictures
+from highway_keras.data.folder import read_folder, read_pictures
 from highway_keras.data.images import PictureArray
 from highway_keras.data.public import NAMES, read_digits, read_public
 from highway_keras.messages import did_you_mean, notice
@@ -99,11 +99,7 @@ def load(
     images = [x[kept], x[held_out], x_test]
     if is_folder(dataset):
         unread, read = (images[:2], images[2:]) if test_only else ([], images)
-        try:
-            images = read_pictures(read, input_shape, dataset, checked=skip_broken)
-        except (OSError, DataError):
-            check_readable(np.concatenate(read))  # raises an error that names them
-            raise
+        images = read_pictures(read, input_shape, dataset, checked=skip_broken)
         images = [PictureArray(paths, images[0].shape[1:]) for paths in unread] + images
     x_train, x_val, x_test = images
     return Dataset(title, x_train, y[kept], x_val, y[held_out], x_test, y_test, class_names)
