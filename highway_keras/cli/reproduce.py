@@ -44,7 +44,6 @@ SECTION_4 = {
     continues=True,
 )
 def figure1(preset, searches, out, data_dir, depths, kinds, **sizes):
-    """Search, and draw."""
     which, sizes = checks.given(depths=depths, kinds=kinds), checks.given(**sizes)
     to_run = checks.given(preset=preset, data_dir=data_dir) | sizes
     if searches is not None and to_run:
@@ -203,7 +202,6 @@ for name, (summary, columns, *options) in MEASUREMENTS.items():
     continues=True,
 )
 def authors_log(model, out, **arguments):
-    """Train, and print both logs side by side."""
     paper = library("paper")
     out = out or f"runs/authors-log/{model}"
     lines = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]

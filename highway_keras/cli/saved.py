@@ -83,7 +83,6 @@ def _as_json(one):
 
 @cli.command("evaluate", "Measure a network on test images.", *cli.NETWORK, *ITS_DATA, cli.JSON)
 def evaluate(network, weights, dataset, data_dir, json):
-    """Print accuracy and loss."""
     file = cli.network_file(network, weights)
     cli.check_paths(dataset)
     training = library("training")
@@ -233,7 +232,6 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     *ITS_DATA,
 )
 def export(network, weights, path, verify, **arguments):
-    """Write an export, and print what was verified."""
     file = cli.network_file(network, weights)
     cli.check_paths(arguments["dataset"])
     exporting = library("export")

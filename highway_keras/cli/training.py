@@ -93,7 +93,6 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     cli.flag("--resume", "continue a run that was stopped, or one that has ended to more --epochs"),
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
-    """Train, and print the accuracy of each run."""
     if model not in models.list_models():  # else a folder of that name is not meant
         file = checks.path("model", trained_file(model))
         model = str(checks.existing_file("model", file) if cli.is_path(file) else file)

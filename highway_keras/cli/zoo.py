@@ -9,7 +9,6 @@ COLUMNS += ("paper %", "ours %", "weights")
 
 @cli.command("list", "Show the networks of the zoo.", cli.JSON)
 def show(json):
-    """Print a row for each network."""
     measured = results.accuracies()
     rows = []
     for card in map(models.get, models.list_models()):
