@@ -402,6 +402,15 @@ def port(listener, monkeypatch):
     return port
 
 
+@pytest.mark.parametrize("name", ["TUNER_ID", "ORACLE_PORT"])
+def test_a_variable_that_was_forgotten_is_named_and_no_damage(name, port, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    make(tmp_path).save()
+    monkeypatch.delenv(f"KERASTUNER_{name}")
+    with pytest.raises(RuntimeError, match=f'"KERASTUNER_{name}" was not'):
+        make(tmp_path)
+
+
 def test_what_a_worker_needs(listener, port, tmp_path, digits, monkeypatch, capsys):
     """A chief that listens, and its folder with its settings."""
     monkeypatch.setattr(chief, "SECONDS", 1)

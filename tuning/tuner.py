@@ -143,13 +143,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         first = self.seed or 1  # the stock oracle takes 0 for "any"
         oracle = PopulationOracle(objective, max_trials, first, self.rungs, keep_models)
         self.objective = oracle.objective
-        self.tuner_id = os.environ.get("KERASTUNER_TUNER_ID", "tuner0")  # as keras-tuner sets it
-        overwrite = overwrite and not self.is_worker  # the trials there are the chief's
+        # Asked in any case: keras-tuner raises an error here if one of its variables is missing.
+        overwrite = not self.is_worker and overwrite  # the trials there are the chief's
         folder = checks.path("directory", directory or ".") / (project_name or "untitled_project")
         if overwrite and folder.exists():
             with folder_lock(folder):  # nobody else is searching there
                 pass
-        where = {"directory": make_folder(folder.parent), "project_name": folder.name}
+        where = {"directory": make_folder(folder).parent, "project_name": folder.name}
         with contextlib.redirect_stdout(io.StringIO()):  # keras-tuner prints what it reloads
             super().__init__(oracle, hypermodel, overwrite=overwrite, **where)
 
@@ -161,7 +161,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     @property
     def is_worker(self):
         """Whether this process takes its trials from a chief."""
-        return "KERASTUNER_ORACLE_IP" in os.environ and not self.is_chief
+        return self._is_worker()
 
     def _populate_initial_space(self):
         self.oracle.update_space(whole_space(self.hypermodel))
