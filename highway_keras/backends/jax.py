@@ -18,11 +18,6 @@ def parallel_loops():
     return 1
 
 
-def pullback(f, x, dy):
-    """Return the gradient of `f` at `x`, given the gradient `dy` of its output."""
-    return jax.vjp(f, x)[1](dy)[0]
-
-
 def gradients(f, weights):
     """For `f(weights) = (number, others)`, return the others and the gradients of the number."""
     (_, others), found = jax.value_and_grad(f, has_aux=True)(weights)

@@ -76,20 +76,12 @@ def parallel_loops():
     return threads or cores()
 
 
-def pullback(f, x, dy):
-    """Return the gradient of `f` at `x`, given the gradient `dy` of its output."""
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
-    return tape.gradient(y, x, dy, unconnected_gradients="zero")
-
-
 def gradients(f, weights):
     """For `f(weights) = (number, others)`, return the others and the gradients of the number."""
     with tf.GradientTape() as tape:
         tape.watch(weights)
         number, others = f(weights)
-    return others, tape.gradient(number, weights)
+    return others, tape.gradient(number, weights, unconnected_gradients="zero")
 
 
 def summed(gradients):

@@ -77,7 +77,7 @@ class Block:
         dzs = [
             _FROM_OUTPUT[f](a, da, is_relu)
             if f in _FROM_OUTPUT
-            else shim.pullback(_activation(f, is_relu), z, da)
+            else _pullback(_activation(f, is_relu), z, da)
             for f, a, da, z in zip(self.activations, parts, d_parts, zs, strict=True)
         ]
         dz = ops.concatenate(dzs, axis=-2)
@@ -110,3 +110,8 @@ def _activation(f, is_relu):
     if f in _FROM_OUTPUT:
         return f
     return lambda z: ops.swapaxes(f(ops.swapaxes(z, -1, -2)), -1, -2)
+
+
+def _pullback(f, z, da):
+    """Return the gradient of `z`, given the gradient `da` of `f(z)`."""
+    return shim.gradients(lambda z: (ops.sum(ops.multiply(f(z), da)), None), z)[1]
