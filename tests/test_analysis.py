@@ -420,6 +420,7 @@ WRONG = [
     ("batch_size", lambda: lesions(shared(), batch_size=0)),
     ("`y`", lambda: lesions(shared(), Y.astype(float))),
     ("`y`", lambda: lesions(shared(), Y + 3)),
+    ("argmax", lambda: lesions(shared(), np.eye(SAMPLES, CLASSES, dtype=int))),
     ("`model`", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(1, "sigmoid")), Y)),
     ("`model`", lambda: lesions(as_model((8,), Highway(), lambda x: ops.sum(x, axis=-1)))),
     ("`y`", lambda: analysis.mean_gates(shared(), np.ones((2, 8)), np.zeros((2, 2), int))),

@@ -390,10 +390,12 @@ def test_networks_that_are_refused(tmp_path, name):
     refused(message, make(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["class_names", "y", "x"])
+@pytest.mark.parametrize("name", ["class_names", "y", "one-hot", "x"])
 def test_what_does_not_fit(tmp_path, name):
     changes = {"class_names": [*"abcdefgha", " "], "y": [3, 10], "x": np.zeros((2, 9, 9, 1))}
-    refused(f"`{name}`", classifier(), tmp_path, **{name: changes[name]})
+    changes["one-hot"] = np.eye(2, 10, dtype=int)
+    argument = "y" if name == "one-hot" else name
+    refused(f"`{argument}`", classifier(), tmp_path, **{argument: changes[name]})
 
 
 def test_images_that_are_no_gray_levels_are_refused(tmp_path):

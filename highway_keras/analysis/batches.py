@@ -29,21 +29,20 @@ def as_arrays(x, model_inputs):
     return arrays
 
 
-def as_labels(y, count, output=None):
+def as_labels(y, count, output=(None, None)):
     """Return the labels as integers `(count, ...)`, one for each class distribution of `output`.
 
-    `output` is the shape of the model's output, `(batch_size, ..., classes)`, where that matters.
+    `output` is the shape of the model's output, `(batch_size, ..., classes)`.
     """
-    labels = np.asarray(y)
-    rank = labels.ndim if output is None else len(output)
-    if 1 < labels.ndim == rank and labels.shape[-1] == 1:
+    labels, shape = np.asarray(y), (count, *output[1:-1])
+    if labels.ndim == len(output) and labels.shape[-1] == 1:
         labels = labels[..., 0]
-    if not np.issubdtype(labels.dtype, np.integer) or labels.ndim < 1 or len(labels) != count:
+    if not np.issubdtype(labels.dtype, np.integer) or not agree(labels.shape, shape):
         raise ValueError(
-            f"`y` must be {count} class numbers, integers from 0. Received: an array of "
+            f"`y` must be class numbers, integers from 0, of shape {shape}. Received: an array of "
             f"{labels.dtype} of shape {labels.shape}. One-hot labels: `y.argmax(-1)`."
         )
-    classes = output and output[-1]  # `None` also where that side is open
+    classes = output[-1]  # `None` where that side is open
     most = labels.max() if classes is None else classes - 1
     if labels.min() < 0 or labels.max() > most:
         raise ValueError(

@@ -168,10 +168,6 @@ def mean_gates(model, x, y=None, batch_size=None, verbose="auto"):
     arrays = as_arrays(x, graph.inputs)
     count = len(arrays[0])
     labels = np.zeros(count, int) if y is None else as_labels(y, count)
-    if labels.ndim != 1:
-        raise ValueError(
-            f"`y` must hold one class for each sample. Received: labels of shape {labels.shape}."
-        )
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     sums = []  # over the samples of a class, `(classes, units)` for each block
     for part, gates in run(observer(graph, "gates"), arrays, batch_size, verbose):

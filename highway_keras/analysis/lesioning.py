@@ -90,14 +90,12 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
     shapes = [tuple(y.shape) for y in graph.outputs]
-    one = len(shapes) == 1 and shapes[0][-1] != 1
-    labels = as_labels(y, len(arrays[0]), shapes[0]) if one else np.asarray(y)
-    if not one or len(shapes[0]) != labels.ndim + 1:
+    if len(shapes) != 1 or len(shapes[0]) < 2 or shapes[0][-1] == 1:
         raise ValueError(
             "`model` must return one prediction, (batch_size, ..., classes), of two classes or "
-            "more, and `y` hold a class for each. Received: outputs of shape "
-            f"{', '.join(map(str, shapes))}, labels of shape {labels.shape}."
+            f"more. Received: outputs of shape {', '.join(map(str, shapes))}."
         )
+    labels = as_labels(y, len(arrays[0]), shapes[0])
     if any(call.kwargs.get("return_gate") for call in graph.gated):
         raise ValueError(
             "`model` must not use the gates of its layers itself (`return_gate=True`). "
