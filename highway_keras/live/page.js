@@ -11,7 +11,6 @@ class Page {
     this.times = []; // of the last passes, in ms
     this.selected = null; // {layer, unit} under the mouse or the arrow keys
     this.pad = new Pad(byId("pad"), description, (what) => this.drawn(what));
-    this.chart = new Chart(byId("chart"), description.classes);
     byId("chart").classList.toggle(
       "named",
       description.classes.some((name) => name.length > 2),
@@ -141,7 +140,8 @@ class Page {
     if (this.outdated) this.run();
     const { probabilities, blocks } = this.found;
     const blank = this.example === null && this.pad.isEmpty; // no answer to that
-    this.chart.draw(blank ? probabilities.map(() => 0) : probabilities, blank ? null : this.intact);
+    const shown = blank ? [probabilities.map(() => 0), null] : [probabilities, this.intact];
+    drawChart(this.description.classes, ...shown);
     byId("maps").classList.toggle(
       "stacked",
       blocks.some(({ gate }) => gate.height > 1),
