@@ -24,3 +24,11 @@ function fitted(canvas, width, height) {
   context.scale(ratio, ratio);
   return context;
 }
+
+/** Pixels to draw from, opaque; `context.putImageData(data, 0, 0)` puts them onto the canvas. */
+function offscreen(width, height) {
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const data = new ImageData(width, height);
+  data.data.fill(255);
+  return { canvas, context: canvas.getContext("2d"), data };
+}

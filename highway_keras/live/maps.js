@@ -60,7 +60,7 @@ class LayerMap {
   }
 
   cells(context, row, { height, width, channels, values }, layer) {
-    const image = this.image(layer, width * channels, height);
+    const image = (this.images[layer] ??= offscreen(width * channels, height));
     for (let y = 0, from = 0; y < height; y++) {
       for (let x = 0; x < width; x++) {
         for (let unit = 0; unit < channels; unit++, from++) {
@@ -82,16 +82,6 @@ class LayerMap {
       context.fillRect(GUTTER + unit * row.cell - gap / 2, row.top, gap, row.height);
     }
     context.fillRect(GUTTER, row.top - gap / 2, row.cell * row.units, gap);
-  }
-
-  image(layer, width, height) {
-    if (!this.images[layer]) {
-      const canvas = Object.assign(document.createElement("canvas"), { width, height });
-      const data = new ImageData(width, height);
-      data.data.fill(255);
-      this.images[layer] = { canvas, context: canvas.getContext("2d"), data };
-    }
-    return this.images[layer];
   }
 
   bar(context, row, share) {

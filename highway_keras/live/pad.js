@@ -14,10 +14,7 @@ class Pad {
     this.ink = Array(this.channels).fill(255 - paper);
     this.erasing = false;
     this.radius = Math.max(0.6, 0.04 * this.width);
-    this.small = Object.assign(document.createElement("canvas"), {
-      width: this.width,
-      height: this.height,
-    });
+    this.small = offscreen(this.width, this.height);
     canvas.addEventListener("pointerdown", (event) => this.begin(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     for (const end of ["pointerup", "pointercancel"])
@@ -146,14 +143,13 @@ class Pad {
   }
 
   draw() {
-    const image = new ImageData(this.width, this.height);
+    const image = this.small.data;
     for (let at = 0; at < this.height * this.width; at++) {
       for (let c = 0; c < 3; c++) {
         image.data[4 * at + c] = this.pixels[at * this.channels + (this.channels === 3 ? c : 0)];
       }
-      image.data[4 * at + 3] = 255;
     }
-    this.small.getContext("2d").putImageData(image, 0, 0);
+    this.small.context.putImageData(image, 0, 0);
     const context = fitted(
       this.canvas,
       this.canvas.clientWidth,
@@ -161,7 +157,7 @@ class Pad {
     );
     context.imageSmoothingEnabled = false;
     const { clientWidth: width, clientHeight: height } = this.canvas;
-    context.drawImage(this.small, 0, 0, width, height);
+    context.drawImage(this.small.canvas, 0, 0, width, height);
     if (this.guide) this.drawGuide(context, width / this.width, height / this.height);
   }
 
