@@ -17,18 +17,10 @@ function summary({ closed, found, intact, description, example, pad }) {
     const best = probabilities.indexOf(Math.max(...probabilities));
     return [element("strong", "", description.classes[best]), ` (${percent(probabilities[best])})`];
   };
-  const now = says(found.probabilities);
-  const answer = ["The network says ", ...now, ". "];
-  if (!intact) return [...answer, openGates(found.blocks)];
   const layers = closed.size === 1 ? "1 layer" : `${closed.size} layers`;
-  const beside = [
-    `With ${layers} closed the network says `,
-    ...now,
-    "; with all open, ",
-    ...says(intact),
-    ". ",
-  ];
-  return [...beside, openGates(found.blocks)];
+  const start = intact ? `With ${layers} closed the network says ` : "The network says ";
+  const beside = intact ? ["; with all open, ", ...says(intact)] : [];
+  return [start, ...says(found.probabilities), ...beside, ". ", openGates(found.blocks)];
 }
 
 function openGates(blocks) {
