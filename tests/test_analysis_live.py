@@ -29,8 +29,7 @@ const text = (id) => html.match(new RegExp(`id="${id}">([^]*?)</script>`))[1];
 const scripts = [...html.matchAll(/<script>([^]*?)<.script>/g)].map((found) => found[1]);
 scripts.slice(0, -1).forEach((script) => run(script)); // the last one connects the controls
 run(`const description = ${text("description")}, examples = decodeExamples(description);
-const numbers = decodeWeights("${text("weights")}", description.format);
-const network = new Network(description, numbers);`);
+const network = new Network(description);`);
 const pass = run(`(index, closed) => {
   const { probabilities, blocks } = network.run(examples[index].pixels, new Set(closed));
   return [probabilities, ...["gate", "output"].map((kind) => blocks.map((b) => b[kind].values))];

@@ -86,8 +86,5 @@ function pressed(page, event) {
 }
 
 const description = JSON.parse(byId("description").textContent);
-const page = new Page(
-  description,
-  new Network(description, decodeWeights(byId("weights").textContent, description.format)),
-);
+const page = new Page(description, new Network(description));
 connect(page);

@@ -2,11 +2,10 @@
 // The network of the page: its steps one after the other, and what its gates do on the way.
 
 class Network {
-  /** `description` is the page's JSON, `numbers` a Float32Array of all weights. */
-  constructor(description, numbers) {
-    const place = (value) => (value && value.shape ? withValues(value, numbers) : value);
+  /** `description` is the page's JSON. */
+  constructor(description) {
     const withWeights = (step) =>
-      Object.fromEntries(Object.entries(step).map(([k, v]) => [k, place(v)]));
+      Object.fromEntries(Object.entries(step).map(([k, v]) => [k, v?.shape ? unpack(v) : v]));
     this.inputShape = description.inputShape;
     this.steps = description.steps.map((step) => ({
       ...withWeights(step),
@@ -59,9 +58,4 @@ function highway(x, [h, t, c], closed) {
   );
   const change = output.values.reduce((sum, v, i) => sum + Math.abs(v - x.values[i]), 0);
   return { gate, output, change: change / x.values.length };
-}
-
-function withValues({ at, shape }, numbers) {
-  const size = shape.reduce((product, n) => product * n, 1);
-  return { shape, values: numbers.subarray(at, at + size) };
 }

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from highway_keras.data import edge_brightness
-from highway_keras.live.steps import Weights, network_steps
+from highway_keras.live.steps import network_steps
 
 MOST_BYTES = 4 * 2**20
 MOST_MULTIPLICATIONS = 250_000_000  # a third of a second
@@ -24,10 +24,8 @@ def render(graph, images, labels, class_names, title, observe):
     `graph` is that of the model. `observe(what, images)` returns what `what` names, `"gates"` or
     `"outputs"`, as a list of arrays, one for each block.
     """
-    weights, shape = Weights(), tuple(graph.inputs[0].shape[1:])
-    steps = network_steps(graph, weights)
-    number_format, numbers = weights.encode()
-    size = weights.count * np.dtype(number_format).itemsize
+    shape, steps = tuple(graph.inputs[0].shape[1:]), network_steps(graph)
+    size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
     if size > MOST_BYTES:
         raise ValueError(
             f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
@@ -56,7 +54,6 @@ def render(graph, images, labels, class_names, title, observe):
         "classes": class_names,
         "layers": graph.blocks,
         "steps": steps,
-        "format": number_format,
         "paper": paper,
         "guide": drawn_box(np.abs(images - float(paper))),
         "scales": {
@@ -72,6 +69,7 @@ def render(graph, images, labels, class_names, title, observe):
     act = "Paint over a picture" if shape[2] == 3 else "Draw"
     learned = any(call.layer.learned_carry for call in graph.gated)
     carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
+    weights = sum(call.layer.count_params() for call in graph.calls)
     maps = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
     stripes = "Stripes from top to bottom are values that layers carry unchanged."
     folder = importlib.resources.files(__package__)
@@ -83,10 +81,9 @@ def render(graph, images, labels, class_names, title, observe):
         cells="feature maps, shown as a small image" if maps else "units",
         formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
         outputs_note="" if maps else stripes,
-        footer=f"This file holds {weights.count:,} weights, and your browser runs the network.",
+        footer=f"This file holds {weights:,} weights, and your browser runs the network.",
         style=(folder / "style.css").read_text("utf-8"),
         description=description.replace("<", "\\u003c"),  # or `</script>` would end it
-        weights=numbers,
         scripts="\n".join(f"<script>\n{script}</script>" for script in scripts),
     )
 

@@ -1,4 +1,4 @@
-"""The layers of a network as steps that the page's `network.js` runs, and their weights as text."""
+"""The layers of a network as steps that the page's `network.js` runs, with their weights."""
 
 import base64
 
@@ -20,8 +20,8 @@ GLOBAL_POOLS = {
 }
 
 
-def network_steps(graph, weights):
-    """Return the steps of a chain of layers, dictionaries for JSON; add their weights to `weights`.
+def network_steps(graph):
+    """Return the steps of a chain of layers, dictionaries for JSON.
 
     A dense layer is a convolution at a single position, so both are the same kind of step. A
     highway layer takes two or three of them: H, T and, if it is learned, C.
@@ -33,7 +33,7 @@ def network_steps(graph, weights):
                 "The live page supports chains of layers, each fed by the one before it. Received: "
                 f"layer {call.layer.name!r}, which is not."
             )
-        steps += _steps(call.layer, weights)
+        steps += _steps(call.layer)
         before = call.outputs
     if steps[-1].get("activation") != "softmax":
         raise ValueError(
@@ -43,7 +43,7 @@ def network_steps(graph, weights):
     return steps
 
 
-def _steps(layer, weights):
+def _steps(layer):
     kind = type(layer)  # exactly: what a subclass computes is unknown here
     parts = layer.sublayers if kind in (ConvHighway2D, Highway) else [layer]
     for part in parts:
@@ -66,7 +66,7 @@ def _steps(layer, weights):
     if kind is GlobalContrastNormalization:
         return [{"op": "contrast", "epsilon": layer.epsilon}]
     if kind is MeanImage:
-        return [{"op": "subtract", "image": weights.add(layer.mean)}]
+        return [{"op": "subtract", "image": _packed(layer.mean)}]
     if kind in POOLS:
         sides = {"size": list(layer.pool_size), "strides": list(layer.strides)}
         return [{"op": "pool", "kind": POOLS[kind], **sides, "padding": layer.padding}]
@@ -75,24 +75,24 @@ def _steps(layer, weights):
         pool = {"op": "pool", "kind": GLOBAL_POOLS[kind], **sides}
         return [pool] if layer.keepdims else [pool, {"op": "flatten"}]
     if kind in (keras.layers.Dense, keras.layers.Conv2D):
-        return [{"op": "transform", **_transform(layer, layer.activation, weights)}]
+        return [{"op": "transform", **_transform(layer, layer.activation)}]
     if kind is HighwayStack:
-        return [step for block in layer.unstack() for step in _steps(block, weights)]
+        return [step for block in layer.unstack() for step in _steps(block)]
     if kind in (ConvHighway2D, Highway):
         h, *gates = parts
-        transforms = [_transform(h, layer.activation, weights)]
-        transforms += [_transform(gate, layer.transform_activation, weights) for gate in gates]
+        transforms = [_transform(h, layer.activation)]
+        transforms += [_transform(gate, layer.transform_activation) for gate in gates]
         return [{"op": "highway", "transforms": transforms}]
     raise _unsupported(layer, "a layer of that type")
 
 
-def _transform(layer, activation, weights):
+def _transform(layer, activation):
     """Return the step of H, T, C or a plain layer: `activation(conv(x, kernel) + bias)`."""
     kernel = keras.ops.convert_to_numpy(layer.kernel)
     bias = None if layer.bias is None else keras.ops.convert_to_numpy(layer.bias)
     return {
-        "kernel": weights.add(kernel.reshape((1,) * (4 - kernel.ndim) + kernel.shape)),
-        "bias": None if bias is None else weights.add(bias),
+        "kernel": _packed(kernel.reshape((1,) * (4 - kernel.ndim) + kernel.shape)),
+        "bias": None if bias is None else _packed(bias),
         "activation": _activation(layer, activation),
         "strides": list(getattr(layer, "strides", (1, 1))),
         "dilation": list(getattr(layer, "dilation_rate", (1, 1))),
@@ -113,28 +113,14 @@ def _unsupported(layer, what):
     )
 
 
-class Weights:
-    """The arrays of a page, one after another.
+def _packed(values):
+    """Return an array as `{"shape": [...], "float16": text}`, the text little-endian base64.
 
-    They are written in half precision if that loses nothing, as for weights that were stored in
-    half precision, and in single precision otherwise.
+    It is `"float32"` where half precision loses something, which weights stored in it do not.
     """
-
-    def __init__(self):
-        self._arrays, self.count = [], 0
-
-    def add(self, values):
-        """Append an array and return its place: `{"at": offset, "shape": [...]}`."""
-        array = np.asarray(values, "float32")
-        self._arrays.append(array)
-        self.count += array.size
-        return {"at": self.count - array.size, "shape": list(array.shape)}
-
-    def encode(self):
-        """Return `(format, text)`: `"float16"` or `"float32"`, and little-endian base64."""
-        numbers = np.concatenate([np.zeros(0, "float32"), *(a.ravel() for a in self._arrays)])
-        with np.errstate(over="ignore"):
-            halves = numbers.astype("<f2")
-        if np.array_equal(halves, numbers):
-            return "float16", base64.b64encode(halves.tobytes()).decode()
-        return "float32", base64.b64encode(numbers.astype("<f4").tobytes()).decode()
+    numbers = np.asarray(values, "<f4")
+    with np.errstate(over="ignore"):
+        halves = numbers.astype("<f2")
+    kept = halves if np.array_equal(halves, numbers) else numbers
+    text = base64.b64encode(kept.tobytes()).decode()
+    return {"shape": list(kept.shape), kept.dtype.name: text}

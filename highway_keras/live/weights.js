@@ -2,13 +2,13 @@
 // The network's weights, decoded from the text that holds them in the page.
 
 /**
- * Float32Array of little-endian numbers in base64, `format` being "float16" or "float32". Machines
- * with a browser are little-endian, too.
+ * An array of the page, {shape, values}, from its shape and little-endian numbers in base64.
+ * Machines with a browser are little-endian, too.
  */
-function decodeWeights(text, format) {
-  const { buffer } = decodeBytes(text);
-  if (format === "float32") return new Float32Array(buffer);
-  return Float32Array.from(new Uint16Array(buffer), halfToNumber);
+function unpack({ shape, float16, float32 }) {
+  const { buffer } = decodeBytes(float32 ?? float16);
+  if (float32) return { shape, values: new Float32Array(buffer) };
+  return { shape, values: Float32Array.from(new Uint16Array(buffer), halfToNumber) };
 }
 
 function decodeBytes(text) {
