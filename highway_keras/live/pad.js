@@ -150,29 +150,22 @@ class Pad {
       }
     }
     this.small.context.putImageData(image, 0, 0);
-    const context = fitted(
-      this.canvas,
-      this.canvas.clientWidth,
-      (this.canvas.clientWidth * this.height) / this.width,
-    );
+    const scale = this.canvas.clientWidth / this.width;
+    const [width, height] = [scale * this.width, scale * this.height];
+    const context = fitted(this.canvas, width, height);
     context.imageSmoothingEnabled = false;
-    const { clientWidth: width, clientHeight: height } = this.canvas;
     context.drawImage(this.small.canvas, 0, 0, width, height);
-    if (this.guide) this.drawGuide(context, width / this.width, height / this.height);
+    if (this.guide) this.drawGuide(context, scale);
   }
 
   /** The box that the digits of the data set lie in. */
-  drawGuide(context, scaleX, scaleY) {
+  drawGuide(context, scale) {
     const [top, left, bottom, right] = this.guide;
+    const box = [left, top, right - left, bottom - top];
     context.setLineDash([3, 4]);
     const gray = 255 - this.paper;
     context.strokeStyle = `rgb(${gray} ${gray} ${gray} / 35%)`;
-    context.strokeRect(
-      left * scaleX,
-      top * scaleY,
-      (right - left) * scaleX,
-      (bottom - top) * scaleY,
-    );
+    context.strokeRect(...box.map((side) => side * scale));
   }
 }
 
