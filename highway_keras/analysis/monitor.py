@@ -73,7 +73,7 @@ class GateMonitor(keras.callbacks.Callback):
         exists = path.exists()
         continues = (self.append or epoch > 0) and exists
         before = path.read_text("utf-8").splitlines() if exists and not continues else ()
-        if any(row["epoch"] != "0" for row in csv.DictReader(before)):
+        if any(row.get("epoch") != "0" for row in csv.DictReader(before)):
             raise ValueError(
                 "`folder` must not hold the gates of another run. Received: "
                 f"folder={self.folder}. Pass another one, or append=True."

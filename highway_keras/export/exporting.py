@@ -141,7 +141,7 @@ def export(
             f"Received: path={path}, format={format!r}."
         )
     format = implied
-    if format == "saved_model" and set("*?[\\") & set(str(path)):  # or it could not be loaded
+    if format == "saved_model" and set("*?[\\") & set(path.as_posix()):  # or it could not be loaded
         raise ValueError(
             "`path` of a SavedModel must be without *, ?, [ and \\, which TensorFlow takes for a "
             f"pattern. Received: path={path}."
