@@ -76,6 +76,11 @@ def thin_mlp(
 
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
+    if kind != "highway" and transform_bias is not None:
+        raise ValueError(
+            "`transform_bias` is for kind='highway': other networks have no gates. "
+            f"{checks.received('transform_bias', transform_bias)}"
+        )
     checks.one_of("implementation", implementation, STACK_FROM)
     checks.flag("include_top", include_top)
     is_relu = keras.activations.get(activation) is keras.activations.relu

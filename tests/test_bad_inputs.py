@@ -96,7 +96,9 @@ COMMANDS = {
     f"{SEARCH} --trials 0": "trials",
     f"predict {RUN} picture.png --top 11": "--top",
     # Fields of the recipe, and arguments of the network.
-    f"{FIT} --set momentun=0.9": "--set must be one of",
+    f"{FIT} --set momentun=0.9": "Did you mean 'momentum'",
+    f"{FIT} --set transform_bias=-3": "--model-set",
+    f"{FIT} --model-set bias=-3": "transform_bias",
     f"{FIT} --set epochs=3": "'epochs'",
     f"{FIT} --model-set weights=mnist": "--model-set",
     f"{FIT} --model-set depth={30 * '9'}": "depth",

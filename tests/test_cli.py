@@ -57,7 +57,7 @@ LITTLE = {
     "--version": 0,
     "list": 0,
     "fit --help": 0,
-    "fit thin-higway-10": 2,
+    "fit thin-higway-10 --dataset digits": 2,
     "fit thin-highway-10 --set speed=1": 2,
     "fit thin-highway-10 --dataset none.npz": 2,
     "fit thin-plain-10 --epochs 0": 2,  # the network, not a run's folder of that name

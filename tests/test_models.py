@@ -342,6 +342,7 @@ MISTAKES = [
     (lambda: models.thin_mlp(0), ValueError, "depth"),
     (lambda: models.highway_gap(include_top="no"), ValueError, "include_top"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),
+    (lambda: models.thin_mlp(2, "plain", transform_bias=-1.0), ValueError, "transform_bias.*gates"),
     (lambda: models.mnist_highway(include_top=False, pooling="sum"), ValueError, "pooling"),
     (lambda: register(name="thin-plain-10"), ValueError, "name"),
     (lambda: register(name="my net"), ValueError, "name"),

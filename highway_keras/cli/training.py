@@ -8,8 +8,8 @@ import shlex
 from highway_keras import checks, models
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.messages import printable
-from highway_keras.runs import trained_file
+from highway_keras.messages import did_you_mean, printable
+from highway_keras.runs import PROSE, trained_file
 from highway_keras.training.recipes import RECIPES, choose_recipe
 
 
@@ -100,8 +100,15 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):
         raise ValueError(f"'{name}' must be given once. Received: an option and --set {name}=...")
-    for key in dict(set):  # mistakes come before a backend is imported
-        checks.one_of("set", key, vars(RECIPES["quick"]))
+    if not model.endswith(".keras"):  # mistakes come before a backend is imported
+        models.get(model)
+    known = [key for key in vars(RECIPES["quick"]) if key not in PROSE]
+    for key in dict(set):
+        if key not in known:
+            raise ValueError(
+                f"--set must be one of {', '.join(known)}. Received: --set {key}."
+                f"{did_you_mean(key, known)} Arguments of the network follow --model-set."
+            )
     # The default recipe of a file depends on its data set, which is not known yet.
     if recipe or not model.endswith(".keras"):
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)

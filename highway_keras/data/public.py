@@ -46,6 +46,11 @@ def read_public(name, data_dir=None):
     with extra("train"):
         import requests
         import tensorflow_datasets as tfds
+    if not hasattr(tfds, "builder"):  # it logs the errors of its own import, and goes on
+        raise DataError(
+            "TensorFlow Datasets cannot be imported, as beside a TensorFlow before 2.20, whose "
+            "protobuf is too old: upgrade TensorFlow."
+        )
     instead = (
         "Give a directory that has one as `data_dir` (or in TFDS_DATA_DIR), or go on without: "
         "'digits', or the path of a .npz with your own images."

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import json
 import pathlib
 import re
@@ -85,6 +86,13 @@ class RegisteredModel:
                 "which `fit` takes itself, and `input_tensor`. "
                 f"{checks.received('model_options', model_options)}"
             )
+        for name in options:
+            if not self.card.takes(name):
+                raise ValueError(
+                    f"`model_options` must hold arguments of {self.name}, such as "
+                    f"{', '.join(inspect.signature(self.card.factory).parameters)}. "
+                    f"{checks.received('model_options', options)}"
+                )
         try:
             json.dumps(options, default=lambda number: number.item())  # NumPy's, as for run.json
         except (AttributeError, TypeError, ValueError) as error:
