@@ -259,6 +259,9 @@ def test_without_a_network_or_with_a_damaged_copy(tmp_path, monkeypatch):
     folder = tfds.builder("mnist", data_dir=str(tmp_path)).data_path
     folder.mkdir(parents=True)
     (folder / "dataset_info.json").write_text('{"name": "mn')
+    with monkeypatch.context() as old, pytest.raises(DataError, match=r"TensorFlow before 2\.20"):
+        old.delattr(tfds, "builder")
+        load("mnist")
     with pytest.raises(DataError, match=r"'mnist'.*`data_dir`"):
         load("mnist", data_dir=str(tmp_path))
 
