@@ -61,12 +61,14 @@ def outlive(work):
 def wait():
     """Wait until the chief listens; raise a `RuntimeError` if it does not start in `SECONDS`."""
     host, port = address()
-    for attempt in range(round(SECONDS / PAUSE)):
+    end = None
+    while end is None or time.monotonic() < end:
         try:
             socket.create_connection((host, port), timeout=PAUSE).close()
             return
         except OSError:
-            if not attempt:
+            if end is None:
+                end = time.monotonic() + SECONDS
                 print(f"Waiting up to {SECONDS} s for the chief on {host}:{port}.", file=sys.stderr)
             time.sleep(PAUSE)
     raise RuntimeError(

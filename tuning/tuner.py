@@ -420,7 +420,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 row = {metric: float(column[index]) for metric, column in logs.items()}
                 if np.isfinite([*row.values()]).all():
                     for metric, value in row.items():
-                        trial.metrics.update(metric, value, step=epoch)
+                        if not trial.metrics.exists(metric):
+                            trial.metrics.register(metric)
+                        # Not the tracker's own `update`, which reads all epochs before each time.
+                        trial.metrics.metrics[metric].update(value, step=epoch)
             trial.status = "COMPLETED" if np.isfinite(scores[index]) else "FAILED"
             self.oracle.end_trial(trial)
         progress.report(number, best_score(), ended=self._ended(rounds))
