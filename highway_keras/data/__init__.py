@@ -1,5 +1,7 @@
 """Images in: named data sets, a user's own, and preprocessing as Keras layers."""
 
+# ruff: noqa: F401 (what is not in `__all__` is for the other rooms of this package)
+
 from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset, fits_training, images_at_once
@@ -24,13 +26,7 @@ __all__ = [
     "PadAndCrop",
     "PictureArray",
     "augmenter",
-    "check_channels",
-    "check_dataset",
-    "edge_brightness",
     "find_pictures",
-    "fits_training",
-    "images_at_once",
-    "is_folder",
     "load",
     "preprocessor",
     "read_image",
