@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 
+import keras
 import numpy as np
 import pytest
 from helpers import Killed, kill_at
@@ -73,7 +74,8 @@ def test_a_run_that_has_ended_keeps_its_history_without_its_state(whole, tmp_pat
 def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     shorter = fit(tmp_path / "run", epochs=2)
     assert len(shorter.history) == 2
-    kept = [tmp_path / "run" / name for name in ("run.json", "history.csv", "final.keras")]
+    names = ("run.json", "history.csv", "final.keras", "machine.json")
+    kept = [tmp_path / "run" / name for name in names]
     before = [file.read_bytes() for file in kept]
     for needed in ("state.npz", "best.keras"):  # or nothing is lost
         (tmp_path / "run" / needed).rename(tmp_path / needed)
@@ -81,7 +83,13 @@ def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
             fit(tmp_path / "run")
         (tmp_path / needed).rename(tmp_path / "run" / needed)
         assert [file.read_bytes() for file in kept] == before
+    stop = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fit(tmp_path / "run", callbacks=[stop])
+    assert fit(tmp_path / "run", epochs=2).test_loss == shorter.test_loss  # as if never asked
     longer = fit(tmp_path / "run")
+    with pytest.raises(ValueError, match="epochs: 3 → 2"):
+        fit(tmp_path / "run", epochs=2)
     assert (longer.history, longer.test_loss) == (whole.history, whole.test_loss)
     cosine = {"out": tmp_path / "cosine", "schedule": "cosine", "decay": 1.0}
     fit(**cosine, epochs=1)
@@ -230,6 +238,8 @@ def test_a_search_is_continued_under_its_own_settings_only_and_undamaged(tmp_pat
         assert not (folder / "run.json").exists()
     run_searches(**options)
     assert json.loads((folder / "run.json").read_text()) == before
+    with pytest.raises(ValueError, match="settings differ"):
+        fit(folder)
     (folder / "trial_0" / "trial.json").write_text("")
     with pytest.raises(ValueError, match=r"trial\.json"):
         paper.draw_figure1(folder.parent, tmp_path / "figure")

@@ -422,8 +422,12 @@ def test_a_rate_that_a_callback_has_set_survives(dataset, tmp_path):
     note = keras.callbacks.LambdaCallback(
         on_epoch_begin=lambda epoch, logs: rates.append(note.model.optimizer.learning_rate)
     )
-    fit_own(highway_network(), dataset, tmp_path / "run", callbacks=[note], resume=True, **options)
-    assert [*map(float, rates)] == [pytest.approx(0.01)]
+    ended = {**options, "epochs": 1, "callbacks": [Slower(9)]}  # after the last epoch
+    fit_own(highway_network(), dataset, tmp_path / "ended", **ended)
+    for name in ("run", "ended"):
+        again = {**options, "callbacks": [note], "resume": True}
+        fit_own(highway_network(), dataset, tmp_path / name, **again)
+    assert [*map(float, rates)] == [pytest.approx(0.01)] * 2
 
 
 class Spoils(keras.callbacks.Callback):

@@ -174,7 +174,7 @@ def export(
                 raise ValueError(
                     "`model` must be a .keras file, or a built functional or Sequential "
                     "model that takes one image of a fixed size. "
-                    f"{checks.received('model_or_file', model)}"
+                    f"{checks.received('model', model)}"
                 )
             check_loads_as_saved(model, shapes[0])
             if not any(isinstance(layer, SCALING) for layer in model._flatten_layers()):

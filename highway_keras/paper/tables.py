@@ -60,7 +60,8 @@ def reproduce_table(
             which is `"modern"` with another optimizer and larger batches.
         runs: Number of runs of each network, with seeds starting at `seed`.
         models: Registered names of networks in that table; default all.
-        epochs: Number of epochs; default the recipe's.
+        epochs: Number of epochs; default the recipe's. A finished run goes on to more, unless its
+            schedule is cosine.
         dtype_policy: What training computes in; default the recipe's.
         limit: Number of training images; default all.
         seed: Seed of the first run.
@@ -103,11 +104,11 @@ def reproduce_table(
             folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
             settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
             recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
-            longer = False
+            changed = False
             if folder.has_ended:  # raises if something that decides the training differs
                 asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
-                longer = folder.open({**folder.read_json(), **asked}, resume=True)
-            if longer or not folder.has_ended:
+                changed = folder.open({**folder.read_json(), **asked}, resume=True)
+            if changed or not folder.has_ended:
                 tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
     for task, outcome in train_all(tasks):

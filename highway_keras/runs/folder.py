@@ -97,11 +97,12 @@ class RunFolder:
         Args:
             settings: Dictionary that `run.json` will hold. What affects the training (model, data,
                 seed and the numbers of the recipe) must be the same in the existing run and in its
-                saved state; only its epochs may be more, where they do not decide the rate.
+                saved state; only its epochs may differ, if they do not decide the rate and are not
+                fewer than it was trained for.
             resume: Whether to continue an existing run.
 
         Returns:
-            Whether the run goes on to more epochs than it had been started for.
+            Whether the run has another number of epochs than before.
 
         Raises:
             ValueError: If there is already a run and `resume` is off, or its settings differ or
@@ -113,10 +114,10 @@ class RunFolder:
             check_free(self.path)
         recorded = [self.read_json()] if self.settings.exists() else []
         recorded += [self.read_state()["settings"]] if self.state.exists() else []
-        longer = False
+        changed, trained = False, len(self.saved_history())
         for before in recorded:
-            if _goes_on(before, settings):
-                before, longer = _lengthened(before, settings["recipe"]["epochs"]), True
+            if _may_differ(before, settings, trained):
+                before, changed = _planned(before, settings["recipe"]["epochs"]), True
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
         held = HELD if "model" in settings else set(HELD) - {"best.keras", "final.keras"}
@@ -127,11 +128,11 @@ class RunFolder:
             )
         if not self.settings.exists():
             self.write_json(recorded[-1] if recorded else settings)
-        return longer
+        return changed
 
-    def lengthen(self, epochs):
-        """Make `run.json` that of a run of more epochs, which has not ended."""
-        self.write_json(_lengthened(self.read_json(), epochs))
+    def plan(self, epochs):
+        """Make `run.json` that of a run of so many epochs, which has not ended."""
+        self.write_json(_planned(self.read_json(), epochs))
 
     def read_json(self):
         """Return what `run.json` holds, a dictionary.
@@ -312,13 +313,15 @@ def check_same_settings(before, now, what):
         )
 
 
-def _goes_on(before, now):
-    """Return whether settings ask for more epochs than before, and these do not decide the rate."""
-    before, now = before.get("recipe", {}), now.get("recipe", {})
-    return now.get("schedule") != "cosine" and before.get("epochs", 0) < now.get("epochs", 0)
+def _may_differ(before, now, trained):
+    """Return whether the epochs differ, do not decide the rate, and are those trained or more."""
+    before, now = before.get("recipe"), now.get("recipe")
+    if not before or not now or now.get("schedule") == "cosine":
+        return False
+    return trained <= now["epochs"] != before.get("epochs")
 
 
-def _lengthened(settings, epochs):
+def _planned(settings, epochs):
     kept = {key: value for key, value in settings.items() if key not in ("results", "stopped")}
     return {**kept, "recipe": {**kept["recipe"], "epochs": epochs}}
 

@@ -71,6 +71,10 @@ class Checkpoint(keras.callbacks.Callback):
         if self.rate not in (None, self._current_rate()):  # set by a callback after this one
             self.folder.save_state(self.model, self.rows)
 
+    def on_train_end(self, logs=None):
+        if not self.has_diverged:  # the run may go on to more epochs
+            self.on_epoch_begin(None)
+
     def on_epoch_end(self, epoch, logs=None):
         row = {"val_loss": "NA", "val_accuracy": "NA", **logs}
         self.rows.append({"epoch": str(epoch), **{name: str(row[name]) for name in sorted(row)}})

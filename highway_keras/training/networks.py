@@ -88,9 +88,10 @@ class RegisteredModel:
             )
         for name in options:
             if not self.card.takes(name):
+                known = inspect.signature(self.card.factory).parameters
                 raise ValueError(
                     f"`model_options` must hold arguments of {self.name}, such as "
-                    f"{', '.join(inspect.signature(self.card.factory).parameters)}. "
+                    f"{', '.join(one for one in known if one not in taken)}. "
                     f"{checks.received('model_options', options)}"
                 )
         try:

@@ -111,7 +111,8 @@ def fit(
         out: Folder of the run; default `runs/MODEL-DATASET`, or `runs/RUN-further` if `model` is
             the file of a run.
         resume: Whether to continue the run in `out`, if there is one; also one that has ended, to
-            more `epochs`, unless its `schedule` is cosine, which they stretch.
+            more `epochs`, unless its `schedule` is cosine, which they stretch. Its results are
+            dropped then; until a new epoch is saved, the former `epochs` bring them back.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
@@ -241,12 +242,12 @@ def fit(
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)
         stack.enter_context(written.locked())  # last, so a mistake leaves no folder
-        longer = written.open(settings, resume)
+        first = run.restore(written.open(settings, resume))
         session = Session(written, distribute)
-        if longer or not written.has_ended:  # else nothing is trained
+        if not written.has_ended:  # else nothing is trained
             stack.enter_context(session)
         verbose = verbose if devices.is_chief else 0
-        seconds = run.train(longer, test_curve, callbacks, session, verbose)
+        seconds = run.train(first, test_curve, callbacks, session, verbose)
         return dataclasses.replace(run.finish(seconds), folder=folder)
 
 
@@ -347,10 +348,9 @@ class _Run:
                 optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
             self.trainee = compile_classifier(trainee, optimizer, per_call)
 
-    def train(self, longer, test_curve, callbacks, session, verbose):
-        """Train from the first or the last saved epoch to the last; return the seconds it took."""
-        images, folder = self.images, self.folder
-        devices, replicas = self.devices, self.devices.replicas
+    def restore(self, changed):
+        """Load what the folder has, plan the epochs if they `changed`; return those trained."""
+        folder, devices = self.folder, self.devices
         first = len(folder.saved_history())
         if not devices.same_on_all(first):
             raise ValueError(
@@ -362,8 +362,14 @@ class _Run:
             folder.restore_state(self.trainee)
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
-        if longer:  # now that nothing is missing
-            folder.lengthen(self.recipe.epochs)
+        if changed:  # now that nothing is missing
+            folder.plan(self.recipe.epochs)
+        return first
+
+    def train(self, first, test_curve, callbacks, session, verbose):
+        """Train from the epoch `first` to the last; return the seconds it took."""
+        images, folder = self.images, self.folder
+        devices, replicas = self.devices, self.devices.replicas
         if folder.has_ended and first < self.recipe.epochs:
             notice(
                 f"{folder.path} ended after {first} of {self.recipe.epochs} epochs, stopped by a "
