@@ -10,7 +10,7 @@ from helpers import read_rows, run
 from keras import layers
 from test_analysis import as_model, layer_by_layer, nested, samples, scores, softmax
 
-from highway_keras import analysis, models, training
+from highway_keras import analysis, data, models, training
 from highway_keras.analysis.compaction import leave_out
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
@@ -182,6 +182,8 @@ def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):
 
     def compact(*arguments):
         assert arguments[3:] == (0.002, None)  # as a share; no number of layers
+        found = data.load("digits", validation=0, limit=100)
+        np.testing.assert_array_equal(arguments[1], found.x_train)  # never the test images
         (small / "best.keras").write_text("of another process")
 
     monkeypatch.setattr(analysis, "compact", compact)

@@ -283,6 +283,7 @@ def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
 def test_training_on_streamed_images_is_the_same_and_resumes(kind, folder, tmp_path, monkeypatch):
     source = folder if kind == "folder" else images(60)
     changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("crop4", "mirror"), "epochs": 3}
+    changes["class_weight"] = {0: 3.0}
     whole = fit(source, tmp_path / "whole", **changes)
     saved = keras.models.load_model(whole.folder.best).layers[0]  # by the training images alone
     of_mean = data.preprocessor(changes["preprocessing"], load(source).x_train)
