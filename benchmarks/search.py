@@ -8,7 +8,7 @@ Each run has its own process; its time includes building and compiling, but not 
 images and what else a process does once, for which a trial of two layers runs first. Half of the
 peer's trials run before ours and half after, so a machine that slows down slows both. Trials are
 compared by time and by processor time. A projection to a search as long as the paper's uses
-processor time only. It is made without rungs and with those of docs/figure1.md, which stock random
+processor time only. It is made without rungs and with those in `PROJECTED`, which stock random
 search does not have. It is left out if the runs are too short to time a step.
 """
 

@@ -1,4 +1,4 @@
-"""Checks of what a user passes. Each returns the value in the form that the code needs, or raises.
+"""Checks of what a user passes: each raises, or returns the value in the form that the code needs.
 
 NumPy integers and floats are accepted wherever Python's are; `True` is neither.
 """
@@ -18,7 +18,7 @@ def is_integer(value):
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def is_positive(value):
+def is_positive_integer(value):
     """Return whether `value` is an integer of at least 1 that every backend can hold."""
     return is_integer(value) and 1 <= value < 2**63
 
@@ -48,7 +48,7 @@ def integer(name, value, least=None, most=None):
 
 def positive_integer(name, value, or_none=None):
     """Return `value` as an `int` of at least 1, or `None` if `or_none` says what it stands for."""
-    found = _bounded(is_positive, "a positive integer", name, value, or_none=or_none)
+    found = _bounded(is_positive_integer, "a positive integer", name, value, or_none=or_none)
     return None if found is None else int(found)
 
 

@@ -43,18 +43,18 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
-def is_of_memory(error):
-    """Whether an error may be that memory ran out, the computer's or a device's."""
+def is_out_of_memory(error):
+    """Whether an error may mean that the computer or a device ran out of memory."""
     # TensorFlow's, PyTorch's and JAX's; the last two are also those of other failures in XLA.
     names = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
     return isinstance(error, MemoryError) or type(error).__name__ in names
 
 
-def is_passing(error):
+def is_transient(error):
     """Whether an error is of memory, permissions, disk or network, and not of a file's content."""
     # For a damaged archive, NumPy and zipfile raise an `OSError` without a number, or EINVAL.
     of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-    return of_disk or is_of_memory(error)
+    return of_disk or is_out_of_memory(error)
 
 
 def can_write(folder):
@@ -82,7 +82,7 @@ def read_text(path):
 
 
 def write_text(path, text):
-    """Write `text` in UTF-8; bytes of a file name that are not stay as JSON reads them back."""
+    """Write `text` in UTF-8; undecodable bytes of a file name become escapes that JSON reads."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -177,7 +177,9 @@ def _lock(path, file, seconds):
             write_text(owner, f"process {os.getpid()} on {platform.node()}")
         yield
     finally:
-        for path in (owner, file):
+        # Before the release, so that nobody deletes another's lock: filelock asks, once it has a
+        # lock, whether the file is still there.
+        for own in (owner, file):
             with contextlib.suppress(OSError):  # Windows cannot delete open files
-                path.unlink()
+                own.unlink()
         lock.release()

@@ -62,7 +62,7 @@ def check_image_shape(input_shape, least, any_size=False):
     """
     shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
     numbers = [n for i, n in enumerate(shape) if n is not None or i == 2 or not any_size]
-    valid = len(shape) == 3 and all(map(checks.is_positive, numbers))
+    valid = len(shape) == 3 and all(map(checks.is_positive_integer, numbers))
     if not valid or min([*numbers[:-1], least]) < least:
         open_sides = ", or None for any size" if any_size else ""
         remedy = " None needs include_top=False." if None in shape[:2] and not any_size else ""

@@ -13,8 +13,8 @@ from highway_keras.models.card import Card
 if TYPE_CHECKING:
     import keras
 
-PAPER = {card.name: card for card in (*thin.CARDS, *mnist.CARDS, *cifar.CARDS)}
-_CARDS = dict(PAPER)
+BUILT_IN = {card.name: card for card in (*thin.CARDS, *mnist.CARDS, *cifar.CARDS)}
+_CARDS = dict(BUILT_IN)
 
 
 def list_models() -> list[str]:
@@ -92,7 +92,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
     Registering the same name again replaces your network.
 
     Args:
-        name: A name that none of the paper's networks has.
+        name: A name that no built-in network has.
         factory: Function that returns an uncompiled functional or Sequential `keras.Model` that
             maps images to class probabilities. It is called with `name`, `input_shape`, `classes`
             and `arguments`.
@@ -106,7 +106,7 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
         Its `Card`.
 
     Raises:
-        ValueError: If the name is one of the paper's, or is not a valid name of a model.
+        ValueError: If the name is that of a built-in network, or is not a valid name of a model.
 
     Examples:
         >>> import keras
@@ -122,9 +122,9 @@ def register(name, factory, dataset, input_shape, classes, recipe="quick", **arg
         >>> len(models.create("small").layers)
         9
     """
-    if check_name(name) in PAPER:
+    if check_name(name) in BUILT_IN:
         raise ValueError(
-            f"`name` must not be one of the paper's networks. {checks.received('name', name)}"
+            f"`name` must not be that of a built-in network. {checks.received('name', name)}"
         )
     size = {"input_shape": tuple(input_shape), "classes": classes}
     _CARDS[name] = Card(name, factory, {**size, **arguments}, dataset, recipe=recipe, **size)

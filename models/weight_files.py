@@ -9,7 +9,7 @@ import keras
 
 from highway_keras import checks
 from highway_keras.data.preprocessing import PREPROCESSOR
-from highway_keras.io import is_passing
+from highway_keras.io import is_transient
 from highway_keras.layers import HighwayStack
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
@@ -82,7 +82,7 @@ def _one_error(model, path):
     try:
         yield
     except Exception as error:
-        if is_passing(error) or isinstance(error, ImportError):  # such as of `huggingface_hub`
+        if is_transient(error) or isinstance(error, ImportError):  # such as of `huggingface_hub`
             raise
         raise ValueError(
             f"`weights` cannot be loaded into {model.name!r}. Received: weights={path}. "
@@ -93,7 +93,7 @@ def _one_error(model, path):
 
 def _read_network(path):
     if not shipped.is_on_hub(path) and path.suffix != ".keras":  # a model of Keras 2, say
-        raise ValueError("It is no .keras file")
+        raise ValueError("It is not a .keras file")
     return without_preprocessor(keras.models.load_model(path, compile=False))
 
 

@@ -505,4 +505,4 @@ def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, 
     assert f"The chief cannot listen on 127.0.0.1:{port}" in line
     listener.close()
     monkeypatch.setattr(socket.socket, "listen", None)
-    chief.check_free()  # without listening
+    chief.check_port()  # without listening

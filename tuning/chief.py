@@ -23,7 +23,7 @@ def address():
     return os.environ["KERASTUNER_ORACLE_IP"], port
 
 
-def check_free():
+def check_port():
     """Raise a `ValueError` if this process cannot listen at the chief's address.
 
     keras-tuner's server would share the port with another one, and workers would go to either.

@@ -6,7 +6,7 @@ import math
 import pathlib
 
 from highway_keras.extras import extra
-from highway_keras.io import digest, is_passing, read_text, write_json
+from highway_keras.io import digest, is_transient, read_text, write_json
 from highway_keras.runs.folder import check_same_settings
 
 with extra("tune"):
@@ -257,7 +257,7 @@ def readable(folder):
     try:
         yield
     except Exception as error:  # of many kinds
-        if is_passing(error) and not isinstance(error, FileNotFoundError):
+        if is_transient(error) and not isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
             f"The search in {folder} cannot be read: one of its files is missing or damaged, or "

@@ -7,8 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras.backends import shim
-from highway_keras.data.images import on_every_core
+from highway_keras.backends import on_every_core, shim
 from highway_keras.tuning.programs import by_trial, programs
 from highway_keras.tuning.weights import part_of
 

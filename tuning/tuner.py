@@ -170,7 +170,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return {"population": max(self.slots, self.population or 0)}
 
     def set_state(self, state):
-        self.slots = (self.is_worker and state["population"]) or 0  # null of a chief of before
+        self.slots = state["population"] if self.is_worker else 0
 
     def _get_tuner_fname(self):
         # A chief uses the name of a single process, which may continue the search later.
@@ -251,7 +251,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     leftover.unlink(missing_ok=True)  # of a process that was killed
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else it would wait for workers that never come
-                chief.check_free()
+                chief.check_port()
                 super().search()
 
     def _work(self, settings, *arguments):
@@ -521,13 +521,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
 
 def _order(declared):
-    """Conditional ones last, sorted: keras-tuner finds them in any order."""
+    """Return a sort key: conditional ones last and sorted, since keras-tuner's order varies."""
     return json.dumps(declared, sort_keys=True) if declared["config"]["conditions"] else ""
 
 
 def whole_space(hypermodel):
     """Return all that a hypermodel declares, in every conditional scope."""
-    # The stock way, which builds the model in each scope; declaring is enough.
+    # The stock way needs a tuner's oracle and hypermodel, and would build the model in each scope;
+    # declaring is enough.
     declared = types.SimpleNamespace(build=hypermodel.declare_hyperparameters)
     oracle = keras_tuner.oracles.RandomSearchOracle("loss")
     scopes = types.SimpleNamespace(oracle=oracle, hypermodel=declared)
@@ -564,8 +565,8 @@ def _check_rungs(rungs, trials):
     """Return the rungs as a dictionary of integers, in order."""
     ladder = list(rungs.items() if isinstance(rungs, dict) else rungs or ())
     epochs, counts = [0, *(epoch for epoch, _ in ladder)], [trials, *(count for _, count in ladder)]
-    rising = all(checks.is_positive(b) and a < b for a, b in itertools.pairwise(epochs))
-    falling = all(checks.is_positive(b) and a > b for a, b in itertools.pairwise(counts))
+    rising = all(checks.is_positive_integer(b) and a < b for a, b in itertools.pairwise(epochs))
+    falling = all(checks.is_positive_integer(b) and a > b for a, b in itertools.pairwise(counts))
     if not rising or not falling:
         raise ValueError(
             "`rungs` must name rising epochs and, for each, fewer trials than before, such as "

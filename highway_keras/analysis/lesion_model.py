@@ -106,7 +106,7 @@ class LesionedLayer(Copies):
 
     def call(self, inputs, **passed):
         carried = self.intact(inputs)
-        if self.layer.learned_carry:  # of all copies: a slice has no mask
+        if self.layer.learned_carry:  # on all copies: a slice would lose its mask
             carried = carried * self.intact(ops.cast(self.layer.carry(inputs), inputs.dtype))
         return ops.concatenate([self.layer(inputs, **passed), carried])
 

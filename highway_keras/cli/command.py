@@ -13,7 +13,7 @@ import traceback
 
 from highway_keras.cli import reproduce, saved, search, training, zoo  # noqa: F401 (they declare)
 from highway_keras.cli.shared import COMMANDS
-from highway_keras.io import is_of_memory
+from highway_keras.io import is_out_of_memory
 from highway_keras.messages import printable
 from highway_keras.version import __version__
 
@@ -61,7 +61,7 @@ def main(arguments=None):
             where = "" if error.filename is None else f"{error.filename}: "
             message = f"{where}{error.strerror}."
         message = message or type(error).__name__
-        if is_of_memory(error) and "population" in options:
+        if is_out_of_memory(error) and "population" in options:
             message += " If memory ran out: `population` sets how many trials train at once."
         return _end(code, _with_flags(message, flags))
 
@@ -73,7 +73,7 @@ def _exit_code(error):
         return FAILED
     if isinstance(error, USER_ERRORS):
         return MISUSED
-    return FAILED if isinstance(error, RuntimeError) or is_of_memory(error) else None
+    return FAILED if isinstance(error, RuntimeError) or is_out_of_memory(error) else None
 
 
 def _end(code, message):

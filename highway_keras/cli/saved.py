@@ -179,7 +179,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         cli.check_paths(out=out, resume=None)  # another process may have written there meanwhile
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
-        # Of the whole network's settings those that hold for the smaller one, too.
+        # Keep the settings that also hold for the smaller network.
         settings = {"model": saved.model.name, "class_names": saved.names_for(images)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
         if dataset:  # which may have moved, or be another one

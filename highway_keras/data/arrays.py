@@ -11,7 +11,7 @@ import numpy as np
 
 from highway_keras import checks
 from highway_keras.data.dataset import DataError, Dataset
-from highway_keras.io import is_passing
+from highway_keras.io import is_transient
 from highway_keras.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -26,7 +26,7 @@ def read_npz(path):
             # Never allow_pickle: a pickle runs whatever code its writer chose.
             content = dict(np.load(file, allow_pickle=False))
     except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
-        if is_passing(error):
+        if is_transient(error):
             raise
         raise DataError(
             f"Cannot read {path}: it is damaged, cut short, or not a .npz of plain arrays. Write "

@@ -11,13 +11,13 @@ import re
 
 import numpy as np
 
+from highway_keras.backends import on_every_core
 from highway_keras.data.dataset import DataError, fits_training
 from highway_keras.data.images import (
     PictureArray,
     broken_pictures,
     check_channels,
     files_below,
-    on_every_core,
     picture_shape,
     pictures_among,
     say_left_out,

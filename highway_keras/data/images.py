@@ -1,6 +1,5 @@
 """Picture files: which ones a user means, and their pixels as a data set has them."""
 
-import concurrent.futures
 import contextlib
 import glob
 import io
@@ -11,7 +10,7 @@ import re
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.backends import cores
+from highway_keras.backends import on_every_core
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import extra
 from highway_keras.messages import notice
@@ -92,7 +91,7 @@ def say_left_out(folder, files):
     if others:
         endings = ", ".join(sorted({os.path.splitext(path)[1] or "none" for path in others}))
         notice(
-            f"{folder}: files that are no PNG or JPEG pictures are left out: {len(others)} "
+            f"{folder}: files other than PNG and JPEG pictures are left out: {len(others)} "
             f"(endings: {endings})."
         )
 
@@ -173,12 +172,6 @@ def broken_pictures(paths):
     return {path: error for path, error in zip(paths, found, strict=True) if error}
 
 
-def on_every_core(function, items):
-    """Return `[function(item) for item in items]`, several at a time."""
-    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(function, items))
-
-
 def picture_shape(path):
     """Return (height, width, channels) of a PNG or JPEG file as displayed, from its header.
 
@@ -238,7 +231,7 @@ def _on_white(picture, bits):
 def check_channels(input_shape):
     """Raise a `DataError` unless images of a shape have the channels of pictures."""
     shape = tuple(input_shape)
-    if len(shape) != 3 or not all(map(checks.is_positive, shape)) or shape[2] not in (1, 3):
+    if len(shape) != 3 or not all(map(checks.is_positive_integer, shape)) or shape[2] not in (1, 3):
         raise DataError(
             "`input_shape` must be (height, width, channels) with 1 or 3 channels, as pictures "
             f"have. Received: input_shape={shape}."

@@ -55,7 +55,9 @@ def preprocessor(steps, x_train):
         if isinstance(layer, MeanImage):
             size = images_at_once(x_train.shape[1:])
             parts = (x_train[start : start + size] for start in range(0, len(x_train), size))
-            layer.adapt(functools.reduce(lambda x, done: done(x), layers, part) for part in parts)
+            layer.adapt(
+                functools.reduce(lambda x, before: before(x), layers, part) for part in parts
+            )
         layers.append(layer)
     return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name=PREPROCESSOR)
 

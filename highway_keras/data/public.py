@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import command, extra
-from highway_keras.io import is_passing
+from highway_keras.io import is_transient
 from highway_keras.messages import reason
 
 # One file of each download: a download can begin if the server answers for it.
@@ -108,6 +108,6 @@ def _explained(failure):
         raise
     except Exception as error:
         remedy = "Give another directory as `data_dir`, or use 'digits'"
-        if not is_passing(error):
+        if not is_transient(error):
             remedy += ", or remove what is there to prepare it anew"
         raise DataError(f"{failure}: {reason(error)[:200]}. {remedy}.") from error

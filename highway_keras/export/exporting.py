@@ -114,8 +114,8 @@ def export(
 
     Raises:
         ValueError: If an argument is out of its range, the file is damaged or holds something else,
-            the format cannot hold the network, or what it returns for the test images is no class
-            probabilities.
+            the format cannot hold the network, or it does not return class probabilities for the
+            test images.
         ImportError: If a package that the format needs is missing.
         RuntimeError: If the export cannot be written, for example because its format lacks an
             operation of the network or the disk is full. An `ExportMismatch` if it does not compute

@@ -53,7 +53,7 @@ class GatedLayer(keras.Layer):
     carry_bias = property(lambda self: self.carry.bias)
     learned_carry = property(lambda self: self.carry_mode == "learned")
 
-    # What is set becomes `output_regularizer`: Keras would apply it to the gate, too.
+    # `__setattr__` stores it as `output_regularizer`: Keras would apply it to the gate, too.
     activity_regularizer = None
 
     def __init__(self, carry, activity_regularizer, use_bias=True, **arguments):

@@ -15,7 +15,7 @@ from highway_keras import checks
 from highway_keras.io import (
     LEFTOVERS,
     folder_lock,
-    is_passing,
+    is_transient,
     read_text,
     replacing,
     write_rows,
@@ -23,7 +23,7 @@ from highway_keras.io import (
 )
 from highway_keras.runs import HELD, PROSE, check_free
 
-# Settings that describe a run without affecting its training
+# Settings that are not compared: they do not affect training, or a fingerprint stands in for them
 DESCRIPTIVE = (
     "class_names",
     "class_weight",
@@ -116,7 +116,7 @@ class RunFolder:
         recorded += [self.read_state()["settings"]] if self.state.exists() else []
         changed, trained = False, len(self.saved_history())
         for before in recorded:
-            if _may_differ(before, settings, trained):
+            if _changes_epochs(before, settings, trained):
                 before, changed = _planned(before, settings["recipe"]["epochs"]), True
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
@@ -264,7 +264,7 @@ class RunFolder:
             with np.load(checks.existing_file("state", self.state)) as state:
                 yield state
         except Exception as error:  # damaged archives raise errors of many kinds
-            if is_passing(error):
+            if is_transient(error):
                 raise
             raise ValueError(
                 f"The saved state {self.state} cannot be read. Delete the folder to start anew."
@@ -303,17 +303,18 @@ def check_same_settings(before, now, what):
             values = [settings.get(key) for settings in (before, now)]
             shown = BEHIND.get(key)
             passed = [settings.get(shown) for settings in described]
-            # Runs of before have the fingerprint alone, and so have those with `sample_weight`.
+            # Older runs recorded only the fingerprint, as do those with `sample_weight`.
             if passed[0] != passed[1] and all((key in s) == (shown in s) for s in described):
                 key, values = shown, passed
             listed.append(f"{key}: {values[0]!r} → {values[1]!r}")
         raise ValueError(
-            f"Cannot resume {what}: settings differ ({'; '.join(listed)}). Pass the former, or "
-            f"name another folder{', to train its best.keras further' if further else ''}."
+            f"Cannot resume {what}: settings differ ({'; '.join(listed)}). Pass the earlier "
+            "values, or name another folder"
+            f"{', to train its best.keras further' if further else ''}."
         )
 
 
-def _may_differ(before, now, trained):
+def _changes_epochs(before, now, trained):
     """Return whether the epochs differ, do not decide the rate, and are those trained or more."""
     before, now = before.get("recipe"), now.get("recipe")
     if not before or not now or now.get("schedule") == "cosine":

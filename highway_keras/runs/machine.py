@@ -4,7 +4,6 @@ import datetime
 import functools
 import importlib
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -12,7 +11,7 @@ import time
 
 import keras
 
-from highway_keras.backends import shim
+from highway_keras.backends import cores, shim
 from highway_keras.io import read_text, write_json
 
 
@@ -20,7 +19,7 @@ def hardware(distribute=False):
     """Return what networks are trained on here: `"NVIDIA H200"`, `"2 CPU cores (AMD EPYC)"`."""
     names = shim.accelerators() if distribute else shim.accelerators()[:1]
     if not names:
-        return f"{os.cpu_count()} CPU cores ({processor()})"
+        return f"{cores()} CPU cores ({processor()})"
     return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
 
 

@@ -68,12 +68,11 @@ class Checkpoint(keras.callbacks.Callback):
         self.rows, self.has_diverged, self.rate = folder.saved_history(), False, None
 
     def on_epoch_begin(self, epoch, logs=None):
-        if self.rate not in (None, self._current_rate()):  # set by a callback after this one
-            self.folder.save_state(self.model, self.rows)
+        self._save_changed_rate()
 
     def on_train_end(self, logs=None):
         if not self.has_diverged:  # the run may go on to more epochs
-            self.on_epoch_begin(None)
+            self._save_changed_rate()
 
     def on_epoch_end(self, epoch, logs=None):
         row = {"val_loss": "NA", "val_accuracy": "NA", **logs}
@@ -90,6 +89,10 @@ class Checkpoint(keras.callbacks.Callback):
             self.save(self.folder.best)
         self.folder.save_state(self.model, self.rows)
         self.rate = self._current_rate()
+
+    def _save_changed_rate(self):
+        if self.rate not in (None, self._current_rate()):  # set by a callback after this one
+            self.folder.save_state(self.model, self.rows)
 
     def _current_rate(self):
         return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))

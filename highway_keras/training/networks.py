@@ -17,7 +17,7 @@ from highway_keras.data.normalization import GlobalContrastNormalization, MeanIm
 from highway_keras.io import digest
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
-from highway_keras.models.registry import PAPER, check_name
+from highway_keras.models.registry import BUILT_IN, check_name
 from highway_keras.models.weight_files import without_preprocessor
 from highway_keras.runs import trained_file
 from highway_keras.runs.folder import RunFolder
@@ -146,7 +146,7 @@ class RegisteredModel:
         with scope():
             network = build(recipe.dtype_policy)
             saved = network if recipe.dtype_policy == "float32" else build("float32")
-        if self.name not in PAPER:
+        if self.name not in BUILT_IN:
             check_loads_as_saved(saved, images.input_shape)
         yield network, saved
 

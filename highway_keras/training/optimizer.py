@@ -23,7 +23,7 @@ def from_recipe(recipe, steps):
 
 
 def _schedule(recipe, steps):
-    # Of an integer rate, Keras's schedules would compute in integers.
+    # With an integer rate, Keras's schedules compute in integers.
     schedules, rate = keras.optimizers.schedules, float(recipe.learning_rate)
     if recipe.schedule == "cosine":
         rising, all_steps = round(recipe.warmup * steps), recipe.epochs * steps

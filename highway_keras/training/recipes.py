@@ -8,7 +8,7 @@ import dataclasses
 import functools
 
 from highway_keras import checks
-from highway_keras.models.registry import PAPER, get
+from highway_keras.models.registry import BUILT_IN, get
 
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
@@ -102,7 +102,7 @@ class Recipe:
             if not isinstance(steps, tuple | list):
                 raise ValueError(f"`{name}` must be a tuple. {checks.received(name, steps)}")
         epochs = self.decay_epochs
-        rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive, epochs))
+        rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive_integer, epochs))
         if not rising or list(epochs) != sorted(set(epochs)):
             raise ValueError(
                 "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "
@@ -392,4 +392,4 @@ def choose_recipe(recipe, model, dataset=None):
         return get_recipe("digits")
     has_card = isinstance(model, str) and not model.endswith(".keras")
     recipe = get_recipe(get(model).recipe if has_card else "quick")
-    return recipe if has_card and model in PAPER else recipe.override(dropout=1.0)
+    return recipe if has_card and model in BUILT_IN else recipe.override(dropout=1.0)

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from highway_keras import checks, data
-from highway_keras.data.images import on_every_core
-from highway_keras.io import is_passing
+from highway_keras.backends import on_every_core
+from highway_keras.io import is_transient
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.runs import trained_file
@@ -279,7 +279,7 @@ def load_network(path, remedy="Restore it from a copy, or train the network agai
         # several steps per call, which other backends save.
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged archives raise errors of many kinds
-        if is_passing(error):
+        if is_transient(error):
             raise
         said = f"it is damaged, cut short, or was not saved as a .keras file. {remedy}"
         of_keras = isinstance(error, TypeError | ValueError) and str(error).strip()

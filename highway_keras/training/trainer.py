@@ -17,7 +17,7 @@ from highway_keras.extras import extra
 from highway_keras.io import BusyError, replacing
 from highway_keras.messages import notice
 from highway_keras.models.parts import check_image_shape
-from highway_keras.models.registry import PAPER
+from highway_keras.models.registry import BUILT_IN
 from highway_keras.models.weight_files import copy_weights
 from highway_keras.runs import check_free
 from highway_keras.runs.folder import RunFolder, identity_in, mark
@@ -112,7 +112,7 @@ def fit(
             the file of a run.
         resume: Whether to continue the run in `out`, if there is one; also one that has ended, to
             more `epochs`, unless its `schedule` is cosine, which they stretch. Its results are
-            dropped then; until a new epoch is saved, the former `epochs` bring them back.
+            dropped then; until a new epoch is saved, passing the earlier `epochs` restores them.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
@@ -237,7 +237,7 @@ def fit(
     keras.utils.set_random_seed(seed)
     with contextlib.ExitStack() as stack:
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
-        if network.name not in PAPER:  # whose factories do not change
+        if network.name not in BUILT_IN:  # whose factories do not change
             settings.setdefault("architecture", architecture(built[1]))
         written = stack.enter_context(devices.writable(folder))
         run = _Run(*built, images, weight, recipe, written, seed, devices)

@@ -57,7 +57,8 @@ def data_parallel():
     def same_on_all(number):
         each = strategy.run(lambda: tf.constant([number, number**2], "int64"))
         total, of_squares = strategy.reduce("SUM", each, axis=None).numpy().tolist()
-        return total**2 == replicas * of_squares  # the same answer in every process
+        # Cauchy-Schwarz: equal only if all numbers are. Every process gets the same answer.
+        return total**2 == replicas * of_squares
 
     steps = {"install_steps": install_replica_steps} if replicas > 1 else {}
     return Devices(strategy.scope, replicas, is_chief, same_on_all=same_on_all, **steps)
