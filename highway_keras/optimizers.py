@@ -14,7 +14,8 @@ from highway_keras.backends import shim
 __all__ = ["CaffeSGD", "ConvMuon"]
 
 CLASSIFIER = "predictions"
-SPARED = ("bias", "gamma", "beta")  # no penalty on biases and on what normalization learns
+# No penalty on biases and on what normalization learns
+SPARED = ("bias", "gamma", "beta", "scale")
 
 
 class Clipped:
@@ -56,8 +57,8 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
         momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
-        l2: Penalty on all weights but biases and those of normalization, `gamma` and `beta`
-            (Caffe's `weight_decay`), at least 0.
+        l2: Penalty on all weights but biases and those of normalization, `gamma`, `beta` and
+            `scale` (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
         bias_rate: Factor on the learning rate of all biases, at least 0; the authors' is 2.
         **kwargs: The other arguments of `keras.optimizers.SGD`. `global_clipnorm` limits the norm

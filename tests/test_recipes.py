@@ -7,6 +7,7 @@ import types
 import keras
 import numpy as np
 import pytest
+from helpers import needs_tensorflow
 from keras import ops
 
 from highway_keras import ConvHighway2D, HighwayStack, data, models, training
@@ -138,6 +139,7 @@ LAYERS = {
     "convolution": (lambda: ConvHighway2D(4, 3), (None, 8, 8, 4)),
     "stack": (lambda: HighwayStack(2), (None, 4)),
     "normalization": (keras.layers.LayerNormalization, (None, 4)),
+    "rms": (keras.layers.RMSNormalization, (None, 4)),
 }
 
 
@@ -279,6 +281,16 @@ def test_gradients_whose_norm_overflows_show():
     weight = keras.Variable([1.0])
     CaffeSGD(0.1, global_clipnorm=1.0).apply([ops.convert_to_tensor([3e19])], [weight])
     assert np.isnan(ops.convert_to_numpy(weight)).all()
+
+
+@needs_tensorflow
+def test_clipping_adds_the_slices_of_a_row():
+    import tensorflow as tf
+
+    table, optimizer = keras.Variable(np.zeros((3, 2))), CaffeSGD(1.0, global_clipnorm=1.0)
+    optimizer.build([table])
+    optimizer.apply([tf.IndexedSlices(tf.ones((4, 2)), [0, 0, 0, 0], [3, 2])])
+    assert np.linalg.norm(keras.ops.convert_to_numpy(table)) == pytest.approx(1)
 
 
 def test_factors_of_sgd_are_not_negative():

@@ -86,6 +86,8 @@ def gradients(f, weights):
 
 def summed(gradients):
     """Return the gradients of a whole batch, where each replica has those of its share."""
+    # Those of an embedding are slices, of which several may be of one row.
+    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
     replica = tf.distribute.get_replica_context()
     if replica is None or replica.num_replicas_in_sync == 1:
         return gradients

@@ -90,7 +90,7 @@ def hold_out(labels, fraction, seed=0):
     """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
 
     `round(fraction * n)` indices are held out, spread evenly over the classes: of m images of a
-    class, `fraction * m` to within one. They are shuffled so that the first N kept are a fair
+    class, `fraction * m` to within 1.5. They are shuffled so that the first N kept are a fair
     sample even if the source is sorted by class.
     """
     order = shuffled(labels, seed)

@@ -22,7 +22,9 @@ from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw
 
 ACTIVATIONS = ("tanh", "relu")
-SCALES = (0.5, 1.0, 2.0)  # times the normalized deviation: sqrt(gain / fan-in), He's and Glorot's
+# Times sqrt(gain / fan-in): He's deviation and, for square kernels, Glorot's. The first kernel of a
+# tanh network, which is not square, starts at three quarters of Glorot's.
+SCALES = (0.5, 1.0, 2.0)
 STARTS = ("uniform", "normal", "orthogonal")
 GAINS = {"relu": 2.0, "tanh": 1.0}
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

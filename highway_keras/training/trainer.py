@@ -29,6 +29,7 @@ from highway_keras.training.evaluation import (
     NotProbabilities,
     check_probabilities,
     compile_classifier,
+    cross_entropy,
     evaluate,
 )
 from highway_keras.training.networks import architecture, find_network, named_network
@@ -346,7 +347,7 @@ class _Run:
             # Keras asks the policy of the process, which need not be that of the network.
             if any(layer.compute_dtype == "float16" for layer in network._flatten_layers()):
                 optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-            self.trainee = compile_classifier(trainee, optimizer, per_call)
+            self.trainee = compile_classifier(trainee, optimizer, per_call, cross_entropy)
 
     def restore(self, changed):
         """Load what the folder has, plan the epochs if they `changed`; return those trained."""
