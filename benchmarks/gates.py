@@ -43,7 +43,7 @@ NETWORKS = {
         "residual": ("highway-c-residual", {}),
     },
 }
-TRAINING = {11: (25_000, 8), 32: (10_000, 6)}  # images and epochs
+TRAINING = {11: (25_000, 8), 32: (10_000, 4)}  # images and epochs
 WIDER = ((22,) * 3, (44,) * 3, (88,) * 3)
 SEEDS = (0, 1, 2)
 REACHED = ("loss", "accuracy", "val_accuracy")
