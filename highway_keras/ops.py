@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import keras
 from keras import ops
 
 __all__ = ["highway"]
@@ -65,3 +66,19 @@ def _check_shapes(**tensors):
     if not agree(*shapes.values()):
         listed = ", ".join(f"{name}.shape={shape}" for name, shape in shapes.items())
         raise ValueError(f"`x`, `h`, `t` and `c` must have one shape. Received: {listed}.")
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+def cross_entropy(labels: Tensor, probabilities: Tensor) -> Tensor:
+    """Return the cross-entropy (nats) of each sample, for training under JAX and PyTorch.
+
+    Keras's own has no gradient there below a probability of 1e-7, so a sample that is wrong for
+    certain teaches nothing. Under TensorFlow it goes back to the logits. Here, they are used where
+    Keras keeps them (PyTorch); otherwise the gradient reaches down to 1e-38.
+    """
+    logits = getattr(probabilities, "_keras_logits", None)
+    if logits is not None:
+        return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    labels = ops.cast(ops.reshape(labels, (-1, 1)), "int32")
+    own = ops.take_along_axis(probabilities, labels, axis=-1)[:, 0]
+    return -ops.log(ops.maximum(own, 1.2e-38))  # the smallest normal number of float32

@@ -16,6 +16,7 @@ import pytest
 from helpers import Killed, kill_at
 
 from highway_keras import io, paper, training
+from highway_keras.messages import Notice
 from highway_keras.runs.folder import check_same_settings
 from highway_keras.runs.machine import Session, minutes, sessions
 from highway_keras.tuning import run_searches
@@ -86,7 +87,11 @@ def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     stop = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fit(tmp_path / "run", callbacks=[stop])
-    assert fit(tmp_path / "run", epochs=2).test_loss == shorter.test_loss  # as if never asked
+    with pytest.warns(Notice, match="2 epochs, no longer 3"):  # as if never asked
+        assert fit(tmp_path / "run", epochs=2).test_loss == shorter.test_loss
+    before = kept[-1].read_bytes()
+    fit(tmp_path / "run", epochs=2)
+    assert kept[-1].read_bytes() == before  # no further session
     longer = fit(tmp_path / "run")
     with pytest.raises(ValueError, match="epochs: 3 → 2"):
         fit(tmp_path / "run", epochs=2)

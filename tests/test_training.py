@@ -25,7 +25,6 @@ from highway_keras.training.evaluation import (
     NotProbabilities,
     check_probabilities,
     compile_classifier,
-    cross_entropy,
     evaluate,
 )
 from highway_keras.training.networks import architecture, find_network
@@ -683,14 +682,19 @@ def test_a_registered_network_keeps_what_its_author_chose(tmp_path):
 # Measuring
 
 
-def test_an_image_that_is_wrong_for_certain_still_teaches():
+def test_an_image_that_is_wrong_for_certain_still_teaches(tmp_path):
     top = keras.layers.Dense(3, "softmax", kernel_initializer="zeros")
     model = keras.Sequential([keras.Input((1,)), top])
-    top.bias.assign([0.0, 30.0, 0.0])
-    compile_classifier(model, keras.optimizers.SGD(1.0), loss=cross_entropy)
-    loss, _ = model.train_on_batch(np.zeros((1, 1)), np.array([0]))
-    assert loss == pytest.approx(30)
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(top.bias), [1, 29, 0], atol=1e-5)
+    compile_classifier(model, keras.optimizers.SGD(1.0))
+    for gap in (30, 80):
+        top.bias.assign([0.0, gap, 0.0])
+        loss, _ = model.train_on_batch(np.zeros((1, 1)), np.array([0]))
+        model.reset_metrics()
+        assert loss == pytest.approx(gap)
+        after = keras.ops.convert_to_numpy(top.bias)
+        np.testing.assert_allclose(after, [1, gap - 1, 0], atol=1e-5)
+    model.save(tmp_path / "model.keras")  # as a callback of the user's may
+    assert keras.models.load_model(tmp_path / "model.keras").compiled
 
 
 class OwnLoss(keras.losses.Loss):

@@ -114,10 +114,11 @@ class RunFolder:
             check_free(self.path)
         recorded = [self.read_json()] if self.settings.exists() else []
         recorded += [self.read_state()["settings"]] if self.state.exists() else []
-        changed, trained = False, len(self.saved_history())
+        trained = len(self.saved_history())
+        changed = bool(recorded) and _changes_epochs(recorded[0], settings, trained)
         for before in recorded:
             if _changes_epochs(before, settings, trained):
-                before, changed = _planned(before, settings["recipe"]["epochs"]), True
+                before = _planned(before, settings["recipe"]["epochs"])
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
         held = HELD if "model" in settings else set(HELD) - {"best.keras", "final.keras"}

@@ -2,12 +2,11 @@
 
 import keras
 import numpy as np
-from keras import ops
 
 from highway_keras import data, results
 from highway_keras.analysis.batches import run
+from highway_keras.ops import cross_entropy
 
-CROSS_ENTROPY = "sparse_categorical_crossentropy"
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
 
@@ -40,25 +39,13 @@ class Evaluation(tuple):
         return [float(r / n) if n else None for r, n in zip(right, totals, strict=True)]
 
 
-def cross_entropy(labels, probabilities):
-    """Return the cross-entropy (nats) of each image, to train by.
-
-    Keras's own has no gradient below a probability of 1e-7 on JAX and PyTorch, so an image that is
-    wrong for certain would teach nothing; on TensorFlow, Keras goes back to the logits.
-    """
-    if keras.backend.backend() == "tensorflow":
-        return keras.losses.sparse_categorical_crossentropy(labels, probabilities)
-    labels = ops.cast(ops.reshape(labels, (-1, 1)), "int32")
-    own = ops.take_along_axis(probabilities, labels, axis=-1)[:, 0]
-    return -ops.log(ops.maximum(own, float(np.finfo("float32").tiny)))
-
-
-def compile_classifier(model, optimizer="sgd", steps_per_execution=1, loss=CROSS_ENTROPY):
-    """Compile `model` for cross-entropy and accuracy; return it."""
+def compile_classifier(model, optimizer=None, steps_per_execution=1):
+    """Compile `model` to train or, without an optimizer, to be measured; return it."""
+    own = optimizer is not None and keras.backend.backend() != "tensorflow"
     # The metric as an object: see `install_replica_steps`.
     model.compile(
-        optimizer,
-        loss,
+        optimizer or "sgd",
+        cross_entropy if own else "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         steps_per_execution=steps_per_execution,
         auto_scale_loss=False,

@@ -29,7 +29,6 @@ from highway_keras.training.evaluation import (
     NotProbabilities,
     check_probabilities,
     compile_classifier,
-    cross_entropy,
     evaluate,
 )
 from highway_keras.training.networks import architecture, find_network, named_network
@@ -113,7 +112,7 @@ def fit(
             the file of a run.
         resume: Whether to continue the run in `out`, if there is one; also one that has ended, to
             more `epochs`, unless its `schedule` is cosine, which they stretch. Its results are
-            dropped then; until a new epoch is saved, passing the earlier `epochs` restores them.
+            dropped then; until a new epoch is saved, passing the number trained measures again.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
@@ -347,7 +346,7 @@ class _Run:
             # Keras asks the policy of the process, which need not be that of the network.
             if any(layer.compute_dtype == "float16" for layer in network._flatten_layers()):
                 optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-            self.trainee = compile_classifier(trainee, optimizer, per_call, cross_entropy)
+            self.trainee = compile_classifier(trainee, optimizer, per_call)
 
     def restore(self, changed):
         """Load what the folder has, plan the epochs if they `changed`; return those trained."""
@@ -364,6 +363,9 @@ class _Run:
         if first:
             self._load_best()  # `finish` needs it: fail now, not after hours
         if changed:  # now that nothing is missing
+            before = folder.read_json()["recipe"].get("epochs", 0)
+            if self.recipe.epochs < before:
+                notice(f"{folder.path} ends after {self.recipe.epochs} epochs, no longer {before}.")
             folder.plan(self.recipe.epochs)
         return first
 
