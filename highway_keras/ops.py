@@ -1,4 +1,4 @@
-"""The highway operation on given tensors.
+"""The highway operation on given tensors, and the loss of the probability of a class.
 
 `depth_loop/block.py` has its gradient by hand, `analysis/lesion_model.py` what is left of it with
 T = 0, and `live/network.js` computes it in a browser.
@@ -79,6 +79,10 @@ def cross_entropy(labels: Tensor, probabilities: Tensor) -> Tensor:
     logits = getattr(probabilities, "_keras_logits", None)
     if logits is not None:
         return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-    labels = ops.cast(ops.reshape(labels, (-1, 1)), "int32")
-    own = ops.take_along_axis(probabilities, labels, axis=-1)[:, 0]
+    return log_loss(ops.cast(ops.reshape(labels, (-1,)), "int32"), probabilities)
+
+
+def log_loss(labels: Tensor, probabilities: Tensor) -> Tensor:
+    """Return -log of the probability of each label, an integer; Keras's cuts it off at 16."""
+    own = ops.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]
     return -ops.log(ops.maximum(own, 1.2e-38))  # the smallest normal number of float32

@@ -16,6 +16,7 @@ from highway_keras.backends import cores, shim
 from highway_keras.depth_loop.block import Block
 from highway_keras.layers import HighwayStack
 from highway_keras.layers.highway_stack import joint_weights
+from highway_keras.ops import log_loss
 
 # XLA runs the loop of a `LesionedStack` on one core; TensorFlow runs several of them at once.
 SHARES = min(cores(), 4) if keras.backend.backend() == "tensorflow" else 1
@@ -177,9 +178,9 @@ class Scores(keras.Layer):
         predictions, labels = inputs
         truth = ops.concatenate([labels] * self.copies)
         loss = keras.losses.sparse_categorical_crossentropy(truth, predictions, self.from_logits)
-        if not self.from_logits:  # below this, Keras clips, on some backends
-            own = ops.take_along_axis(predictions, truth[..., None], axis=-1)[..., 0]
-            loss = ops.where(own < 1e-6, -ops.log(ops.maximum(own, 1.2e-38)), loss)
+        if not self.from_logits:  # Keras clips probabilities at 1e-7, on some backends
+            exact = log_loss(truth, predictions)
+            loss = ops.where(exact > -math.log(1e-6), exact, loss)
         wrong = ops.not_equal(ops.argmax(predictions, axis=-1), ops.cast(truth, "int32"))
         scores = ops.stack([loss, ops.cast(wrong, "float32"), ops.sum(predictions, -1)], axis=-1)
         count = ops.shape(labels)[0]

@@ -104,11 +104,9 @@ def reproduce_table(
             folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
             settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
             recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
-            changed = False
-            if folder.has_ended:  # raises if something that decides the training differs
-                asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
-                changed = folder.open({**folder.read_json(), **asked}, resume=True)
-            if changed or not folder.has_ended:
+            asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
+            # `open` raises if something else than the epochs that decides the training differs.
+            if not folder.has_ended or folder.open({**folder.read_json(), **asked}, resume=True):
                 tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
     failed = {}
     for task, outcome in train_all(tasks):

@@ -113,11 +113,12 @@ class RunFolder:
         if not resume:
             check_free(self.path)
         recorded = [self.read_json()] if self.settings.exists() else []
-        recorded += [self.read_state()["settings"]] if self.state.exists() else []
-        trained = len(self.saved_history())
-        changed = bool(recorded) and _changes_epochs(recorded[0], settings, trained)
-        for before in recorded:
-            if _changes_epochs(before, settings, trained):
+        state = self.read_state() if self.state.exists() else None
+        recorded += [state["settings"]] if state else []
+        trained = len(state["history"]) if state else 0
+        changes = [_changes_epochs(before, settings, trained) for before in recorded]
+        for before, changed in zip(recorded, changes, strict=True):
+            if changed:
                 before = _planned(before, settings["recipe"]["epochs"])
             check_same_settings(before, settings, f"the run in {self.path}")
         # A search whose run.json is gone can continue, even if it has a best.keras.
@@ -129,7 +130,7 @@ class RunFolder:
             )
         if not self.settings.exists():
             self.write_json(recorded[-1] if recorded else settings)
-        return changed
+        return bool(changes) and changes[0]  # in `run.json`, if that is there
 
     def plan(self, epochs):
         """Make `run.json` that of a run of so many epochs, which has not ended."""
