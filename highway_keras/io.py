@@ -27,7 +27,7 @@ def replacing(path):
     If the process is killed or the disk is full, `path` stays as it was. The temporary path is in
     the same folder and has the same suffix, from which Keras infers the format.
     """
-    path = pathlib.Path(path).expanduser()
+    path = checks.path("path", path)
     # A name that no other process draws: two may write the same file.
     temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
     try:

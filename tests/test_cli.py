@@ -373,8 +373,10 @@ def test_an_interrupted_command_says_how_it_continues(command, again, error, mon
     _, *rest = shared.COMMANDS[name]
     monkeypatch.setitem(shared.COMMANDS, name, (interrupt, *rest))
     monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker 1")
     assert run(*shlex.split(command)) == 130
-    again = f"continue with: KERAS_BACKEND=jax highway-keras {command}{again}\n"
+    variables = "KERAS_BACKEND=jax KERASTUNER_TUNER_ID='worker 1'"
+    again = f"continue with: {variables} highway-keras {command}{again}\n"
     assert capsys.readouterr().err.endswith(again)
 
 

@@ -15,6 +15,7 @@ from highway_keras.analysis.compaction import leave_out
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack, HighwayWrapper
+from highway_keras.messages import Notice
 from highway_keras.runs.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -162,6 +163,9 @@ def test_the_command(tmp_path, capsys):
     assert run("predict", small / "best.keras", small / "compact.png") == 0
     assert run("analyze", small, "--limit", 20, "--out", tmp_path / "look") == 0
     assert len(read_rows(tmp_path / "look" / "layers.csv")) == 1
+    (small / "run.json").write_text('{"model": "another"}')
+    with pytest.warns(Notice, match="not of the run in its folder"):
+        training.SavedNetwork(small / "best.keras")
 
 
 @pytest.mark.parametrize("command", ["compact", "export"])

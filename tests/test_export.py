@@ -217,8 +217,9 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
 def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     small = keras.Sequential([keras.Input((9, 9, 1)), keras.layers.Flatten()])
     small.add(keras.layers.Dense(10, "softmax"))
-    for dataset in (None, digits):
-        refused = pytest.raises(ValueError, match=r"`dataset`|takes images of shape")
+    for dataset in (None, digits, "absent.npz"):
+        said = r"takes images of shape" if dataset is digits else r"`dataset`.*verify=False does"
+        refused = pytest.raises((ValueError, FileNotFoundError), match=said)
         with pytest.warns(Notice, match="no layer that scales its input"), refused:
             export.export(small, tmp_path / "out.keras", dataset=dataset)
     mixed = keras.Model([keras.Input((2,)), small.inputs[0]], small.outputs)
@@ -247,6 +248,24 @@ def test_the_new_process_can_import_neither_keras_nor_this_package():
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == ""
+
+
+@needs_tensorflow
+def test_a_killed_verification_is_named(little, monkeypatch, tmp_path):
+    killed = subprocess.CompletedProcess([], -9, "", "")
+    monkeypatch.setattr(subprocess, "run", lambda *command, **options: killed)
+    with pytest.raises(ExportMismatch, match="killed by signal 9, perhaps for want of memory"):
+        export.export(little, tmp_path / "1")
+    assert not contents(tmp_path)
+
+
+def test_images_that_exceed_the_memory_are_verified_in_part(
+    little, unverified, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(exporting, "MOST_IN_MEMORY", 30 * 8 * 8)
+    export.export(little, tmp_path / "small.keras", quantize="int8", verbose=1)
+    assert len(unverified[0][3]) == len(unverified[0][5]) == 30
+    assert "running it on 30 test images" in capsys.readouterr().out
 
 
 def test_a_wrong_export_is_an_error(tmp_path):

@@ -170,6 +170,10 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     for use in (["predict", "--json", picture], ["evaluate", "--json"]):  # by the card beside it
         assert run(use[0], tmp_path / "insects.keras", *use[1:]) == 0
         assert '"cat"' in capsys.readouterr().out
+    assert run(*export, tmp_path / "german.keras", "--class-names", "Biene", "Katze", "Hund") == 0
+    for source in ([], ["--dataset", folder]):  # whose names are others
+        assert run("evaluate", tmp_path / "german.keras", "--json", *source) == 0
+        assert '"Katze"' in capsys.readouterr().out
     (tmp_path / "insects.keras").write_bytes((trained / "final.keras").read_bytes())
     assert training.SavedNetwork(tmp_path / "insects.keras").class_names == ["0", "1", "2"]
 
@@ -262,6 +266,8 @@ def test_the_pictures_of_a_run_may_move(copy, tmp_path):
     again = fit(moved, tmp_path / "run", resume=True)
     assert again.history == before.history
     assert "bees" in again.folder.read_json()["class_names"]
+    loaded = training.SavedNetwork(again.folder.best).load()  # where its pictures are now
+    assert "bees" in loaded.class_names
 
 
 def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):

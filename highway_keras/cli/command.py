@@ -21,6 +21,9 @@ ORDER = "list fit predict evaluate analyze compact export search reproduce".spli
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# Variables by which a run continues: another backend draws other batches
+REPEATED = ["KERASTUNER_" + name for name in ("ORACLE_IP", "ORACLE_PORT", "TUNER_ID")]
+REPEATED += ["KERAS_BACKEND"]
 
 
 def main(arguments=None):
@@ -46,8 +49,9 @@ def main(arguments=None):
         if resumes:
             again = [] if continues or options["resume"] else ["--resume"]
             again = shlex.join(["highway-keras", *arguments, *again])
-            if backend := os.environ.get("KERAS_BACKEND"):  # another draws other batches
-                again = f"KERAS_BACKEND={shlex.quote(backend)} {again}"
+            for name in REPEATED:
+                if value := os.environ.get(name):
+                    again = f"{name}={shlex.quote(value)} {again}"
             message = f"Interrupted. Nothing finished is lost; continue with: {again}"
         return _end(INTERRUPTED, message)
     except Exception as error:
@@ -95,7 +99,8 @@ def _with_flags(message, flags):
     """Return a message of the library with flags in place of arguments: --out for `out`."""
     for name, flag in flags.items():
         message = message.replace(f"`{name}`", flag)
-        message = re.sub(rf"\b{name}=True\b", flag, message)
+        given = not flag.startswith("--no-")
+        message = re.sub(rf"\b{name}={given}\b", flag, message)
         message = re.sub(rf"(?<!-set )(?<![\w/.-]){name}=(?=\S)", f"{flag} ", message)
     return message
 

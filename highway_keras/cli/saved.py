@@ -177,8 +177,6 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     folder = training.RunFolder(out)
     with folder.locked():
         cli.check_paths(out=out, resume=None)  # another process may have written there meanwhile
-        with io.replacing(folder.best) as temporary:
-            done.model.save(temporary)
         # Keep the settings that also hold for the smaller network.
         settings = {"model": saved.model.name, "class_names": saved.names_for(images)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
@@ -189,6 +187,9 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         chosen |= {"budget": budget} if layers is None else {"layers": layers}
         chosen |= {"closed": done.closed}
         folder.write_json({**settings, "compacted": chosen})
+        with io.replacing(folder.best) as temporary:
+            done.model.save(temporary)
+            library("runs.folder").mark(temporary, folder.identity())
         loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
         io.write_rows(folder.path / "compact.csv", done.curve)
         numbers = [row["layers"] for row in done.curve]
@@ -236,7 +237,7 @@ def export(network, weights, path, verify, **arguments):
     cli.check_paths(arguments["dataset"])
     exporting = library("export")
     with silent_libraries():  # the converters' progress
-        done = exporting.export(file, path, verify=verify, **arguments)
+        done = exporting.export(file, path, verify=verify, verbose="auto", **arguments)
     if verify:
         print(
             f"test accuracy {100 * done.accuracy:.2f} %  (Keras {100 * done.keras_accuracy:.2f} %, "

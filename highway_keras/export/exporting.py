@@ -3,18 +3,20 @@
 import contextlib
 import dataclasses
 import importlib.util
+import math
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
 import keras
 import numpy as np
 
 import highway_keras
-from highway_keras import checks, io
+from highway_keras import checks, data, io
 from highway_keras.analysis.graph import has_graph
-from highway_keras.data.dataset import shuffled
+from highway_keras.data.dataset import MOST_IN_MEMORY, shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
 from highway_keras.extras import missing
@@ -83,6 +85,8 @@ def export(
     class_names=None,
     verify=True,
     overwrite=False,
+    *,
+    verbose=0,
 ) -> Exported:
     """Write a classifier for another runtime, and verify what was written.
 
@@ -108,6 +112,7 @@ def export(
             training, then of `dataset`, then the numbers.
         verify: Whether to verify. `False` needs no data, except to calibrate.
         overwrite: Whether to replace an earlier export.
+        verbose: 1 says what it is doing, 0 nothing, `"auto"` on a terminal alone.
 
     Returns:
         An `Exported`; the model card holds the same numbers.
@@ -164,6 +169,10 @@ def export(
         raise ImportError(f"`format={format!r}`: {missing(' and '.join(absent), format)}")
     check_place(path, format, overwrite)
 
+    def say(what):
+        if sys.stdout.isatty() if verbose == "auto" else verbose:
+            print(f"{what} ...", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
         in_memory = isinstance(model, keras.Model)
         if not in_memory:
@@ -193,21 +202,32 @@ def export(
             )
         images, calibrates = None, (format, quantize) == ("litert", "int8")
         if dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
-            images = saved.load(dataset, data_dir, validation=0, test_only=not calibrates)
+            say("reading the images")
+            try:
+                images = saved.load(dataset, data_dir, validation=0, test_only=not calibrates)
+            except (data.DataError, FileNotFoundError) as error:
+                if calibrates:
+                    raise
+                said = f"{error} verify=False does without images."
+                raise type(error)(said) from (error.__cause__ or error)
         elif verify or calibrates:
             raise ValueError(
                 "`dataset` must name the data set whose images verify the export or calibrate it: "
                 "no run.json next to the model names it. Received: dataset=None."
+                f"{'' if calibrates else ' verify=False does without images.'}"
             )
         names = saved.class_names if images is None else saved.names_for(images)
         if class_names is not None:
             checks.class_names("class_names", class_names, len(names))
+            if names != list(map(str, range(len(names)))):  # which stand in for names
+                saved.settings.setdefault("data_classes", names)
             names = list(class_names)
 
         with staged(path, format, overwrite) as aside:
             calibration = None
             if calibrates:
                 calibration = images.x_train[shuffled(images.y_train)[:CALIBRATION_IMAGES]]
+            say(f"writing {path.name}")
             try:
                 write(saved.model, aside, format, quantize, names, calibration)
             except Exception as error:  # converters raise any kind, also when the disk is full
@@ -222,9 +242,12 @@ def export(
                 layers = saved.model._flatten_layers()
                 is_16bit = any(la.compute_dtype in ("bfloat16", "float16") for la in layers)
                 tolerated = quantize or ("int8" if is_int8 else "float16" if is_16bit else None)
-                chosen = shuffled(images.y_test)[: None if tolerated else VERIFIED_IMAGES]
+                most = max(1, MOST_IN_MEMORY // math.prod(images.input_shape))
+                most = most if tolerated else min(most, VERIFIED_IMAGES)
+                chosen = shuffled(images.y_test)[:most]
                 x, y = images.x_test[chosen], images.y_test[chosen]
-                expected = probabilities(model if in_memory else saved.model, x)
+                say(f"running it on {len(y):,} test images")
+                expected = probabilities(model if in_memory else saved.model, x, verbose)
                 measured = verification.verify(aside, format, tolerated, x, y, expected, names)
             _write_card(aside, saved, format, quantize, names, measured)
     return Exported(path, size, **measured)

@@ -98,14 +98,18 @@ def main(format, path, folder):
     folder = pathlib.Path(folder)
     run, run_encoded = RUNTIMES[format](path)
     images = np.load(folder / "images.npz")["images"]
-    # Batches bound the memory. A single image fails if the export is fixed to one batch size.
-    parts = [run(images[first : first + 200]) for first in range(0, len(images), 200)]
-    results = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    size = max(1, min(200, 200 * 32 * 32 * 3 // images[0].size))  # bounds the memory
+
+    def in_batches(run, inputs):
+        parts = [run(inputs[first : first + size]) for first in range(0, len(inputs), size)]
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+    results = in_batches(run, images)
+    # A single image fails if the export is fixed to one batch size.
     results["single_probabilities"] = run(images[:1])["probabilities"]
     if run_encoded:
         files = [file.read_bytes() for file in sorted(folder.glob("*.png"))]
-        for key, value in run_encoded(files).items():
-            results[f"encoded_{key}"] = value
+        results |= {f"encoded_{key}": v for key, v in in_batches(run_encoded, files).items()}
     for key, value in results.items():
         if value.dtype == object:  # text, which would have to be pickled
             results[key] = np.char.decode(value.astype("S"), "utf-8")

@@ -27,7 +27,7 @@ def verify(path, format, precision, images, labels, expected, class_names):
     Return the measured attributes of `Exported`, a dictionary. Raise an `ExportMismatch` if the
     export does not run, or its results differ.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # whose disk has room
         folder = pathlib.Path(folder)
         np.savez(folder / "images.npz", images=images)  # `save` raises no errno on a full disk
         if format == "saved_model" and images.shape[-1] in (1, 3):
@@ -41,8 +41,10 @@ def verify(path, format, precision, images, labels, expected, class_names):
         command = [sys.executable, "-P", runtimes.__file__, format, str(path), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            reason = (done.stderr.strip() or "no message").splitlines()[-1]
-            raise ExportMismatch(f"The export was not kept, as it does not run: {reason}")
+            last = (done.stderr.strip() or "no message").splitlines()[-1]
+            if done.returncode < 0:
+                last = f"it was killed by signal {-done.returncode}, perhaps for want of memory"
+            raise ExportMismatch(f"The export was not kept, as it does not run: {last}")
         with np.load(folder / "results.npz") as file:
             return compare(precision, dict(file), labels, expected, class_names)
 

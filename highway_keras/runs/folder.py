@@ -36,6 +36,8 @@ DESCRIPTIVE = (
 )
 # Settings that are fingerprints, each with the argument that a message names if that differs, too
 BEHIND = {"images": "image_shape", "loss_weights": "class_weight"}
+# Settings that are paths, each with the fingerprint of what is there: it may move
+MOVABLE = {"dataset": "images", "weights": "weights_sha256"}
 # What `results` in `run.json` must hold. Add none: older runs lack it and would be refused.
 MEASURED = ("test_accuracy", "test_loss", "best_epoch")
 
@@ -128,8 +130,10 @@ class RunFolder:
                 f"`out` holds a run whose settings are gone. Received: out={self.path} without "
                 "run.json. Restore that file, or delete the folder to start over."
             )
-        if not self.settings.exists():
-            self.write_json(recorded[-1] if recorded else settings)
+        before = recorded[0] if recorded else settings
+        moved = {name: settings[name] for name in MOVABLE if settings.get(name)}
+        if not self.settings.exists() or before | moved != before:
+            self.write_json(before | moved)
         return bool(changes) and changes[0]  # in `run.json`, if that is there
 
     def plan(self, epochs):
@@ -165,6 +169,7 @@ class RunFolder:
     def identity(self):
         """Return 16 hexadecimal digits that mark the networks that this run saves."""
         settings = {**_compared(self.read_json()), "epochs": None}  # whatever their number
+        settings = {k: v for k, v in settings.items() if MOVABLE.get(k) not in settings}
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -294,7 +299,7 @@ def check_same_settings(before, now, what):
     before, now = _compared(before), _compared(now)
     if "architecture" not in before:  # runs of registered networks once lacked it
         now.pop("architecture", None)
-    for source, content in (("dataset", "images"), ("weights", "weights_sha256")):
+    for source, content in MOVABLE.items():
         if content in before and before[content] == now.get(content):  # only moved
             now[source] = before.get(source)
     differing = [key for key in before | now if before.get(key) != now.get(key)]

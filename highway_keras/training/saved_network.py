@@ -123,13 +123,14 @@ class SavedNetwork:
                 f"The network takes images of shape {wanted[0]} in {wanted[1]} classes. Received: "
                 f"dataset={images.name!r} with shape {images.input_shape} in {images.classes}."
             )
+        known = tuple(self.settings.get("data_classes", self.class_names))  # before an export's own
         # Classes of a folder are compared by name even if the names are numbers.
         always_by_name = data.is_folder(dataset) and "class_names" in self.settings
         numbers = tuple(map(str, range(images.classes)))  # which stand in for names
-        unnamed = numbers in (tuple(self.class_names), images.class_names)
-        if tuple(self.class_names) != images.class_names and (always_by_name or not unnamed):
+        unnamed = numbers in (known, images.class_names)
+        if known != images.class_names and (always_by_name or not unnamed):
             raise ValueError(
-                f"The network's classes are {', '.join(self.class_names)}. Received: "
+                f"The network's classes are {', '.join(known)}. Received: "
                 f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
                 "the same classes, in the same order."
             )
