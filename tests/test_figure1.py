@@ -218,3 +218,10 @@ def test_a_mistake_is_found_before_the_search(tmp_path):
     with pytest.raises(ValueError, match="`dataset`"):
         paper.reproduce_section4("cifar10", out=out)
     assert not out.exists()
+
+
+def test_an_experiment_needs_all_of_its_searches(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", "8000")
+    for experiment in (paper.run_preset, paper.reproduce_section4):
+        with pytest.raises(ValueError, match="KERASTUNER_ORACLE_PORT"):
+            experiment("laptop" if experiment is paper.run_preset else "mnist", out=tmp_path)

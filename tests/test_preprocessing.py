@@ -50,7 +50,7 @@ def test_bad_arguments(digits):
     for nothing in ([], np.zeros((0, 4, 4, 1))):
         with pytest.raises(ValueError, match="data"):
             MeanImage().adapt(nothing)
-    for steps in (("scale", "whiten"), "scale", ("scale", "scale"), 5, ("crop0",)):
+    for steps in (("scale", "whiten"), "scale", ("scale", "scale"), 5, ("crop0",), ("times0.0",)):
         with pytest.raises(ValueError, match="preprocessing"):
             preprocessor(steps, digits.x_train)
         with pytest.raises(ValueError, match="augmentation"):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from helpers import COMMAND, Killed, all_but, kill_at, needs_populations
 from keras_tuner.engine.trial import Trial
-from keras_tuner.src.distribute import oracle_chief, oracle_client
+from keras_tuner.src.distribute import oracle_client
 
 from highway_keras import data, io
 from highway_keras.backends import shim
@@ -453,7 +453,7 @@ def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monk
     make(tmp_path).save()  # which keeps the settings
     request.getfixturevalue("port")
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
-    monkeypatch.setattr(oracle_chief, "start_server", None)
+    monkeypatch.setattr(chief, "lead", None)
     search(tmp_path, digits)
 
 
@@ -489,6 +489,32 @@ def test_a_worker_outlives_a_chief_that_starts_again(listener, port):
     listener.listen()
     calls = iter([fail, fail, lambda: "done"])
     assert chief.outlive(lambda: next(calls)()) == "done"
+
+
+def test_a_chief_that_fails_hands_out_nothing_more(listener, port, tmp_path, monkeypatch):
+    listener.close()
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
+    leading = make(tmp_path)
+    leading.save()
+    oracle = leading.oracle
+    trial = oracle.create_trial("worker0")
+    with monkeypatch.context() as full:
+        full.setattr(PopulationOracle, "save", lambda oracle: open("/dev/full/absent"))
+        with pytest.raises(OSError):
+            oracle.create_trial("worker1")
+    for call in (lambda: oracle.create_trial("worker2"), lambda: oracle.end_trial(trial)):
+        with pytest.raises(RuntimeError, match="has failed"):
+            call()
+    with pytest.raises(OSError):
+        chief.lead(oracle)
+    assert trial.trial_id in make(tmp_path).oracle.trials  # and it can be continued
+
+
+def test_a_worker_needs_an_id_of_its_own(port, tmp_path, digits):
+    make(tmp_path).save()
+    with io.file_lock(tmp_path / "untitled_project" / "worker0.json"):
+        with pytest.raises(io.BusyError, match=r"worker 'worker0'.*KERASTUNER_TUNER_ID"):
+            search(tmp_path, digits)
 
 
 def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, capsys):

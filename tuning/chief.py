@@ -1,18 +1,31 @@
-"""The chief of a search that several processes share: its address, and waiting for it."""
+"""The chief of a search that several processes share: leading them, and waiting for it."""
 
 import os
 import socket
 import sys
 import time
+from concurrent import futures
 
 from highway_keras import checks
 from highway_keras.extras import extra
 
 with extra("tune"):
     import grpc
+    from keras_tuner.src import protos
+    from keras_tuner.src.distribute.oracle_chief import OracleServicer
 
 SECONDS = 120  # for which a worker waits
 PAUSE = 0.5  # between two attempts
+
+
+def check_alone():
+    """Raise a `ValueError` if this process shares a search, which others may go on with."""
+    if "KERASTUNER_ORACLE_PORT" in os.environ:
+        raise ValueError(
+            "An experiment of the paper needs all of its searches in one process. Unset "
+            "KERASTUNER_ORACLE_PORT; `highway-keras search` shares one, and `reproduce figure1 "
+            "--search` draws it."
+        )
 
 
 def address():
@@ -39,6 +52,25 @@ def check_port():
             "KERASTUNER_ORACLE_PORT to a free port, for the workers too, or wait for the search "
             "that has it."
         ) from error
+
+
+def lead(oracle):
+    """Hand out the trials of `oracle` until all have ended; raise what it failed with, if it did.
+
+    keras-tuner's own chief lives on after an error, and its workers wait for ever.
+    """
+    servicer = OracleServicer(oracle)
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
+    protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
+    server.add_insecure_port("{}:{}".format(*address()))
+    server.start()
+    try:
+        while not servicer.stop_triggered or oracle.ongoing_trials or oracle.tuner_ids:
+            if oracle.error:
+                raise oracle.error
+            time.sleep(PAUSE)
+    finally:
+        server.stop(grace=5).wait()  # the last worker still hears that it is done
 
 
 def outlive(work):

@@ -9,6 +9,7 @@ from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.models import thin_mlp
 from highway_keras.models.thin import UNITS
+from highway_keras.ops import cross_entropy
 
 with extra("tune"):
     import keras_tuner
@@ -143,11 +144,11 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             input_shape=self.input_shape,
             classes=self.classes,
         )
-        model.compile(
-            keras.optimizers.SGD(values["learning_rate"], 1 - values["one_minus_momentum"]),
-            "sparse_categorical_crossentropy",
-            metrics=["accuracy"],
-        )
+        sgd = keras.optimizers.SGD(values["learning_rate"], 1 - values["one_minus_momentum"])
+        loss = "sparse_categorical_crossentropy"
+        if keras.backend.backend() != "tensorflow":
+            loss = cross_entropy
+        model.compile(sgd, loss, metrics=["accuracy"])
         return model
 
     def fit(self, hp, model, *args, callbacks=(), **kwargs):

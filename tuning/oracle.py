@@ -1,6 +1,7 @@
 """keras-tuner's random search, with rungs, and safe to kill at any moment."""
 
 import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -17,6 +18,22 @@ ENDED = ("COMPLETED", "FAILED")
 WEIGHTS = "checkpoint.keras"  # a trial's weights after its best epoch
 STATE, STATES = "state-{}.npz", "state-*.npz"  # a trial's state after that many epochs
 SEARCH = "tuner/search"  # a value of the space, which says which search it is of
+
+
+def _until_it_fails(method):
+    """Refuse calls after one that raised an error: memory and disk may differ since."""
+
+    @functools.wraps(method)
+    def checked(self, *arguments):
+        if self.error:
+            raise RuntimeError("The search has failed.") from self.error
+        try:
+            return method(self, *arguments)
+        except Exception as error:
+            self.error = error
+            raise
+
+    return checked
 
 
 class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
@@ -37,7 +54,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
     once they are known.
     """
 
-    epochs, settings = math.inf, None
+    epochs, settings, error = math.inf, None, None
 
     def __init__(self, objective, max_trials, seed, rungs, keep_models):
         super().__init__(
@@ -58,6 +75,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         """Whether no trial is left to train; only meaningful while none is being trained."""
         return len(self.trials) >= self.max_trials and self._next()[1] == []
 
+    @_until_it_fails
     @keras_tuner.synchronized
     def create_trial(self, tuner_id):
         if tuner_id in self.ongoing_trials:  # its worker was killed and is back
@@ -105,6 +123,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         come = [trial for trial in self.trials.values() if _trained(trial) >= epochs]
         return sorted(come, key=lambda trial: rank_key(trial, self.objective, epochs))[:count]
 
+    @_until_it_fails
     @keras_tuner.synchronized
     def end_trial(self, trial):
         mine = self.trials[trial.trial_id]

@@ -9,7 +9,7 @@ import numpy as np
 from highway_keras import checks, data
 from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
-from highway_keras.runs.folder import RunFolder
+from highway_keras.runs.folder import RunFolder, check_same_settings
 from highway_keras.runs.machine import Session
 from highway_keras.training.trainer import data_settings
 from highway_keras.tuning import chief
@@ -134,7 +134,7 @@ def run_searches(
         if tuner.is_worker:
             chief.wait()
             if folder.settings.exists():  # which the chief has written
-                folder.open(settings, resume=True)
+                check_same_settings(folder.read_json(), settings, f"the search in {folder.path}")
             continue
         with folder_lock(folder.path):
             if not folder.settings.exists():

@@ -14,7 +14,16 @@ import numpy as np
 from highway_keras import checks
 from highway_keras.backends import cores, shim
 from highway_keras.extras import extra
-from highway_keras.io import LEFTOVERS, digest, folder_lock, make_folder, replacing, write_json
+from highway_keras.io import (
+    LEFTOVERS,
+    BusyError,
+    digest,
+    file_lock,
+    folder_lock,
+    make_folder,
+    replacing,
+    write_json,
+)
 from highway_keras.runs.folder import check_same_settings
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
@@ -239,20 +248,28 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
             self._search_id = digest(settings)
-            chief.outlive(lambda: self._work(settings, images, epochs, verbose))
+            try:
+                with file_lock(self._get_tuner_fname()):
+                    chief.outlive(lambda: self._work(settings, images, epochs, verbose))
+            except BusyError as error:
+                raise BusyError(
+                    f"Another process is worker {self.tuner_id!r} of this search. Give this one a "
+                    "KERASTUNER_TUNER_ID of its own."
+                ) from error
             return
         with folder_lock(self.project_dir):
             if check_recorded(self.project_dir, settings):  # another process may have continued it
                 with readable(self.project_dir):
                     self.oracle.reload()
-            self.oracle.settings, self.oracle.epochs = settings, epochs
+            self.oracle.settings, self.oracle.epochs, self.oracle.error = settings, epochs, None
             if not self.is_chief:
                 for leftover in pathlib.Path(self.project_dir).rglob(LEFTOVERS):
                     leftover.unlink(missing_ok=True)  # of a process that was killed
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else it would wait for workers that never come
                 chief.check_port()
-                super().search()
+                self.save()
+                chief.lead(self.oracle)
 
     def _work(self, settings, *arguments):
         """Train the trials that a chief hands out."""

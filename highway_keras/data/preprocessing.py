@@ -45,7 +45,7 @@ def preprocessor(steps, x_train):
         >>> inputs = keras.Input(data.input_shape)
         >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
-    _check_steps("preprocessing", steps, [*PREPROCESSING, "times0.8"], r"times\d*\.?\d+")
+    _check_steps("preprocessing", steps, [*PREPROCESSING, "times0.8"], r"times(?=.*[1-9])\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
         if step in PREPROCESSING:

@@ -13,6 +13,7 @@ from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.io import folder_lock, write_rows
 from highway_keras.results.provenance import COLUMNS, of_runs
+from highway_keras.tuning.chief import check_alone
 from highway_keras.tuning.search_results import read_searches
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
 
@@ -44,6 +45,7 @@ def run_preset(name, depths=DEPTHS, kinds=KINDS, out="runs/figure1", **arguments
         ValueError: If an argument is out of its range, or `out` holds other searches.
         ImportError: With the PyTorch backend, which cannot train a population.
     """
+    check_alone()
     arguments = {"trials": TRIALS, **PRESETS[checks.one_of("name", name, PRESETS)], **arguments}
     searches = checks.path("out", out) / "searches"
     run_searches(depths, kinds, out=searches, resume=True, **arguments)

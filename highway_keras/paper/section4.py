@@ -7,6 +7,7 @@ docs/figures2-4.md has what was found.
 
 from highway_keras import analysis, checks, data
 from highway_keras.training import SavedNetwork, TrainingDiverged
+from highway_keras.tuning.chief import check_alone
 from highway_keras.tuning.search_results import read_search
 from highway_keras.tuning.searches import run_searches
 
@@ -59,6 +60,7 @@ def reproduce_section4(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
+    check_alone()
     [folder] = run_searches(
         [DEPTH],
         ["highway"],
