@@ -133,156 +133,136 @@ class Recipe:
         return dataclasses.replace(self, **changes)
 
 
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(
-            name="thin",
-            source="Section 3.1: SGD with momentum, exponential decay; the values are searched.",
-            epochs=10,
-            batch_size=128,
-            learning_rate=0.15,
-            decay=0.8,
-            reasons={
-                "epochs": "a fortieth of Figure 1's: enough to tell the networks apart",
-                "batch_size": "the paper names none",
-                "learning_rate": "searched in the paper; chosen on held-out images",
-                "momentum": "as `learning_rate`",
-                "decay": "as `learning_rate`",
-                "preprocessing": "the paper names none; this is the authors' for Table 1",
-                "validation": "the paper compares training losses; here a tenth is held out to "
-                "choose by",
-            },
-        ),
-        Recipe(
-            name="digits",
-            source="As `thin`, for the 1,797 embedded digits.",
-            epochs=30,
-            batch_size=32,
-            learning_rate=0.1,
-            decay=0.95,
-            reasons={
-                "epochs": "so few images need more epochs than those of `thin`",
-                "batch_size": "the paper names none; so few images need smaller batches",
-                "learning_rate": "searched in the paper; less than `thin`'s, for smaller batches",
-                "momentum": "as in `thin`",
-                "decay": "slower than in `thin`, over three times the epochs",
-                "preprocessing": "as in `thin`; the data set spreads its gray levels over 0 to 255",
-                "validation": "as in `thin`",
-            },
-        ),
-        Recipe(
-            name="mnist",
-            source="The authors' solver for Table 1.",
-            epochs=300,
-            batch_size=100,
-            learning_rate=0.01,
-            nesterov=True,
-            schedule="steps",
-            decay=0.1,
-            decay_epochs=(100, 200),
-            l2=0.001,
-            bias_rate=2.0,
-            validation=0.0,
-        ),
-        Recipe(
-            name="cifar",
-            source="The authors' solver for Table 3, taken over for Table 2.",
-            epochs=400,
-            batch_size=100,
-            learning_rate=0.025,
-            nesterov=True,
-            schedule="steps",
-            decay=0.1,
-            decay_epochs=(200, 300, 350),
-            l2=0.001,
-            bias_rate=2.0,
-            preprocessing=("gcn", "mean", "times0.7"),
-            augmentation=("crop8", "mirror"),
-            validation=0.0,
-            reasons={
-                "preprocessing": "the authors do not give the scale of their images: at 0.7 all "
-                "three seeds train, from 0.8 on not all, and the loss before the first step is "
-                "within two standard deviations of both of their logs: docs/authors-logs.md"
-            },
-        ),
-        Recipe(
-            name="quick",
-            source="A few epochs on a laptop, for the convolutional networks.",
-            epochs=5,
-            batch_size=100,
-            learning_rate=0.1,
-            nesterov=True,
-            schedule="cosine",
-            dropout=0.25,
-            kernel_initializer="lecun_uniform",
-            reasons={
-                "epochs": "minutes on a laptop, where the authors' 300 take hours",
-                "learning_rate": "a short schedule needs larger steps",
-                "schedule": "ends at 0 whatever the number of epochs",
-                "l2": "none: five epochs hardly overfit",
-                "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
-                "dropout": "for the same reason as `l2` a quarter of the network's",
-                "kernel_initializer": "variance 1 / fan-in: the other numbers were chosen with it",
-                "validation": "a tenth is held out to choose by",
-            },
-        ),
-        Recipe(
-            name="modern-mnist",
-            source="The networks of Table 1, SGD with momentum, a tenth of the authors' epochs.",
-            epochs=30,
-            batch_size=100,
-            learning_rate=0.1,
-            nesterov=True,
-            schedule="cosine",
-            l2=0.0001,
-            dropout=0.5,
-            kernel_initializer="lecun_uniform",
-            validation=0.0,
-            reasons={
-                "epochs": "a tenth of the authors'",
-                "learning_rate": "as in `quick`: a short schedule needs larger steps",
-                "schedule": "ends at 0 whatever the number of epochs",
-                "l2": "a tenth of the authors': thirty epochs overfit less",
-                "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
-                "dropout": "for the same reason as `l2` half of the network's",
-                "kernel_initializer": "variance 1 / fan-in: the other numbers were chosen with it",
-            },
-        ),
-        Recipe(
-            name="modern-cifar",
-            source="The networks of Tables 2 and 3, SGD with momentum, a quarter of the authors' "
-            "epochs. Chosen with Highway A on held-out images: docs/recipes.md.",
-            epochs=100,
-            batch_size=100,
-            learning_rate=0.2,
-            nesterov=True,
-            warmup=1,
-            schedule="cosine",
-            l2=0.0005,
-            clip_norm=1.0,
-            dropout=0.0,
-            preprocessing=("gcn", "mean", "half"),
-            augmentation=("crop4", "mirror"),
-            validation=0.0,
-            reasons={
-                "epochs": "a quarter of the authors'",
-                "learning_rate": "eight times the authors': a short schedule needs larger steps; "
-                "half as much was worse after 8 epochs, one seed, images not halved",
-                "warmup": "without it and `clip_norm` ten points less after 8 epochs, one seed",
-                "schedule": "ends at 0 whatever the number of epochs",
-                "l2": "half of the authors': fewer epochs overfit less; others were not tried",
-                "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
-                "clip_norm": "as `warmup`",
-                "dropout": "none: the best of 0, 0.25 and 0.5, as `learning_rate` was chosen",
-                "preprocessing": "chosen when 1/2 and 1 were the only scales tried: "
-                "docs/authors-logs.md",
-                "augmentation": "up to 4 pixels to each side, as is usual today, instead of 8",
-            },
-        ),
-    )
-}
-
+RECIPES: dict[str, Recipe] = {}
+RECIPES["thin"] = Recipe(
+    name="thin",
+    source="Section 3.1: SGD with momentum, exponential decay; the values are searched.",
+    epochs=10,
+    batch_size=128,
+    learning_rate=0.15,
+    decay=0.8,
+    reasons={
+        "epochs": "a fortieth of Figure 1's: enough to tell the networks apart",
+        "batch_size": "the paper names none",
+        "learning_rate": "searched in the paper; chosen on held-out images",
+        "momentum": "as `learning_rate`",
+        "decay": "as `learning_rate`",
+        "preprocessing": "the paper names none; this is the authors' for Table 1",
+        "validation": "the paper compares training losses; here a tenth is held out to choose by",
+    },
+)
+RECIPES["digits"] = RECIPES["thin"].override(
+    name="digits",
+    source="As `thin`, for the 1,797 embedded digits.",
+    epochs=30,
+    batch_size=32,
+    learning_rate=0.1,
+    decay=0.95,
+    reasons={
+        **RECIPES["thin"].reasons,
+        "epochs": "so few images need more epochs than those of `thin`",
+        "batch_size": "the paper names none; so few images need smaller batches",
+        "learning_rate": "searched in the paper; less than `thin`'s, for smaller batches",
+        "momentum": "as in `thin`",
+        "decay": "slower than in `thin`, over three times the epochs",
+        "preprocessing": "as in `thin`; the data set spreads its gray levels over 0 to 255",
+    },
+)
+RECIPES["mnist"] = Recipe(
+    name="mnist",
+    source="The authors' solver for Table 1.",
+    epochs=300,
+    batch_size=100,
+    learning_rate=0.01,
+    nesterov=True,
+    schedule="steps",
+    decay=0.1,
+    decay_epochs=(100, 200),
+    l2=0.001,
+    bias_rate=2.0,
+    validation=0.0,
+)
+RECIPES["cifar"] = RECIPES["mnist"].override(
+    name="cifar",
+    source="The authors' solver for Table 3, taken over for Table 2.",
+    epochs=400,
+    learning_rate=0.025,
+    decay_epochs=(200, 300, 350),
+    preprocessing=("gcn", "mean", "times0.7"),
+    augmentation=("crop8", "mirror"),
+    reasons={
+        "preprocessing": "the authors do not give the scale of their images: at 0.7 all three "
+        "seeds train, from 0.8 on not all, and the loss before the first step is within two "
+        "standard deviations of both of their logs: docs/authors-logs.md"
+    },
+)
+RECIPES["modern-mnist"] = Recipe(
+    name="modern-mnist",
+    source="The networks of Table 1, SGD with momentum, a tenth of the authors' epochs.",
+    epochs=30,
+    batch_size=100,
+    learning_rate=0.1,
+    nesterov=True,
+    schedule="cosine",
+    l2=0.0001,
+    dropout=0.5,
+    kernel_initializer="lecun_uniform",
+    validation=0.0,
+    reasons={
+        "epochs": "a tenth of the authors'",
+        "learning_rate": "a short schedule needs larger steps",
+        "schedule": "ends at 0 whatever the number of epochs",
+        "l2": "a tenth of the authors': thirty epochs overfit less",
+        "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
+        "dropout": "for the same reason as `l2` half of the network's",
+        "kernel_initializer": "variance 1 / fan-in: the other numbers were chosen with it",
+    },
+)
+RECIPES["quick"] = RECIPES["modern-mnist"].override(
+    name="quick",
+    source="A few epochs on a laptop, for the convolutional networks.",
+    epochs=5,
+    l2=0.0,
+    dropout=0.25,
+    validation=0.1,
+    reasons={
+        **RECIPES["modern-mnist"].reasons,
+        "epochs": "minutes on a laptop, where the authors' 300 take hours",
+        "l2": "none: five epochs hardly overfit",
+        "dropout": "for the same reason as `l2` a quarter of the network's",
+        "validation": "a tenth is held out to choose by",
+    },
+)
+RECIPES["modern-cifar"] = Recipe(
+    name="modern-cifar",
+    source="The networks of Tables 2 and 3, SGD with momentum, a quarter of the authors' epochs. "
+    "Chosen with Highway A on held-out images: docs/recipes.md.",
+    epochs=100,
+    batch_size=100,
+    learning_rate=0.2,
+    nesterov=True,
+    warmup=1,
+    schedule="cosine",
+    l2=0.0005,
+    clip_norm=1.0,
+    dropout=0.0,
+    preprocessing=("gcn", "mean", "half"),
+    augmentation=("crop4", "mirror"),
+    validation=0.0,
+    reasons={
+        "epochs": "a quarter of the authors'",
+        "learning_rate": "eight times the authors': a short schedule needs larger steps; half as "
+        "much was worse after 8 epochs, one seed, images not halved",
+        "warmup": "without it and `clip_norm` ten points less after 8 epochs, one seed",
+        "schedule": "ends at 0 whatever the number of epochs",
+        "l2": "half of the authors': fewer epochs overfit less; others were not tried",
+        "bias_rate": "one rate for all weights, as is usual today; twice was not tried",
+        "clip_norm": "as `warmup`",
+        "dropout": "none: the best of 0, 0.25 and 0.5, as `learning_rate` was chosen",
+        "preprocessing": "chosen when 1/2 and 1 were the only scales tried: docs/authors-logs.md",
+        "augmentation": "up to 4 pixels to each side, as is usual today, instead of 8",
+    },
+)
 RECIPES["fitnet"] = RECIPES["cifar"].override(
     name="fitnet",
     source="`cifar`, made fit for maxout networks without gates.",
