@@ -14,14 +14,8 @@ from highway_keras.data.dataset import images_at_once
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
-# All are float32 whatever the policy: statistics and scale keep their precision, and the layer that
-# follows casts to its own.
-PREPROCESSING = {
-    "scale": lambda: keras.layers.Rescaling(1 / 256, name="scale", dtype="float32"),
-    "gcn": lambda: GlobalContrastNormalization(name="gcn", dtype="float32"),
-    "mean": lambda: MeanImage(name="mean", dtype="float32"),
-    "half": lambda: keras.layers.Rescaling(1 / 2, name="half", dtype="float32"),
-}
+FACTORS = {"scale": 1 / 256, "half": 1 / 2}
+NORMALIZATIONS = {"gcn": GlobalContrastNormalization, "mean": MeanImage}
 
 
 def preprocessor(steps, x_train):
@@ -45,13 +39,16 @@ def preprocessor(steps, x_train):
         >>> inputs = keras.Input(data.input_shape)
         >>> model = keras.Model(inputs, network(preprocess(inputs)))
     """
-    _check_steps("preprocessing", steps, [*PREPROCESSING, "times0.8"], r"times(?=.*[1-9])\d*\.?\d+")
+    known = (*FACTORS, *NORMALIZATIONS, "times0.8")
+    _check_steps("preprocessing", steps, known, r"times(?=.*[1-9])\d*\.?\d+")
     layers = [] if steps else [keras.layers.Rescaling(1.0, name="as_is", dtype="float32")]
     for step in steps:
-        if step in PREPROCESSING:
-            layer = PREPROCESSING[step]()
+        # float32 whatever the policy, for precision; the layer that follows casts to its own.
+        options = {"name": step, "dtype": "float32"}
+        if step in NORMALIZATIONS:
+            layer = NORMALIZATIONS[step](**options)
         else:
-            layer = keras.layers.Rescaling(float(step[5:]), name=step, dtype="float32")
+            layer = keras.layers.Rescaling(FACTORS.get(step) or float(step[5:]), **options)
         if isinstance(layer, MeanImage):
             size = images_at_once(x_train.shape[1:])
             parts = (x_train[start : start + size] for start in range(0, len(x_train), size))

@@ -182,8 +182,7 @@ class SavedNetwork:
         at_once = data.images_at_once(shape)
         for start in range(0, len(paths), at_once):
             part = paths[start : start + at_once]
-            chosen = list(dict.fromkeys(part))
-            images = dict(zip(chosen, on_every_core(read, chosen), strict=True))
+            images = dict(zip(part, on_every_core(read, part), strict=True))
             pixels = {path: image for path, image in images.items() if not isinstance(image, str)}
             rows = probabilities(self.model, np.stack([*pixels.values()])) if pixels else ()
             rows = dict(zip(pixels, rows, strict=True))

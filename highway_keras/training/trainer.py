@@ -265,8 +265,7 @@ def loss_weights(images, class_weight=None, sample_weight=None):
                 f"training images. {checks.received('sample_weight', sample_weight)}"
             )
         weights *= each
-    if isinstance(class_weight, str):
-        checks.one_of("class_weight", class_weight, ("balanced",))
+    if isinstance(class_weight, str) and class_weight == "balanced":
         counts = np.bincount(labels, minlength=len(names))
         equal = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
         class_weight = dict(zip(names, equal.tolist(), strict=True))
@@ -317,9 +316,11 @@ class _Run:
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
         self.network, self.saved, self.images, self.recipe = network, saved, images, recipe
         self.weight, self.folder, self.seed, self.devices = weight, folder, seed, devices
+        self.board = []
         if keras.backend.backend() == "tensorflow":
             with extra("train"):  # Keras writes TensorBoard's files through TensorFlow
                 import tensorboard  # noqa: F401
+            self.board.append(keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False))
         self.preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
         _check_classifier(network, self.preprocess(images.x_train[:2]), images.classes)
         x = images.x_train
@@ -398,9 +399,6 @@ class _Run:
                 (held_out,) = devices.process_share([whole])
         if test_curve:
             measured["test"] = images.x_test, images.y_test
-        board = []
-        if keras.backend.backend() == "tensorflow":
-            board = [keras.callbacks.TensorBoard(folder.tensorboard, write_graph=False)]
         plan = self.steps, self.batch_size, self.seed, first
         checkpoint = Checkpoint(folder, self.save, monitor, best)
         reading = x.reading() if self.streamed else contextlib.nullcontext()
@@ -421,7 +419,7 @@ class _Run:
                     EpochSeeds(self.seed),
                     *(Measured(name, self.as_saved, *pair) for name, pair in measured.items()),
                     session,  # before the state, so that every saved epoch is in a session
-                    *board,
+                    *self.board,
                     checkpoint,
                     *callbacks,  # last, so one that raises loses nothing
                 ],
