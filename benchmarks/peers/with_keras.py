@@ -5,8 +5,6 @@ import time
 
 import keras
 
-STAGES = ((32, 5), (80, 6), (128, 6))  # width and layers, as Highway B
-
 
 def ours(case):
     """This library: the zoo's network, fed as its trainer feeds it."""
@@ -54,57 +52,39 @@ def dense_chain_xla(case):
 
 def plain(case):
     """A plain Keras network of equal parameters: 71 units, no gates."""
+    from highway_keras import models
 
-    def build():
-        hidden = [keras.layers.Dense(71, "tanh") for _ in range(case.depth)]
-        top = keras.layers.Dense(10, "softmax")
-        return keras.Sequential([keras.Input((28, 28, 1)), keras.layers.Flatten(), *hidden, top])
-
-    return take(build, case, jit_compile=False)
+    return take(lambda: models.thin_mlp(case.depth, "plain"), case, jit_compile=False)
 
 
 def two_convolutions(case):
     """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
-    return take(lambda: convolutional(two_convolutions_block), case, jit_compile=False)
+    return _twin(case, by_hand)
 
 
 def maxout(case):
     """A maxout network with the same convolutions."""
-    return take(lambda: convolutional(maxout_block), case, jit_compile=False)
+    from benchmarks import gates
+
+    return _twin(case, gates.maxout)
 
 
-def two_convolutions_block(x, width):
-    """A highway layer by hand."""
-    closed = keras.initializers.Constant(-2.0)
-    h = _convolution(x, width, activation="relu")
-    t = _convolution(x, width, activation="sigmoid", bias_initializer=closed)
-    return h * t + x * (1.0 - t)
+def _twin(case, replacement):
+    """Train the network of a case with other layers in the place of its highway layers."""
+    from benchmarks import gates
+    from highway_keras import models
+
+    build = gates.twin(replacement, models.get(case.model).factory)
+    return take(lambda: build((32, 32, 3), 10, "twin"), case, jit_compile=False)
 
 
-def maxout_block(x, width):
-    """Two maps per unit, the larger one wins, no gate."""
-    from highway_keras.layers import Maxout
-
-    return Maxout(2)(_convolution(x, 2 * width))
-
-
-def convolutional(block):
-    """Build `highway-b` with `block(x, width)` in place of a highway layer."""
-    inputs = keras.Input((32, 32, 3))
-    x = keras.layers.Dropout(0.2)(inputs)
-    for stage, (width, layers) in enumerate(STAGES):
-        if stage:
-            x = keras.layers.Dropout(0.2)(keras.layers.MaxPooling2D(2)(x))
-        x = _convolution(x, width, activation="relu")
-        for _ in range(layers - 1):
-            x = block(x, width)
-    x = keras.layers.Flatten()(keras.layers.MaxPooling2D(8)(x))
-    x = keras.layers.Dropout(0.2)(keras.layers.Dense(500, "relu")(x))
-    return keras.Model(inputs, keras.layers.Dense(10, "softmax")(x))
-
-
-def _convolution(x, width, **options):
-    return keras.layers.Conv2D(width, 3, padding="same", **options)(x)
+def by_hand(layer):
+    """Return what a user writes for a highway layer: two convolutions and a sum."""
+    convolution = functools.partial(keras.layers.Conv2D, layer.filters, 3, padding="same")
+    x = keras.Input(layer.input.shape[1:])
+    h = convolution(activation="relu")(x)
+    t = convolution(activation="sigmoid", bias_initializer=keras.initializers.Constant(-2.0))(x)
+    return keras.Model(x, h * t + x * (1.0 - t), name=layer.name)
 
 
 def machine(case, dtype="float32"):
