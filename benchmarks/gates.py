@@ -23,26 +23,6 @@ from highway_keras.models.cifar import cifar_network
 from highway_keras.models.parts import AUTHORS_KERNEL
 from highway_keras.results import DIVERGED
 
-# By layers and by name in the rows: the registered network and arguments of its factory. Each kind
-# trains at its own best rate, highway networks at that of the first.
-NETWORKS = {
-    11: {
-        "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
-        "plain": ("highway-a-plain", {}),
-        "plain, wider": ("highway-a-plain-wider", {}),
-        "residual": ("highway-a-residual", {}),
-        "maxout": ("highway-a-maxout", {}),
-        "highway, bias 0": ("highway-a", {"transform_bias": 0.0}),
-        "highway, bias -2": ("highway-a", {"transform_bias": -2.0}),
-        "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
-        "highway, zero gate kernels": ("highway-a-zero", {}),
-    },
-    32: {
-        "highway, bias -3": ("highway-c", {"transform_bias": -3.0}),
-        "plain": ("highway-c-plain", {}),
-        "residual": ("highway-c-residual", {}),
-    },
-}
 TRAINING = {11: (25_000, 8), 32: (10_000, 4)}  # images and epochs
 WIDER = ((22,) * 3, (44,) * 3, (88,) * 3)
 SEEDS = (0, 1, 2)
@@ -54,19 +34,10 @@ def main(arguments=None):
     parser.add_argument("--layers", type=int, choices=NETWORKS, default=11, help="default: 11")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
-    wider = functools.partial(cifar_network, "wider", WIDER, 250, -1.0)
-    twins = {
-        "highway-a-plain": twin(plain),
-        "highway-a-plain-wider": twin(plain, wider),
-        "highway-a-residual": twin(functools.partial(residual, layers=6)),
-        "highway-a-maxout": twin(maxout),
-        "highway-a-zero": twin(zero_gate_kernels),
-        "highway-c-plain": twin(plain, models.highway_c),
-        "highway-c-residual": twin(functools.partial(residual, layers=27), models.highway_c),
-    }
-    for name, factory in twins.items():
-        models.register(name, factory, "cifar10", (32, 32, 3), 10)
     networks = NETWORKS[options.layers]
+    for name, made in networks.values():
+        if callable(made):
+            models.register(name, made, "cifar10", (32, 32, 3), 10)
     first, rates = next(iter(networks)), {}
     for name in networks:
         if name == first or not name.startswith("highway"):
@@ -86,12 +57,13 @@ def best_rate(measure):
     return best
 
 
-def twin(replacement, build=models.highway_a):
+def twin(replacement, build=models.highway_a, **options):
     """Return a factory of a network with other layers in the place of its highway layers."""
 
     def other(layer):
-        is_highway = isinstance(layer, ConvHighway2D)
-        return replacement(layer) if is_highway else type(layer).from_config(layer.get_config())
+        if isinstance(layer, ConvHighway2D):
+            return replacement(layer, **options)
+        return type(layer).from_config(layer.get_config())
 
     def factory(input_shape, classes, name):
         network = build(input_shape=input_shape, classes=classes, name=name)
@@ -126,9 +98,33 @@ def zero_gate_kernels(layer):
     return type(layer).from_config({**layer.get_config(), "transform_kernel_initializer": "zeros"})
 
 
+wider = functools.partial(cifar_network, "wider", WIDER, 250, -1.0)
+# By layers and by name in the rows: the registered network, and arguments of its factory or, of a
+# twin, its factory. Each kind trains at its own best rate, highway networks at that of the first.
+NETWORKS = {
+    11: {
+        "highway, bias -1": ("highway-a", {"transform_bias": -1.0}),
+        "plain": ("highway-a-plain", twin(plain)),
+        "plain, wider": ("highway-a-plain-wider", twin(plain, wider)),
+        "residual": ("highway-a-residual", twin(residual, layers=6)),
+        "maxout": ("highway-a-maxout", twin(maxout)),
+        "highway, bias 0": ("highway-a", {"transform_bias": 0.0}),
+        "highway, bias -2": ("highway-a", {"transform_bias": -2.0}),
+        "highway, bias -3": ("highway-a", {"transform_bias": -3.0}),
+        "highway, zero gate kernels": ("highway-a-zero", twin(zero_gate_kernels)),
+    },
+    32: {
+        "highway, bias -3": ("highway-c", {"transform_bias": -3.0}),
+        "plain": ("highway-c-plain", twin(plain, models.highway_c)),
+        "residual": ("highway-c-residual", twin(residual, models.highway_c, layers=27)),
+    },
+}
+
+
 def train(name, rate, seed, options):
     """Train a network unless the folder has it; record its held-out accuracy, 0 if it diverges."""
-    model, model_options = NETWORKS[options.layers][name]
+    model, made = NETWORKS[options.layers][name]
+    model_options = {} if callable(made) else made
     images, epochs = TRAINING[options.layers]
     folder = training.RunFolder(
         pathlib.Path(options.runs) / f"{options.layers}-{name}-{rate}-{seed}"

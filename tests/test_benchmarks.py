@@ -1,6 +1,5 @@
 """The benchmarks: how workers take turns, how absent peers are reported, and tiny runs."""
 
-import functools
 import os
 import shlex
 import subprocess
@@ -15,7 +14,6 @@ from benchmarks import compact, gates, rows
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 from highway_keras import models, training
-from highway_keras.models.cifar import cifar_network
 from highway_keras.results import provenance
 
 PEERS = """
@@ -151,10 +149,9 @@ def test_twins_of_highway_a():
     x = np.random.default_rng(0).standard_normal((4, 32, 32, 3)).astype("float32")
     np.testing.assert_allclose(plain(x), whole(x), atol=1e-5)
     assert gates.twin(gates.maxout)(**options).count_params() == whole.count_params()
-    build = functools.partial(cifar_network, "wider", gates.WIDER, 250, -1.0)
-    wider = gates.twin(gates.plain, build)(**options).count_params()
+    wider = gates.twin(gates.plain, gates.wider)(**options).count_params()
     assert wider / whole.count_params() == pytest.approx(1.07, abs=0.005)
-    residual = gates.twin(functools.partial(gates.residual, layers=6))(**options)
+    residual = gates.twin(gates.residual, layers=6)(**options)
     assert residual.count_params() == plain.count_params()
     layer, maps = residual.get_layer("stage1_highway1"), np.random.rand(4, 32, 32, 16)
     np.testing.assert_allclose(layer(maps), maps + layer.layers[1](maps), rtol=1e-6)
