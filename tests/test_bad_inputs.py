@@ -82,7 +82,6 @@ COMMANDS = {
     "": "COMMAND",
     "tarin": "'tarin'",
     # Names.
-    "fit thin-higway-10": "Did you mean 'thin-highway-10",
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
     f"{FIT} --weights none.h5": "--weights",
     f"{FIT} --weights spoilt/best.keras": "spoilt/best.keras",

@@ -64,14 +64,6 @@ def test_a_state_is_continued_under_its_own_settings_only(run, whole):
     assert run.read_json()["seed"] == 0
 
 
-def test_a_run_that_has_ended_keeps_its_history_without_its_state(whole, tmp_path):
-    folder = training.RunFolder(shutil.copytree(whole.folder.path, tmp_path / "run"))
-    folder.state.unlink()
-    with pytest.raises(ValueError, match="has ended"):
-        fit(folder.path)
-    assert folder.read_history() == whole.folder.read_history()
-
-
 def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     shorter = fit(tmp_path / "run", epochs=2)
     assert len(shorter.history) == 2

@@ -225,11 +225,6 @@ def test_words_do_not_decide_a_training(tmp_path):
     before = {**now, "class_names": ["Cat", "Dog"], "recipe": {**recipe, **reworded}}
     folder.open(before, False)
     folder.open(now, True)
-    other = {"clip_norm": {**now, "recipe": {**recipe, "clip_norm": 1.0}}}
-    other |= {"limit": {**now, "limit": 3}, "model": {"recipe": recipe}}
-    for name, settings in other.items():
-        with pytest.raises(ValueError, match=name):
-            folder.open(settings, True)
 
 
 # Precision

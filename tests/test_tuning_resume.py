@@ -110,8 +110,6 @@ def test_a_search_with_rungs_says_which(tmp_path, digits, capsys):
     ]
     with pytest.raises(ValueError, match=r"\(rungs:"):
         search(tmp_path, digits, project_name="tiny", rungs={1: 4})
-    with pytest.raises(ValueError, match="`epochs`"):
-        make(tmp_path / "other").search(*digits, epochs=2)
 
 
 # Killed
