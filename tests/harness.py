@@ -56,7 +56,7 @@ def check_mixed_precision(case, x):
 
 def check_model(case, x, path):
     """A model is saved and loaded, and a step of training moves all its weights."""
-    model = as_model(case.make(), case)
+    model = keras.Sequential([keras.Input(case.input_shape[1:]), case.make()])
     before = model.get_weights()
     model.save(path)
     np.testing.assert_array_equal(array(keras.models.load_model(path)(x)), array(model(x)))
@@ -110,10 +110,6 @@ def built(case, **changes):
     return layer
 
 
-def as_model(layer, case):
-    return keras.Sequential([keras.Input(case.input_shape[1:]), layer])
-
-
 def standard_normal(shape, seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
@@ -130,11 +126,6 @@ def named_weights(layer):
     names = [f"{part}{kind}" for part in parts for kind in ("kernel", "bias")]
     weights = {name: getattr(layer, name, None) for name in names}
     return {k: array(w).astype("float64") for k, w in weights.items() if w is not None}
-
-
-def gradients(function, *values):
-    """Return the gradients of a scalar function with respect to its arguments, in NumPy."""
-    return value_and_gradients(function, values)[1:]
 
 
 def value_and_gradients(function, values, wrap=lambda f: f):

@@ -114,9 +114,6 @@ def test_the_budget_is_kept():
     assert counts == [24 + 128 * layers for layers in (4, 3, 2, 1, 0)]
 
 
-OPEN = layers.Dense(8, "tanh")
-
-
 def with_adapters():
     layer = Highway()
     layer.build((None, 8))
@@ -134,7 +131,7 @@ def used_twice():
     [
         ("model", lambda: Highway(carry="learned"), {}),
         ("model", lambda: Highway(transform_activation="tanh"), {}),
-        ("model", lambda: HighwayWrapper(layers.Dense(8), transform=OPEN), {}),
+        ("model", lambda: HighwayWrapper(layers.Dense(8), transform=layers.Dense(8, "tanh")), {}),
         ("model", with_adapters, {}),
         ("model", used_twice, {}),
         ("budget", Highway, {"budget": 1.0}),

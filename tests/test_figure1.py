@@ -12,7 +12,6 @@ from helpers import needs_populations, read_rows, run
 
 from highway_keras import data, paper, tuning
 from highway_keras.analysis import plots
-from highway_keras.cli.command import main
 from highway_keras.io import write_json
 from highway_keras.messages import Notice
 from highway_keras.paper import section4
@@ -162,7 +161,7 @@ def test_figure1_says_what_it_cannot_do(searches, tmp_path, capsys):
         (f"--search {searches} --epochs 2", "--epochs"),
         (f"--search {searches} --preset paper --data-dir x", "--preset, --data-dir"),
     ):
-        assert main(["reproduce", "figure1", *options.split(), "--out", str(out)]) == 2
+        assert run("reproduce", "figure1", *options.split(), "--out", out) == 2
         assert name in capsys.readouterr().err and not any(out.glob("*"))
 
 

@@ -55,16 +55,13 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     np.testing.assert_equal(again.get_weights(), stack.get_weights())
     penalties = [x.get_config()["activity_regularizer"] for x in (*layers, stack, again)]
     assert penalties == [None] * 3 + [penalties[-1]] * 3 and penalties[-1]
-    with pytest.raises(ValueError, match="in units"):
-        HighwayStack.from_layers(built_stack(1).unstack() + built_stack(1, 5).unstack())
-    quantized = built_stack(1).unstack()
-    quantized[0].quantize("int8")
-    with pytest.raises(ValueError, match="quantized"):
-        HighwayStack.from_layers(quantized)
-    half = built_stack(1).unstack()
-    half[0].transform.trainable = False
-    with pytest.raises(ValueError, match="frozen in part"):
-        HighwayStack.from_layers(half)
+    (one,), (narrow,), (quantized,), (half,) = (built_stack(1, n).unstack() for n in (6, 5, 6, 6))
+    quantized.quantize("int8")
+    half.transform.trainable = False
+    wrong = {"in units": [one, narrow], "quantized": [quantized], "frozen in part": [half]}
+    for reason, refused in wrong.items():
+        with pytest.raises(ValueError, match=reason):
+            HighwayStack.from_layers(refused)
     named = HighwayStack.from_layers(built_stack(2, activation=keras.layers.LeakyReLU()).unstack())
     assert isinstance(named.activation, keras.layers.LeakyReLU)
     stack.trainable = False

@@ -181,19 +181,6 @@ def test_damaged_exif_data_are_read_without_an_error_and_by_the_graph_alike():
 # Which pictures a user means
 
 
-@pytest.fixture
-def pictures(tmp_path, monkeypatch):
-    """A working folder, which is the user's home, with pictures, and links that lead in circles."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("b.png", "photos/ant.PNG", "photos/[1].png", "photos/old/bee.jpg", ".h/i.png"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        Image.new("L", (8, 8)).save(tmp_path / name)
-    (tmp_path / "photos" / "notes.txt").write_text("no picture")
-    for name in ("circle", "round", "again"):
-        (tmp_path / "photos" / name).symlink_to(tmp_path / "photos")
-
-
 ALL = ["photos/[1].png", "photos/ant.PNG", "photos/old/bee.jpg"]
 NAMES = {
     "photos": ALL,
@@ -212,7 +199,16 @@ NAMES = {
 
 @pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")  # of notes.txt
 @pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES)
-def test_names_and_patterns(name, expected, pictures, tmp_path):
+def test_names_and_patterns(name, expected, tmp_path, monkeypatch):
+    """In a working folder that is the user's home, with links that lead in circles."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for file in ("b.png", "photos/ant.PNG", "photos/[1].png", "photos/old/bee.jpg", ".h/i.png"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        Image.new("L", (8, 8)).save(tmp_path / file)
+    (tmp_path / "photos" / "notes.txt").write_text("no picture")
+    for link in ("circle", "round", "again"):
+        (tmp_path / "photos" / link).symlink_to(tmp_path / "photos")
     found = data.find_pictures([name])
     if name == "photos/*":  # folders stand for what is in them, however they are reached
         found = [path for path in found if path.count("/") == 1]
