@@ -1,5 +1,7 @@
 """A stack against the chain of `Highway` layers that it stands for."""
 
+import importlib
+
 import keras
 import numpy as np
 import pytest
@@ -70,10 +72,20 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     assert not HighwayStack.from_layers(frozen).trainable_weights
 
 
-def test_a_users_activation_stays_whatever_its_name():
+def compiled(function):
+    """A callable of the backend's, which is no Python function."""
+    if keras.backend.backend() == "torch":
+        return function
+    backend = importlib.import_module(keras.backend.backend())
+    return backend.function(function) if hasattr(backend, "function") else backend.jit(function)
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, compiled])
+def test_a_users_activation_stays_whatever_its_name(wrap):
     def hard_sigmoid(x):
         return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)  # Keras's of that name has the slope 1 / 6
 
+    hard_sigmoid = wrap(hard_sigmoid)
     x = standard_normal((5, 6), 1)
     chain = [Highway(activation=hard_sigmoid) for _ in range(3)]
     expected = array(as_chain(chain)(x))

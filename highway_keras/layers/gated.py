@@ -77,6 +77,7 @@ class GatedLayer(keras.Layer):
         self.carry_mode = checks.one_of("carry", carry, ("coupled", "learned"))  # `carry` is C
         self.use_bias = bool(use_bias)
         self.supports_masking = True
+        self.input_spec = keras.InputSpec(min_ndim=2)  # of one input
 
     def make_sublayer(self, input_shape: tuple, name: str, **options: Any) -> keras.Layer:
         """Return a new layer for H (of the name "block"), T ("transform") or C ("carry")."""
@@ -143,11 +144,14 @@ class GatedLayer(keras.Layer):
             shape = keras.tree.map_structure(lambda y: tuple(y.shape), outputs)
             if not agree(shape, before):
                 received = ", ".join(f"{one}={getattr(self, one)!r}" for one in self.own_arguments)
+                remedy = "Change the size before this layer, by a plain layer (the paper's way) or "
+                remedy += "`highway_keras.MatchSize`."
+                if getattr(layer, "return_sequences", True) is False:  # a recurrent layer
+                    remedy = f"Pass return_sequences=True to {layer.name!r}."
                 raise ValueError(
                     f"A `{type(self).__name__}` blends its input with its block state, so both "
                     f"must have one shape. Received: {received}, input_shape={before}, which "
-                    f"`{name}` turns into {shape}. Change the size before this layer, by a plain "
-                    "layer (the paper's way) or `highway_keras.MatchSize`."
+                    f"`{name}` turns into {shape}. {remedy}"
                 )
         # Forget these calls: Keras numbers the calls of a layer in a saved model, and a model may
         # also use the user's layer elsewhere.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +29,9 @@ class HighwayStack(GatedLayer):
     chain, every layer has to be traced and compiled; the loop is compiled once for each number of
     rows (batch size times steps), in about a second at any depth, and its backward pass is a
     hand-written exact gradient (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on
-    every core, each with its share of the batch.
+    every core, each with its share of the batch. What treats each weight by itself, such as an
+    optimizer's `clipnorm` or Keras's Muon, sees those of all layers as one: use `global_clipnorm`,
+    `highway_keras.optimizers.ConvMuon`, or the chain.
 
     On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
     derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of
@@ -136,10 +137,11 @@ class HighwayStack(GatedLayer):
             function = getattr(self, name)
             if isinstance(function, keras.Layer):
                 function.build(input_shape)
-                if function.weights:
+                if function.variables:
                     raise ValueError(
-                        f"`{name}` must have no weights, which the loop could not train: use a "
-                        f"chain of `Highway` layers. Received: {name}={function!r}."
+                        f"`{name}` must have no weights, which the loop could not train, and draw "
+                        "no random numbers: use a chain of `Highway` layers. "
+                        f"Received: {name}={function!r}."
                     )
         for name in ("kernel", "bias", "transform_kernel", "transform_bias"):
             if name != "bias" or self.use_bias:
@@ -290,6 +292,6 @@ def _options(layer):
         function = getattr(layer, name)
         if isinstance(function, keras.Layer):
             config[name]["config"].pop("name", None)  # its automatic one
-        elif inspect.isfunction(function):  # not its name: a user's may be called like Keras's
+        else:  # not its name: a user's may be called like Keras's
             config[name] = function
     return config
