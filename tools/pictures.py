@@ -29,12 +29,11 @@ def beside_logs(table, *names):
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", color))
         for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
-            label, mark = f"{name}, {recipe}: one point per run", MARKS[recipe]
+            label, mark = f"{name}, {recipe}", MARKS[recipe]
             errors = 100 * (1 - runs["test_accuracy"])
             lines.append(Line(errors, label, mark, color, runs["epochs"]))
-    figure = plot_lines(lines, results.TABLES[table], "test error (%)", xscale="log")
-    figure.axes[0].margins(y=0.5)  # room for the legend, which would cover points
-    return figure
+    title = f"{results.TABLES[table]}: our runs are points"
+    return plot_lines(lines, title, "test error (%)", xscale="log", columns=2)
 
 
 def table_2():
@@ -65,9 +64,7 @@ def compacted():
     found = found[found["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
     lines.append(Line(100 - found["mean"], "from scratch", "^--", 2, found["layers"]))
     title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")
-    figure = plot_lines(lines, title, *axes, xscale="log", yscale="linear")
-    figure.axes[0].margins(y=0.3)  # room for the legend
-    return figure
+    return plot_lines(lines, title, *axes, xscale="log", yscale="linear", columns=2)
 
 
 PICTURES = {

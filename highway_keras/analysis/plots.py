@@ -50,8 +50,8 @@ class Line(NamedTuple):
     x: list | None = None
 
 
-def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log"):
-    """Draw each `Line`, over epochs or anything else."""
+def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log", columns=0):
+    """Draw each `Line`, over epochs or anything else; with `columns`, the legend is below."""
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
     for line in lines:
@@ -62,7 +62,9 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
         axes.plot(x, line.y, line.style, label=label, **style)
     axes.set(xscale=xscale, yscale=yscale)
     _finish(axes, title, xlabel, ylabel)
-    if seen - {""}:
+    if columns:
+        _legend_below(figure, axes, columns)
+    elif seen - {""}:
         axes.legend(frameon=False, fontsize=TICK)
     return figure
 
