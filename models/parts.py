@@ -3,6 +3,7 @@
 import keras
 
 from highway_keras import checks
+from highway_keras.models import shipped
 from highway_keras.models.weight_files import load_weights
 from highway_keras.optimizers import CLASSIFIER
 
@@ -95,6 +96,11 @@ def pool_features(x, pooling):
 
 def network(inputs, outputs, name, weights):
     """Return the model that computes `outputs`; load `weights` into its part after `inputs`."""
+    if isinstance(weights, str) and weights in shipped.entries(name):
+        raise ValueError(
+            f"`weights` of a factory must be a file: models.create({name!r}, weights={weights!r}) "
+            f"knows those of the zoo. {checks.received('weights', weights)}"
+        )
     if weights is not None:
         load_weights(keras.Model(inputs, outputs, name=name), weights)
     sources = keras.utils.get_source_inputs(inputs)

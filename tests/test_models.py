@@ -340,6 +340,7 @@ MISTAKES = [
     (of("thin-highway-10", weights="mnist", units=49), ValueError, "weights.*shapes"),
     (of("thin-highway-10", weights="mnist", depth=9), ValueError, "in kind or number"),
     (lambda: models.thin_mlp(0), ValueError, "depth"),
+    (lambda: models.highway_b(weights="cifar10"), ValueError, "create.'highway-b', weights='cif"),
     (lambda: models.highway_gap(include_top="no"), ValueError, "include_top"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),
     (lambda: models.thin_mlp(2, "plain", transform_bias=-1.0), ValueError, "transform_bias.*gates"),
