@@ -161,8 +161,12 @@ def _lock(path, file, seconds):
         by = "another process"
         with contextlib.suppress(OSError, ValueError):
             by = read_text(owner) or by
+        gone = f" If it was killed there, delete {file}." if " on " in by else ""
+        if by.endswith(f" on {platform.node()}"):  # where the system releases locks
+            gone = ""
         raise BusyError(
             f"{path} is being written by {by}. Wait until that has ended, or name another place."
+            f"{gone}"
         ) from None
     except OSError as error:
         if not file.exists():

@@ -50,7 +50,8 @@ def first_images(input_shape, input_tensor, least, any_size):
     if keras.config.image_data_format() != "channels_last":
         raise ValueError(
             "The networks of the zoo take images with channels last. "
-            "Call keras.config.set_image_data_format('channels_last')."
+            "Call keras.config.set_image_data_format('channels_last'), or set image_data_format "
+            "so in ~/.keras/keras.json."
         )
     shape = input_shape if input_tensor is None else tuple(input_tensor.shape[1:])
     return first_tensor(check_image_shape(shape, least, any_size), input_tensor)

@@ -53,7 +53,8 @@ def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
     Args:
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
-            with the package; the path of a weights file, or of a `.keras` file that `fit` saved;
+            with the package; the path of a weights file, or of a `.keras` file that `fit` saved, or
+            of its run's folder;
             or `"hf://owner/name"`, for a `keras.Model` saved to the Hugging Face Hub under that
             name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
             expect preprocessed images, such as `x / 256`: their files include the preprocessing,

@@ -9,6 +9,7 @@ import json
 import pathlib
 
 from highway_keras import checks
+from highway_keras.runs import trained_file
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"
@@ -60,10 +61,10 @@ def resolve(name, weights):
     trained = entries(name)
     if isinstance(weights, str) and weights in trained:
         return find_file(name, weights)
-    path = checks.path("weights", weights)
+    path = checks.path("weights", trained_file(weights))
     if not path.is_file():
         raise FileNotFoundError(
-            "`weights` must be None, a file, or one of the trained ones: "
+            "`weights` must be None, a file, the folder of a run, or one of the trained ones: "
             f"{', '.join(trained) or 'there are none yet'}. {checks.received('weights', weights)}"
         )
     return path

@@ -278,7 +278,7 @@ def test_keys(live):
         live.keyboard.press(key)
         assert text(live, "caption").startswith(f"Image {number} of 20")
     live.focus("#gates")
-    for key in ("ArrowDown", "ArrowDown", "Enter"):
+    for key in ("ArrowDown", "ArrowDown", "Alt+ArrowUp", "Enter"):
         live.keyboard.press(key)
     assert value(live, "[...page.closed]") == [2]
     assert text(live, "readout").startswith("Layer 3 (highway_2), closed")

@@ -81,6 +81,7 @@ RUN = "run/best.keras"
 COMMANDS = {
     "": "COMMAND",
     "tarin": "'tarin'",
+    "search --dept 10": "search --help",
     # Names.
     "fit thin-plain-10 --dataset minst": "Did you mean 'mnist'",
     f"{FIT} --weights none.h5": "--weights",

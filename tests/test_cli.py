@@ -332,6 +332,18 @@ ERRORS = [
 ]
 
 
+def test_a_full_disk_keeps_its_code_where_keras_hides_the_cause(monkeypatch, tmp_path):
+    def fit():
+        try:
+            with replacing(tmp_path / "file"):
+                raise OSError(errno.ENOSPC, "Full")
+        except OSError as error:
+            raise error.with_traceback(None) from None
+
+    stand_in(monkeypatch, fit)
+    assert run("list") == 1
+
+
 @pytest.mark.parametrize(("error", "code", "line"), ERRORS, ids=repr)
 def test_exit_codes(error, code, line, monkeypatch, capsys, tmp_path):
     def end():
@@ -374,6 +386,7 @@ def test_an_interrupted_command_says_how_it_continues(command, again, error, mon
     monkeypatch.setitem(shared.COMMANDS, name, (interrupt, *rest))
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker 1")
+    monkeypatch.delenv("TFDS_DATA_DIR", raising=False)
     assert run(*shlex.split(command)) == 130
     variables = "KERAS_BACKEND=jax KERASTUNER_TUNER_ID='worker 1'"
     again = f"continue with: {variables} highway-keras {command}{again}\n"
@@ -382,6 +395,10 @@ def test_an_interrupted_command_says_how_it_continues(command, again, error, mon
 
 def test_mistakes_outside_of_the_arguments(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "not mounted")
+    (tmp_path / "runs" / "seed-3").mkdir(parents=True)
+    (tmp_path / "runs" / "seed-3" / "best.keras").touch()
+    with pytest.raises(FileNotFoundError, match=r"runs, .* no best.keras, but runs: seed-3"):
+        shared.network_file(str(tmp_path / "runs"), None)
     with pytest.raises(PermissionError, match="`out`"):
         shared.check_paths(out=tmp_path / "link" / "new")
     monkeypatch.setenv("KERAS_BACKEND", "tf")
@@ -409,6 +426,8 @@ def test_output_that_nobody_takes(unbuffered):
         with open("/dev/full", "w") as full:
             code, message = piped(full, PYTHONUNBUFFERED=unbuffered)
         assert (code, message) == (1, b"highway-keras: No space left on device.\n")
+    gone = f"{shlex.join(COMMAND)} evaluate none.keras 2>&1 | true; exit ${{PIPESTATUS[0]}}"
+    assert subprocess.run(["bash", "-c", gone]).returncode == 2
     closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "list"]
     assert subprocess.run(closed).returncode == 0
 

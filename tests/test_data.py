@@ -1,5 +1,6 @@
 """Loading: the images, splits and fingerprints it promises, and an error for every bad input."""
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -11,7 +12,15 @@ import pytest
 from helpers import all_but
 from picture_folders import CLASSES, images, write_classes, write_parts
 
-from highway_keras.data import DataError, Dataset, PictureArray, dataset, images_at_once, load
+from highway_keras.data import (
+    DataError,
+    Dataset,
+    PictureArray,
+    dataset,
+    images_at_once,
+    load,
+    public,
+)
 from highway_keras.data.dataset import hold_out
 from highway_keras.data.public import read_records
 from highway_keras.messages import Notice
@@ -249,8 +258,9 @@ def test_without_a_network_or_with_a_damaged_copy(tmp_path, monkeypatch):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name, arguments, folder in (
-        ("mnist", {"data_dir": tmp_path / "here"}, "here"),
+        ("mnist", {"data_dir": "~/here"}, str(tmp_path / "here")),
         ("cifar10", {}, "elsewhere"),
     ):
         with pytest.raises(DataError, match=f"{folder}.*data_dir.*digits.*npz") as caught:
@@ -264,6 +274,34 @@ def test_without_a_network_or_with_a_damaged_copy(tmp_path, monkeypatch):
         load("mnist")
     with pytest.raises(DataError, match=r"'mnist'.*`data_dir`"):
         load("mnist", data_dir=str(tmp_path))
+
+
+def test_data_that_another_process_has_just_prepared_are_read(tmp_path, monkeypatch):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    requests = pytest.importorskip("requests")
+    monkeypatch.setattr(requests, "head", lambda *arguments, **options: None)
+    folder, made = tmp_path / "mnist" / "3.0.1", []
+
+    class Builder:
+        def __init__(self, name, data_dir):
+            self.data_dir, self.is_prepared = str(folder), folder.exists()
+            made.append(self)
+
+        def download_and_prepare(self):
+            assert self.is_prepared  # else it would rename its own folder over this one
+
+        def as_dataset(self, **options):
+            raise RuntimeError("read")
+
+    def lock(path, seconds):
+        folder.mkdir(parents=True)  # while this process waited
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(tfds, "builder", Builder)
+    monkeypatch.setattr(public, "folder_lock", lock)
+    with pytest.raises(DataError, match="read"):
+        load("mnist", data_dir=tmp_path)
+    assert len(made) == 2
 
 
 def test_without_what_prepares_public_data(tmp_path, monkeypatch):

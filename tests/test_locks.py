@@ -54,6 +54,14 @@ def test_the_second_process_says_who_has_it_until_it_dies(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
+def test_what_another_machine_may_have_left_can_be_deleted(tmp_path):
+    with folder_lock(tmp_path):
+        (tmp_path / ".lock-owner").write_text("process 1 on elsewhere")
+        with pytest.raises(BusyError, match=r"If it was killed there, delete .*\.lock"):
+            with folder_lock(tmp_path, seconds=0.1):
+                raise AssertionError
+
+
 def test_a_link_in_the_place_of_the_owner_is_not_followed(tmp_path):
     mine, folder = tmp_path / "mine.txt", tmp_path / "run"
     mine.write_text("mine")

@@ -17,6 +17,7 @@ from helpers import Killed, kill_at
 
 from highway_keras import io, paper, training
 from highway_keras.messages import Notice
+from highway_keras.runs import machine
 from highway_keras.runs.folder import check_same_settings
 from highway_keras.runs.machine import Session, minutes, sessions
 from highway_keras.tuning import run_searches
@@ -186,6 +187,16 @@ def test_a_damaged_machine_json_costs_no_training(run):
         run.machine.write_bytes(content.encode(errors="surrogateescape"))
         with Session(run):
             assert len(json.loads(run.machine.read_text())) == 1  # a killed one says where it ran
+
+
+def test_a_gpu_that_the_backend_does_not_see_is_told(run, monkeypatch):
+    monkeypatch.setattr(machine, "NVIDIA", run.path)  # which exists
+    monkeypatch.setattr(machine.shim, "accelerators", list)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.warns(Notice, match="does not see the NVIDIA GPU"), Session(run):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")  # hidden by the user
+    with Session(run):
+        pass
 
 
 def test_results_without_numbers_are_not_believed(run):

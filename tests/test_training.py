@@ -288,8 +288,10 @@ def test_freezing(tmp_path):
     def fine_tune(out, weights="mnist", **changes):
         return fit_own(name, mnist_sized, tmp_path / out, weights=weights, **changes)
 
-    with pytest.warns(Notice, match="is newly initialized"):
+    with pytest.warns(Notice, match="is newly initialized") as said:
         result = fine_tune("run", freeze=True)
+        fine_tune("16", freeze=True, dtype_policy="mixed_bfloat16")
+    assert sum("newly initialized" in str(one.message) for one in said) == 2  # one for each run
     source = models.create(name, weights="mnist")
     found = keras.models.load_model(result.folder.final, compile=False).layers[-1]
     for one, other in zip(source.layers, found.layers, strict=True):

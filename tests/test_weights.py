@@ -16,6 +16,7 @@ from highway_keras.cli import command as cli
 from highway_keras.data import loading
 from highway_keras.models import shipped
 from highway_keras.results.spread import mean_text
+from highway_keras.training.saved_network import settings_beside
 from tools import outputs
 from tools.pack import pack
 
@@ -90,6 +91,19 @@ def test_damaged_weights(packed, zoo):
     file.unlink()
     with pytest.raises(FileNotFoundError):
         models.get(NAME).weights_file("mnist")
+
+
+def test_files_of_the_zoo_have_the_dropout_of_their_network():
+    file = models.get("mnist-highway-16").weights_file("mnist")
+    layers = keras.models.load_model(file)._flatten_layers()
+    assert max(getattr(layer, "rate", 0) for layer in layers) == 0.5
+    assert settings_beside(file)["recipe"]["dropout"] == 1.0
+
+
+def test_weights_of_a_run_are_named_by_its_folder(runs):
+    by_folder, by_file = runs / "0", runs / "0" / "best.keras"
+    one, other = (models.create(NAME, weights=path) for path in (by_folder, by_file))
+    np.testing.assert_equal(one.get_weights(), other.get_weights())
 
 
 def test_weights_of_a_stack_load_into_a_chain():

@@ -22,7 +22,8 @@ def gate_model(model):
 
     Returns:
         A `keras.Model` whose outputs are a list, one `(batch_size, ..., units)` for each block in
-        order; channels are the last axis whatever the layer's `data_format`.
+        order; channels are the last axis whatever the layer's `data_format`. Called or asked to
+        `predict`, a model of one output returns that alone, as in Keras.
 
     Raises:
         TypeError: If `model` is not a built functional or Sequential model.

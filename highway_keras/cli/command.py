@@ -4,6 +4,7 @@ Keras takes seconds to import, so each command imports what it needs when it run
 """
 
 import argparse
+import contextlib
 import errno
 import os
 import re
@@ -23,7 +24,7 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Variables by which a run continues: another backend draws other batches
 REPEATED = ["KERASTUNER_" + name for name in ("ORACLE_IP", "ORACLE_PORT", "TUNER_ID")]
-REPEATED += ["KERAS_BACKEND"]
+REPEATED += ["TFDS_DATA_DIR", "KERAS_BACKEND"]
 
 
 def main(arguments=None):
@@ -72,8 +73,9 @@ def main(arguments=None):
 
 def _exit_code(error):
     """Return the exit code after an error, or `None` if it is a bug in this library."""
-    # The library's own errors have the system's as their cause.
-    if any(getattr(e, "errno", None) in FULL for e in (error, error.__cause__)):
+    # The library's own errors have the system's as their cause; Keras raises anew, without it.
+    cause = error.__cause__ or error.__context__
+    if any(getattr(e, "errno", None) in FULL for e in (error, cause)):
         return FAILED
     if isinstance(error, USER_ERRORS):
         return MISUSED
@@ -82,7 +84,8 @@ def _exit_code(error):
 
 def _end(code, message):
     line = re.sub(r"\s*\n\s*", " ", message.strip())  # spaces may be those of a path
-    print(f"highway-keras: {printable(line)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the code is still heard
+        print(f"highway-keras: {printable(line)}", file=sys.stderr)
     _drop_unwritable()
     return code
 
@@ -110,6 +113,12 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings):
         super().__init__(**settings, allow_abbrev=False)  # `--seed` is not `--seeds`
+
+    def parse_known_args(self, *arguments, **settings):
+        options, unknown = super().parse_known_args(*arguments, **settings)
+        if unknown:  # here, where the command is known whose help lists its options
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
 
     def parse_args(self, *arguments):
         options = super().parse_args(*arguments)

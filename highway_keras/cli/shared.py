@@ -118,10 +118,22 @@ def network_file(network, weights):
     if weights:
         return models.get(network).weights_file(weights)
     if is_path(path):
-        return checks.existing_file("network", path)
+        return trained_network("network", path)
     trained = ", ".join(models.get(network).weights)  # raises if the name is unknown
     remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
     raise ValueError(f"{network} is a network without weights. {remedy}, or give a .keras file.")
+
+
+def trained_network(name, path):
+    """Return the path of a network's file; say which networks there are in a folder of runs."""
+    if path.is_dir():
+        runs = ", ".join(sorted(best.parent.name for best in path.glob("*/best.keras"))[:3])
+        others = f", but runs: {runs}" if runs else ""
+        raise FileNotFoundError(
+            f"`{name}` must be a file or the folder of a run. Received: {name}={path}, which holds "
+            f"no best.keras{others}."
+        )
+    return checks.existing_file(name, path)
 
 
 def check_paths(dataset=None, out=None, resume=True):

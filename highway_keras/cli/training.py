@@ -90,12 +90,16 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
         help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs; for the "
         "network of a run, runs/RUN-further)",
     ),
-    cli.flag("--resume", "continue a run that was stopped, or one that has ended to more --epochs"),
+    cli.flag(
+        "--resume",
+        "continue a run that was stopped, or one that has ended to more --epochs; start one if "
+        "there is none",
+    ),
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
     if model not in models.list_models():  # else a folder of that name is not meant
         file = checks.path("model", trained_file(model))
-        model = str(checks.existing_file("model", file) if cli.is_path(file) else file)
+        model = str(cli.trained_network("model", file) if cli.is_path(file) else file)
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):

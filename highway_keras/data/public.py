@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import command, extra
-from highway_keras.io import is_transient
+from highway_keras.io import folder_lock, is_transient
 from highway_keras.messages import reason
 
 # One file of each download: a download can begin if the server answers for it.
@@ -56,7 +56,7 @@ def read_public(name, data_dir=None):
         "'digits', or the path of a .npz with your own images."
     )
     tensorflow = importlib.util.find_spec("tensorflow")
-    data_dir = data_dir or os.environ.get("TFDS_DATA_DIR") or None
+    data_dir = os.path.expanduser(data_dir or os.environ.get("TFDS_DATA_DIR") or "") or None
     failure = f"Cannot read '{name}' from {data_dir or 'the default TFDS directory'}"
     with _explained(failure):
         builder = tfds.builder(name, data_dir=data_dir)
@@ -71,9 +71,15 @@ def read_public(name, data_dir=None):
             requests.head(url, timeout=4)
         except OSError as error:  # the base of every error of `requests`
             raise DataError(f"{missing}, and {url} does not answer. {instead}") from error
-        explained = _explained(f"Downloading '{name}' to {builder.data_dir} failed")
-        with explained, contextlib.redirect_stdout(sys.stderr):  # TFDS announces it on stdout
-            builder.download_and_prepare()
+        folder = os.path.dirname(builder.data_dir)
+        failed = f"Downloading '{name}' to {builder.data_dir} failed"
+        with _explained(failed):
+            os.makedirs(folder, exist_ok=True)
+        with folder_lock(folder, seconds=600):  # others wait for it
+            with _explained(failed):
+                builder = tfds.builder(name, data_dir=data_dir)  # anew: it may have come meanwhile
+                with contextlib.redirect_stdout(sys.stderr):  # where TFDS announces it
+                    builder.download_and_prepare()
     with _explained(failure):
         if tensorflow:
             parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)

@@ -51,6 +51,7 @@ function connectMap(page, layerMap) {
 }
 
 function pressedOnMap(page, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   const place = page.selected || { layer: 0, unit: null };
   const { channels } = page.found.blocks[place.layer].gate;
   const within = (number, count) => Math.min(Math.max(number, 0), count - 1);

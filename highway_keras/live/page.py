@@ -4,6 +4,7 @@ import base64
 import html
 import importlib.resources
 import json
+import math
 import string
 
 import keras
@@ -38,7 +39,7 @@ def render(graph, images, labels, class_names, title, observe):
             "multiplications, so that it follows the pen. Received: "
             f"{operations / 1e6:,.0f} million."
         )
-    chosen = choose(labels)
+    chosen = choose(labels)[: max(1, MOST_BYTES // math.prod(shape))]
     images, labels = images[chosen], labels[chosen]
     least, most = float(images.min()), float(images.max())
     whole = most > 1 and np.array_equal(images, np.rint(images))

@@ -4,6 +4,7 @@ import datetime
 import functools
 import importlib
 import json
+import os
 import pathlib
 import platform
 import subprocess
@@ -13,6 +14,9 @@ import keras
 
 from highway_keras.backends import cores, shim
 from highway_keras.io import read_text, write_json
+from highway_keras.messages import notice
+
+NVIDIA = pathlib.Path("/proc/driver/nvidia")  # of the driver, where there is one
 
 
 def hardware(distribute=False):
@@ -84,6 +88,10 @@ class Session(keras.callbacks.Callback):
         self.where = here(distribute)
 
     def __enter__(self):
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+        if NVIDIA.exists() and not hidden and not shim.accelerators():
+            backend = keras.backend.backend()
+            notice(f"{backend} does not see the NVIDIA GPU of this machine: see docs/gpu.md.")
         self.on_epoch_end(None)  # now, because a search runs no callbacks and may be killed
         return self
 

@@ -130,11 +130,11 @@ class RegisteredModel:
         options |= self.options
         _compare_preprocessing(self.before, recipe)
 
-        def build(dtype_policy):
+        def build(dtype_policy, **changes):
             before = keras.config.dtype_policy()
             keras.config.set_dtype_policy(dtype_policy)
             try:
-                network = self.card.build(**options)
+                network = self.card.build(**{**options, **changes})
                 check_name(network.name)
             finally:
                 keras.config.set_dtype_policy(before)
@@ -145,7 +145,9 @@ class RegisteredModel:
 
         with scope():
             network = build(recipe.dtype_policy)
-            saved = network if recipe.dtype_policy == "float32" else build("float32")
+            saved = network
+            if recipe.dtype_policy != "float32":  # its weights come from the other one
+                saved = build("float32", weights=None)
         if self.name not in BUILT_IN:
             check_loads_as_saved(saved, images.input_shape)
         yield network, saved

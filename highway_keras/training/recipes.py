@@ -100,7 +100,10 @@ class Recipe:
         for name in ("preprocessing", "augmentation"):
             steps = getattr(self, name)
             if not isinstance(steps, tuple | list):
-                raise ValueError(f"`{name}` must be a tuple. {checks.received(name, steps)}")
+                raise ValueError(
+                    f"`{name}` must be a tuple, such as ('mean',) or ('mirror',). "
+                    f"{checks.received(name, steps)}"
+                )
         epochs = self.decay_epochs
         rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive_integer, epochs))
         if not rising or list(epochs) != sorted(set(epochs)):

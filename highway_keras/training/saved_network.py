@@ -223,6 +223,7 @@ def settings_beside(path):
     entry = shipped.entry_of(path)
     if entry:
         changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
+        changes["dropout"] = 1.0  # its rates are the network's own, not those of its training
         recipe = get_recipe(entry["recipe"]).override(**changes)
         entry["recipe"] = dataclasses.asdict(recipe)
     return entry
