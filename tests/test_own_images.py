@@ -13,8 +13,7 @@ from picture_folders import CLASSES, images, little, write_classes, write_parts
 from PIL import Image
 
 from highway_keras import Highway, analysis, data, training
-from highway_keras.data import DataError, dataset, load
-from highway_keras.data import images as images_module
+from highway_keras.data import DataError, dataset, load, picture_files
 from highway_keras.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -133,7 +132,7 @@ def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path,
 
 def test_a_shape_that_cannot_be_is_refused_before_any_picture_is_decoded(copy, monkeypatch):
     Image.new("L", (5, 5)).save(copy / "train" / "ant" / "odd.png")
-    monkeypatch.setattr(images_module, "read_image", None)  # which would fail
+    monkeypatch.setattr(picture_files, "read_image", None)  # which would fail
     for shape in (None, (8, 8), (None, 8, 1), (0, 8, 1), (8, 8, 2)):  # None: of several sizes
         with pytest.raises(DataError, match="input_shape"):
             load(copy, input_shape=shape)

@@ -10,7 +10,7 @@ from picture_folders import as_file
 from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data, models, training
-from highway_keras.data.images import exif_orientation, picture_shape, read_image
+from highway_keras.data.picture_files import exif_orientation, picture_shape, read_image
 
 ORIENTATION = 0x0112
 RAMP = np.arange(256, dtype="uint8").reshape(16, 16)

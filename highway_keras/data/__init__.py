@@ -5,15 +5,15 @@
 from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset, fits_training, images_at_once
-from highway_keras.data.images import (
+from highway_keras.data.loading import NAMES, is_folder, load
+from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.data.picture_files import (
     PictureArray,
     check_channels,
     edge_brightness,
     find_pictures,
     read_image,
 )
-from highway_keras.data.loading import NAMES, is_folder, load
-from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.data.preprocessing import augmenter, preprocessor
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras.backends import on_every_core
 from highway_keras.data.dataset import DataError, fits_training
-from highway_keras.data.images import (
+from highway_keras.data.picture_files import (
     PictureArray,
     broken_pictures,
     check_channels,

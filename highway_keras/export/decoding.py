@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from highway_keras.data.images import EXIF, JPEG, ORIENTATION
+from highway_keras.data.picture_files import EXIF, JPEG, ORIENTATION
 
 # Gray level of an RGB pixel (ITU-R 601), in 1/65536, as Pillow computes it.
 LUMA = (19595, 38470, 7471)
@@ -42,7 +42,7 @@ def _jpeg(picture):
 
 
 def exif_orientation(picture):
-    """Return what `data.images.exif_orientation` returns, as a tensor."""
+    """Return what `data.picture_files.exif_orientation` returns, as a tensor."""
     exif = _after(EXIF, picture)
     big_endian = tf.strings.substr(exif, 0, 2) == b"MM"
     mark = tf.where(big_endian, ORIENTATION[b"MM"], ORIENTATION[b"II"])
