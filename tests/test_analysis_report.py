@@ -226,7 +226,7 @@ def test_another_file_is_not_overwritten(name, tmp_path):
 
 
 def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
-    for work in ("lesioning.run", "gating.mean_gates"):
+    for work in ("lesioning.by_batch", "gating.mean_gates"):
         monkeypatch.setattr(f"highway_keras.analysis.{work}", broken)
     for names in (list("abcd"), "abc", {"a", "b", "c"}, [0, 1, 2], 5):
         with pytest.raises(ValueError, match="`class_names`"):

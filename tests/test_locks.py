@@ -146,7 +146,7 @@ def test_an_export_has_one_writer(tmp_path):
 
 def test_an_analysis_has_one_writer(tmp_path, monkeypatch):
     """A second one is refused before it starts to work."""
-    for work in ("lesioning.run", "gating.mean_gates"):
+    for work in ("lesioning.by_batch", "gating.mean_gates"):
         monkeypatch.setattr(f"highway_keras.analysis.{work}", None)
     model = models.thin_mlp(depth=3, input_shape=(8,), classes=3)
     x, y = np.zeros((6, 8), "float32"), np.arange(6) % 3

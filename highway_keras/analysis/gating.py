@@ -6,9 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph, of_gated
 from highway_keras.analysis.named_array import NamedArray, by_layer
+from highway_keras.analysis.samples import as_arrays, as_labels, by_batch
 from highway_keras.layers import HighwayStack, stacked
 
 
@@ -171,7 +171,7 @@ def mean_gates(model, x, y=None, batch_size=None, verbose="auto"):
     labels = np.zeros(count, int) if y is None else as_labels(y, count)
     classes, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     sums = []  # over the samples of a class, `(classes, units)` for each block
-    for part, gates in run(observer(graph, "gates"), arrays, batch_size, verbose):
+    for part, gates in by_batch(observer(graph, "gates"), arrays, batch_size, verbose):
         members = (numbers[part] == np.arange(len(classes))[:, None]).astype("float64")
         batch = [members @ gate for gate in gates]
         sums = [s + b for s, b in zip(sums, batch, strict=True)] if sums else batch
@@ -236,7 +236,7 @@ class Observed(keras.Layer):
 def _of_samples(model, what, x, per_position, batch_size, verbose):
     graph = Graph(model)
     arrays = as_arrays(x, graph.inputs)
-    batches = run(observer(graph, what, per_position), arrays, batch_size, verbose)
+    batches = by_batch(observer(graph, what, per_position), arrays, batch_size, verbose)
     blocks = [np.concatenate(parts) for parts in zip(*(parts for _, parts in batches), strict=True)]
     if per_position:
         return dict(zip(graph.blocks, blocks, strict=True))

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.analysis.batches import as_arrays, as_labels, run
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import SHARES, largest_batch, lesion_model
+from highway_keras.analysis.samples import as_arrays, as_labels, by_batch
 from highway_keras.layers import HighwayStack
 
 THRESHOLD = 0.001  # a tenth of a percentage point
@@ -110,7 +110,7 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
 
     def measure(verbose=0):
         totals = 0.0
-        for part, (scores,) in run(scored, [*arrays, labels], batch_size, verbose, multiple):
+        for part, (scores,) in by_batch(scored, [*arrays, labels], batch_size, verbose, multiple):
             sums = scores.sum(axis=0, dtype="float64")
             probability = sums[:, 2] / labels[part].size
             is_one = np.isclose(probability, 1, atol=0.01)

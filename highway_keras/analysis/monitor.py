@@ -6,9 +6,9 @@ import keras
 import numpy as np
 
 from highway_keras import checks
-from highway_keras.analysis.batches import as_arrays, run
 from highway_keras.analysis.gating import block_biases, observer
 from highway_keras.analysis.graph import Graph
+from highway_keras.analysis.samples import as_arrays, by_batch
 from highway_keras.extras import extra
 from highway_keras.messages import cell
 
@@ -94,7 +94,7 @@ class GateMonitor(keras.callbacks.Callback):
 
     def _write(self, epoch):
         sums = 0.0  # of the mean gate and the share of open gates of each layer
-        for part, gates in run(self._gates, self._arrays, self.batch_size, verbose=0):
+        for part, gates in by_batch(self._gates, self._arrays, self.batch_size, verbose=0):
             means = [[gate.mean(), (gate > 0.5).mean()] for gate in gates]
             sums = sums + (part.stop - part.start) * np.array(means)
         measured = (sums / len(self._arrays[0])).tolist()

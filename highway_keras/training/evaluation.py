@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from highway_keras import data, results
-from highway_keras.analysis.batches import run
+from highway_keras.analysis.samples import by_batch
 from highway_keras.ops import cross_entropy
 
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
@@ -96,7 +96,7 @@ def probabilities(model, x, verbose=0):
 
 def outputs(model, x, verbose=0):
     """Return what a model returns for raw images, an array or a `PictureArray`."""
-    found = [found for _, found in run(model, [x], None, verbose)]
+    found = [found for _, found in by_batch(model, [x], None, verbose)]
     if [one.ndim for one in found[0]] != [2]:
         shapes = ", ".join(str((None, *one.shape[1:])) for one in found[0])
         raise NotProbabilities(

@@ -1,4 +1,4 @@
-"""Run a model over arrays batch by batch, in bounded memory."""
+"""Samples and labels as a model takes them, and a model run over them in bounded memory."""
 
 import sys
 
@@ -52,7 +52,7 @@ def as_labels(y, count, output=(None, None)):
     return labels.astype("int32")
 
 
-def run(model, arrays, batch_size, verbose, multiple_of=1):
+def by_batch(model, arrays, batch_size, verbose, multiple_of=1):
     """Yield `(slice, outputs)` over the batches of `arrays`, the outputs as NumPy arrays.
 
     The last batch is padded, so the model is compiled for one size, and its outputs are cut
