@@ -110,7 +110,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         ongoing = {trial.trial_id for trial in self.ongoing_trials.values()}
         for number, (first, last, count) in enumerate(self.rounds):
             of_round = self._best(first, count) if first else list(self.trials.values())
-            behind = [t.trial_id for t in of_round if not has_ended(t, last)]
+            behind = [t.trial_id for t in of_round if not has_ended_round(t, last)]
             waiting = [i for i in behind if i not in ongoing]
             if waiting or len(self.trials) < self.max_trials:
                 return number, waiting
@@ -209,7 +209,7 @@ def _trained(trial):
     return values.get("tuner/initial_epoch", 0)
 
 
-def has_ended(trial, last):
+def has_ended_round(trial, last):
     """Return whether a trial has ended the round to the epoch `last`."""
     return trial.status == "FAILED" or _trained(trial) >= last
 
@@ -238,7 +238,7 @@ def rounds_of(rungs, epochs, trials):
     return list(zip([0, *rungs], [*rungs, epochs], [trials, *rungs.values()], strict=True))
 
 
-def ended(trials, rounds):
+def count_ended(trials, rounds):
     """Return how many trials have ended each round."""
     return [
         sum(_trained(t) >= last or (t.status == "FAILED" and _round(t) == n) for t in trials)

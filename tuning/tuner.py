@@ -34,9 +34,9 @@ from highway_keras.tuning.oracle import (
     WEIGHTS,
     PopulationOracle,
     check_recorded,
-    ended,
+    count_ended,
     epochs_of,
-    has_ended,
+    has_ended_round,
     rank_key,
     read_json,
     readable,
@@ -343,7 +343,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         rounds = rounds_of(self.rungs, epochs, self.max_trials)
         count = min(max(self.slots, self.population), self.max_trials)
         slots = [f"{self.tuner_id}-{n}" for n in range(count)]
-        shown = self.project_name, rounds, self._ended(rounds), self.objective.name, verbose
+        shown = self.project_name, rounds, self._count_ended(rounds), self.objective.name, verbose
         with Progress(*shown) as progress:
             while slots:
                 self._wait_for_chief()
@@ -422,7 +422,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self._save_running(population, trials, last, curves)
         self._wait_for_chief()
         # Where it was restarted, another worker may have ended the round of a trial, and gone on.
-        stale = [t for t in trials if has_ended(self.oracle.get_trial(t.trial_id), last)]
+        stale = [t for t in trials if has_ended_round(self.oracle.get_trial(t.trial_id), last)]
         going = rounds[number + 1][2] if number + 1 < len(rounds) else 0
         worst = np.sort(scores)[: self.keep_models + going][-1]
         for index in np.flatnonzero(np.isfinite(scores) & (scores <= worst)):
@@ -443,7 +443,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                         trial.metrics.metrics[metric].update(value, step=epoch)
             trial.status = "COMPLETED" if np.isfinite(scores[index]) else "FAILED"
             self.oracle.end_trial(trial)
-        progress.report(number, best_score(), ended=self._ended(rounds))
+        progress.report(number, best_score(), ended=self._count_ended(rounds))
 
     def _train_epoch(self, population, images, epoch):
         """Train for one epoch; return a dictionary of its metrics, each `(K,)`."""
@@ -484,12 +484,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 for n in range(len(curves[0]["loss"]))
             ]
 
-    def _ended(self, rounds):
+    def _count_ended(self, rounds):
         """Return how many trials have ended each round, those of other workers included."""
         if not self.is_worker:
-            return ended(self.oracle.trials.values(), rounds)
+            return count_ended(self.oracle.trials.values(), rounds)
         files = pathlib.Path(self.project_dir).glob("trial_*/trial.json")
-        return ended([Trial.load(file) for file in files], rounds)
+        return count_ended([Trial.load(file) for file in files], rounds)
 
     def _values(self, trial):
         """Return what the hypermodel makes of a trial's hyperparameters."""
