@@ -57,7 +57,7 @@ def test_population(kind):
     values = {"activation": "relu", "transform_bias": -1.0, "one_minus_momentum": 0.1}
     values = [{**values, "learning_rate": 0.1, "decay": 0.9}] * TRIALS
     weights = [draw(hypermodel, v, [0]) for v in values]
-    (population,) = Population(kind, values, weights, size=TRIALS).cohorts
+    (population,) = Population(kind, values, weights, cohort_size=TRIALS).cohorts
     x = np.random.default_rng(0).random((STEPS * BATCH, 2, 2, 1), "float32")
     images = Images(x, np.arange(len(x)) % 10, BATCH)
     settings = {**population.settings, "rate": np.ones(TRIALS, "float32")}

@@ -118,7 +118,7 @@ VALUES = [{**values, "decay": 0.9, "transform_bias": -1.0 - i} for i, values in 
 def population(kind, trials, changes=()):
     values = [{**VALUES[trial], **dict(changes).get(trial, {})} for trial in trials]
     starts = [draw(small(kind), VALUES[trial], [0, trial]) for trial in trials]
-    return Population(kind, values, starts, size=len(trials))  # as on an accelerator
+    return Population(kind, values, starts, cohort_size=len(trials))  # as on an accelerator
 
 
 def order_of(epoch, size):

@@ -59,14 +59,15 @@ class Population:
     to the last bit whatever trains next to it.
 
     `hyperparameters` and `weights` hold a dictionary for each trial: of `HighwayHyperModel`, and
-    as `weights.draw` draws it. `size` is that of a cohort; default: 2 on a CPU, else all.
+    as `weights.draw` draws it. `cohort_size` is by default 2 on a CPU, else all.
     """
 
-    def __init__(self, kind, hyperparameters, weights, size=None):
+    def __init__(self, kind, hyperparameters, weights, cohort_size=None):
         self.count = len(weights)
-        self.size = size or (self.count if shim.accelerators() else IN_A_COHORT)
-        parts = self.parts = [slice(n, n + self.size) for n in range(0, self.count, self.size)]
-        self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], self.size) for p in parts]
+        usual = self.count if shim.accelerators() else IN_A_COHORT
+        self.cohort_size = size = cohort_size or usual
+        parts = self.parts = [slice(n, n + size) for n in range(0, self.count, size)]
+        self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], size) for p in parts]
 
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
@@ -94,7 +95,7 @@ class Population:
 
     def state(self, trial):
         """Return the arrays that a trial resumes from; the module `weights` describes them."""
-        cohort, place = self.cohorts[trial // self.size], trial % self.size
+        cohort, place = self.cohorts[trial // self.cohort_size], trial % self.cohort_size
         parts = {**cohort.state, "best": cohort.best}
         found = {
             f"{part}/{key}": ops.convert_to_numpy(value[:, place])

@@ -385,8 +385,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
         weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
         width = min(self.population, count)
-        size = width if shim.accelerators() else None
-        population = Population(self.hypermodel.kind, values, weights, size)
+        cohort_size = width if shim.accelerators() else None
+        population = Population(self.hypermodel.kind, values, weights, cohort_size)
         curves = self._restore(population, trials, first, start)
         progress.initial += len(trials) * len(curves)  # restored epochs say nothing about speed
         saved = time.monotonic()
