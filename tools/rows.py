@@ -31,6 +31,7 @@ from highway_keras.paper.tables import read_table
 from highway_keras.results import DIVERGED, provenance, update_rows
 from highway_keras.runs.machine import minutes, sessions
 from highway_keras.tuning.hypermodel import RANGES
+from highway_keras.tuning.oracle import WEIGHTS
 from highway_keras.tuning.search_results import read_search, read_searches
 from tools.pack import common_settings, compared_fields
 
@@ -151,7 +152,7 @@ def gates(options):
                 thin.NAME.format(kind=found.kind, depth=found.depth),
                 input_shape=images.input_shape,
                 classes=images.classes,
-                weights=folder.path / f"trial_{trial.number}" / "checkpoint.keras",
+                weights=folder.path / f"trial_{trial.number}" / WEIGHTS,
                 **{key: trial.values[key] for key in ("activation", "transform_bias")},
             )
             model = keras.Sequential([data.preprocessor(("scale",), images.x_train), network])

@@ -12,7 +12,7 @@ from highway_keras.training.trainer import TrainingDiverged
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
+class TrialResult:
     """One trial: its hyperparameters, its training losses by epoch, and what the search ranks by.
 
     `number` is text: `"007"`. `score` is infinite if the trial failed.
@@ -102,7 +102,7 @@ def read_search(folder):
 
 
 def _trial(path):
-    """Return the `Trial` that a file of Keras Tuner holds, or `None` if it has not ended."""
+    """Return the `TrialResult` in a file of keras-tuner, or `None` if it has not ended."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         if state["status"] not in ("COMPLETED", "FAILED"):
@@ -110,7 +110,8 @@ def _trial(path):
         curve = state["metrics"]["metrics"].get("loss", {}).get("observations", [])
         losses = [statistics.fmean(point["value"]) for point in curve]
         score = float(state["score"]) if state["status"] == "COMPLETED" else math.inf
-        return Trial(state["trial_id"], dict(state["hyperparameters"]["values"]), losses, score)
+        values = dict(state["hyperparameters"]["values"])
+        return TrialResult(state["trial_id"], values, losses, score)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} cannot be read. Restore it, or delete the folder of its search to search anew."

@@ -11,6 +11,7 @@ import sys
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.messages import printable
+from highway_keras.models.thin import NAME
 
 OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
 DEPTH = {"dest": "depths", "metavar": "DEPTH", "type": int}
@@ -86,9 +87,9 @@ def search(dataset, json, **arguments):
     shared = "KERASTUNER_ORACLE_PORT" in os.environ  # workers join an existing search
     continues = arguments["resume"] or shared
     for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
-        folder = pathlib.Path(arguments["out"]) / f"thin-{kind}-{depth}"
+        folder = pathlib.Path(arguments["out"]) / NAME.format(kind=kind, depth=depth)
         cli.check_paths(out=folder, resume=continues)
-    tuning, results = library("tuning"), library("tuning.search_results")
+    tuning, searches = library("tuning"), library("tuning.search_results")
     # With --json, stdout holds nothing but JSON; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
@@ -97,12 +98,12 @@ def search(dataset, json, **arguments):
         return 0
     found = []
     for folder in folders:
-        trials = results.read_search(folder)
-        ended = trials.completed
-        failed = len(trials.trials) - len(ended)
+        done = searches.read_search(folder)
+        ended = done.completed
+        failed = len(done.trials) - len(ended)
         best = ended[0] if ended else None
-        about = {"folder": str(folder), "kind": trials.kind, "depth": trials.depth}
-        about |= {"trials": len(trials.trials), "failed": failed}
+        about = {"folder": str(folder), "kind": done.kind, "depth": done.depth}
+        about |= {"trials": len(done.trials), "failed": failed}
         found.append({**about, "best": best and dataclasses.asdict(best)})
         if best and not json:
             settings = ", ".join(
@@ -113,7 +114,7 @@ def search(dataset, json, **arguments):
             score = f"{arguments['objective']} {best.score:.4g}"
             print(f"best: trial {best.number}, {score}, {printable(settings)}")
         if failed:
-            print(f"{failed} of {len(trials.trials)} trials diverged", file=sys.stderr)
+            print(f"{failed} of {len(done.trials)} trials diverged", file=sys.stderr)
         if not json:
             cli.print_saved(folder)
     if json:
