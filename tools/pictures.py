@@ -1,7 +1,7 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
 So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
-`highway-keras analyze`, and their numbers from `python -m tools.rows gates` and `layers`.
+`highway-keras analyze`, and their numbers from `python -m tools.rows section4` and `layers`.
 """
 
 from benchmarks.rows import ROOT

@@ -2,7 +2,7 @@
 
     python -m tools.rows accuracy RUN_FOLDER...    finished runs of one network, as one row
     python -m tools.rows curves RUN_FOLDER...      runs of `fit`, a row per epoch
-    python -m tools.rows gates FOLDER [TRIAL]      the layers of a network of section 4
+    python -m tools.rows section4 FOLDER [TRIAL]   the layers of a network of section 4
     python -m tools.rows layers NETWORK            the layers of a network of the zoo, and Figure 4
     python -m tools.rows exports NETWORK...        sizes and accuracies of exports
     python -m tools.rows halving FOLDER            what rungs would have kept of whole searches
@@ -123,7 +123,7 @@ def table(options):
 # Layers
 
 
-def gates(options):
+def section4(options):
     """Yield a row for each layer of a network that `fit` or a search left in a folder.
 
     From a search, take the best network or, if a trial is named, that of the trial, whose
@@ -317,7 +317,7 @@ def halving(options):
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
     "curves": (curves, "training-curves", ("command", "epoch")),
-    "gates": (gates, "analysis", ("dataset", "searched_bias", "layer")),
+    "section4": (section4, "analysis", ("dataset", "searched_bias", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
     "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
