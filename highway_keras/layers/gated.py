@@ -14,7 +14,8 @@ from highway_keras.ops import agree, highway
 
 OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
 _ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
-_GIVEN = {"activation": ("block",), "transform_activation": ("transform", "carry")}  # to these
+# The sublayers that have each activation
+_PARTS = {"activation": ("block",), "transform_activation": ("transform", "carry")}
 # The options of H, T and C, each with the module whose `get` and `serialize` handle it.
 OPTIONS = {
     "activation": activations,
@@ -84,9 +85,9 @@ class GatedLayer(keras.Layer):
         raise NotImplementedError
 
     def build(self, input_shape):
-        gate = self._given("transform_activation")
+        gate = self._part_activation("transform_activation")
         # Each with its activation and the initializers of its kernel and bias
-        h = self._given("activation"), self.kernel_initializer, self.bias_initializer
+        h = self._part_activation("activation"), self.kernel_initializer, self.bias_initializer
         t = gate, self.transform_kernel_initializer, self.transform_bias_initializer
         self._add_sublayer("block", input_shape, *h, use_bias=self.use_bias)
         self._add_sublayer("transform", input_shape, *t)
@@ -98,11 +99,11 @@ class GatedLayer(keras.Layer):
     def __setattr__(self, name, value):
         name = "output_regularizer" if name == "activity_regularizer" else name
         super().__setattr__(name, value)
-        for part in _GIVEN.get(name, ()):
+        for part in _PARTS.get(name, ()):
             if part in getattr(self, "_made", ()):  # an activation may change later, as in Keras
-                getattr(self, part).activation = self._given(name)
+                getattr(self, part).activation = self._part_activation(name)
 
-    def _given(self, name):
+    def _part_activation(self, name):
         """Return an activation as sublayers get it."""
         in_16_bits = self.compute_dtype in ("bfloat16", "float16")
         gate = in_16_bits and name == "transform_activation"
