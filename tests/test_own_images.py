@@ -172,6 +172,10 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     for source in ([], ["--dataset", folder]):  # whose names are others
         assert run("evaluate", tmp_path / "german.keras", "--json", *source) == 0
         assert '"Katze"' in capsys.readouterr().out
+    sizes = ["--layers", 0, "--out", tmp_path / "small"]
+    assert run("compact", tmp_path / "german.keras", *sizes) == 0
+    assert run("predict", tmp_path / "small", picture) == 0
+    assert "Hund" in capsys.readouterr().out
     (tmp_path / "insects.keras").write_bytes((trained / "final.keras").read_bytes())
     assert training.SavedNetwork(tmp_path / "insects.keras").class_names == ["0", "1", "2"]
 
@@ -260,6 +264,9 @@ def test_the_pictures_of_a_run_may_move(copy, tmp_path):
     assert "bees" in again.folder.read_json()["class_names"]
     loaded = training.SavedNetwork(again.folder.best).load()  # where its pictures are now
     assert "bees" in loaded.class_names
+    settings = {**again.folder.read_json(), "dataset": "elsewhere"}  # as corrected by hand
+    again.folder.write_json(settings)
+    assert again.folder.saved(again.folder.best)
 
 
 def test_a_folder_named_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):

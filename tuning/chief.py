@@ -60,7 +60,9 @@ def lead(oracle):
     keras-tuner's own chief lives on after an error, and its workers wait for ever.
     """
     servicer = OracleServicer(oracle)
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
+    # One name, by which keras-tuner knows a thread that may go on after an error.
+    thread = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="chief")
+    server = grpc.server(thread)
     protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
     server.add_insecure_port("{}:{}".format(*address()))
     server.start()

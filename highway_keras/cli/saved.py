@@ -12,8 +12,8 @@ from highway_keras.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
 # Settings of a run that `compact` keeps
-KEPT = ("dataset", "recipe", "image_shape", "test_images")
-KEPT += ("skip_broken", "edge_brightness", "freeze")
+KEPT = ("dataset", "images", "test_images", "image_shape", "data_classes", "skip_broken")
+KEPT += ("edge_brightness", "freeze", "recipe")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 
@@ -182,7 +182,8 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
         if dataset:  # which may have moved, or be another one
             settings["dataset"] = dataset
-            settings.pop("test_images", None)
+            for fingerprint in ("images", "test_images"):
+                settings.pop(fingerprint, None)
         chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
         chosen |= {"budget": budget} if layers is None else {"layers": layers}
         chosen |= {"closed": done.closed}

@@ -206,7 +206,7 @@ def export(
             try:
                 images = saved.load(dataset, data_dir, validation=0, test_only=not calibrates)
             except (data.DataError, FileNotFoundError) as error:
-                if calibrates:
+                if calibrates or not verify:
                     raise
                 said = f"{error} verify=False does without images."
                 raise type(error)(said) from (error.__cause__ or error)
@@ -219,7 +219,7 @@ def export(
         names = saved.class_names if images is None else saved.names_for(images)
         if class_names is not None:
             checks.class_names("class_names", class_names, len(names))
-            if names != list(map(str, range(len(names)))):  # which stand in for names
+            if images is not None or "class_names" in saved.settings:
                 saved.settings.setdefault("data_classes", names)
             names = list(class_names)
 

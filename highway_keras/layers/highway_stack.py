@@ -29,9 +29,10 @@ class HighwayStack(GatedLayer):
     chain, every layer has to be traced and compiled; the loop is compiled once for each number of
     rows (batch size times steps), in about a second at any depth, and its backward pass is a
     hand-written exact gradient (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on
-    every core, each with its share of the batch. What treats each weight by itself, such as an
-    optimizer's `clipnorm` or Keras's Muon, sees those of all layers as one: use `global_clipnorm`,
-    `highway_keras.optimizers.ConvMuon`, or the chain.
+    every core, each with its share of the batch. An
+    optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
+    chain. Muon trains the kernels of a chain only; those of a stack get AdamW, and Keras's Muon
+    takes a stack's biases for a matrix.
 
     On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
     derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of
@@ -292,6 +293,8 @@ def _options(layer):
         function = getattr(layer, name)
         if isinstance(function, keras.Layer):
             config[name]["config"].pop("name", None)  # its automatic one
-        else:  # not its name: a user's may be called like Keras's
+        elif not hasattr(
+            function, "get_config"
+        ):  # not its name: a user's may be called like Keras's
             config[name] = function
     return config

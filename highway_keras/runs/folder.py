@@ -168,9 +168,17 @@ class RunFolder:
 
     def identity(self):
         """Return 16 hexadecimal digits that mark the networks that this run saves."""
-        settings = {**_compared(self.read_json()), "epochs": None}  # whatever their number
-        settings = {k: v for k, v in settings.items() if MOVABLE.get(k) not in settings}
-        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+        return self._identities()[0]
+
+    def saved(self, path):
+        """Return whether this run saved the network in a file, which may carry no mark."""
+        return identity_in(path) in ("", *self._identities())
+
+    def _identities(self):
+        whole = {**_compared(self.read_json()), "epochs": None}  # whatever their number
+        lasting = {key: v for key, v in whole.items() if MOVABLE.get(key) not in whole}
+        texts = [json.dumps(one, sort_keys=True) for one in (lasting, whole)]  # the latter once
+        return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
 
     @property
     def has_ended(self):

@@ -14,7 +14,7 @@ from highway_keras.io import is_transient
 from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.runs import trained_file
-from highway_keras.runs.folder import RunFolder, identity_in
+from highway_keras.runs.folder import RunFolder
 from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
 
@@ -215,7 +215,7 @@ def settings_beside(path):
         return {**known, "class_names": names} if named else known
     folder = RunFolder(path.parent)
     if folder.settings.exists():
-        if identity_in(path) in ("", folder.identity()):
+        if folder.saved(path):
             return folder.read_json()
         notice(
             f"{path} is not of the run in its folder, so what run.json says there is left aside."

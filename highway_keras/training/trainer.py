@@ -500,7 +500,7 @@ class _Run:
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
         network = load_network(best, remedy)
-        if identity_in(best) != self.folder.identity():
+        if not identity_in(best) or not self.folder.saved(best):
             raise ValueError(f"{best} is not the network that this run saved. {remedy}")
         return network
 
