@@ -58,7 +58,7 @@ def trainer(model, images, dtype):
     from highway_keras import models
     from highway_keras.training.batches import batches
     from highway_keras.training.evaluation import compile_classifier
-    from highway_keras.training.optimizer import from_recipe
+    from highway_keras.training.recipe_optimizer import from_recipe
 
     network, recipe, x, y, steps, batch, planned = _prepare(model, images, dtype)
     per_call = 1 if keras.backend.backend() == "torch" else planned

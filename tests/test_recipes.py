@@ -20,7 +20,7 @@ from highway_keras.training.batches import (
     plan_steps,
 )
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds
-from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import variants
 
 OPEN = "open"

@@ -32,7 +32,7 @@ from highway_keras.training.evaluation import (
     evaluate,
 )
 from highway_keras.training.networks import architecture, find_network, named_network
-from highway_keras.training.optimizer import from_recipe
+from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.saved_network import check_here, load_network, notice_other_split
 
@@ -310,7 +310,9 @@ def data_settings(dataset, images):
 class _Run:
     """One run: what is trained, what is saved, and the folder that it is saved in.
 
-    `saved` is the network to save the weights in: see `RegisteredModel.in_training`.
+    `network` computes in the precision of the recipe, and `saved`, which may be the same, in
+    float32. Keras trains `trainee`, the network behind its augmentation; files hold `complete`,
+    the `saved` one behind its preprocessing.
     """
 
     def __init__(self, network, saved, images, weight, recipe, folder, seed, devices):
