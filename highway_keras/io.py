@@ -161,9 +161,8 @@ def _lock(path, file, seconds):
         by = "another process"
         with contextlib.suppress(OSError, ValueError):
             by = read_text(owner) or by
-        gone = f" If it was killed there, delete {file}." if " on " in by else ""
-        if by.endswith(f" on {platform.node()}"):  # where the system releases locks
-            gone = ""
+        here = by.endswith(f" on {platform.node()}")  # where the system releases locks
+        gone = f" If it was killed, delete {file}." if " on " in by and not here else ""
         raise BusyError(
             f"{path} is being written by {by}. Wait until that has ended, or name another place."
             f"{gone}"

@@ -53,14 +53,14 @@ def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
     Args:
         name: Registered name; see `list_models()`.
         weights: `None`; a name of `get(name).weights`, such as `"mnist"`, for weights that come
-            with the package; the path of a weights file, or of a `.keras` file that `fit` saved, or
-            of its run's folder;
-            or `"hf://owner/name"`, for a `keras.Model` saved to the Hugging Face Hub under that
-            name, which needs the package `huggingface_hub`. The package's and `fit`'s weights
-            expect preprocessed images, such as `x / 256`: their files include the preprocessing,
-            the network alone does not (`get(name).preprocessor`). With `include_top=False`, as in
-            `keras.applications`, only the layers below the classifier take the weights. The same
-            holds for another number of `classes`, where the classifier is new, as a warning says.
+            with the package; the path of a weights file, of a `.keras` file that `fit` saved or of
+            its run's folder; or `"hf://owner/name"`, for a `keras.Model` saved to the Hugging Face
+            Hub under that name, which needs the package `huggingface_hub`. The package's and
+            `fit`'s weights expect preprocessed images, such as `x / 256`: their files include the
+            preprocessing, the network alone does not (`get(name).preprocessor`). With
+            `include_top=False`, as in `keras.applications`, only the layers below the classifier
+            take the weights. The same holds for another number of `classes`, where the classifier
+            is new, as a warning says.
         features_at: A layer's name, or a list of them; the model returns their outputs instead of
             its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or the model's

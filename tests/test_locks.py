@@ -57,7 +57,7 @@ def test_the_second_process_says_who_has_it_until_it_dies(tmp_path):
 def test_what_another_machine_may_have_left_can_be_deleted(tmp_path):
     with folder_lock(tmp_path):
         (tmp_path / ".lock-owner").write_text("process 1 on elsewhere")
-        with pytest.raises(BusyError, match=r"If it was killed there, delete .*\.lock"):
+        with pytest.raises(BusyError, match=r"If it was killed, delete .*\.lock"):
             with folder_lock(tmp_path, seconds=0.1):
                 raise AssertionError
 

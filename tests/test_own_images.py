@@ -172,6 +172,9 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     for source in ([], ["--dataset", folder]):  # whose names are others
         assert run("evaluate", tmp_path / "german.keras", "--json", *source) == 0
         assert '"Katze"' in capsys.readouterr().out
+    named = training.SavedNetwork(tmp_path / "german.keras")  # as if its data had had no names
+    named.settings |= {"data_classes": ["0", "1", "2"], "class_names": list(CLASSES)}
+    assert named.load(folder).class_names == CLASSES
     sizes = ["--layers", 0, "--out", tmp_path / "small"]
     assert run("compact", tmp_path / "german.keras", *sizes) == 0
     assert run("predict", tmp_path / "small", picture) == 0

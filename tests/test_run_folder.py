@@ -193,7 +193,7 @@ def test_a_gpu_that_the_backend_does_not_see_is_told(run, monkeypatch):
     monkeypatch.setattr(machine, "NVIDIA", run.path)  # which exists
     monkeypatch.setattr(machine.shim, "accelerators", list)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.warns(Notice, match="does not see the NVIDIA GPU"), Session(run):
+    with pytest.warns(Notice, match="not the NVIDIA GPU"), Session(run):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")  # hidden by the user
     with Session(run):
         pass

@@ -97,7 +97,8 @@ def test_files_of_the_zoo_have_the_dropout_of_their_network():
     file = models.get("mnist-highway-16").weights_file("mnist")
     layers = keras.models.load_model(file)._flatten_layers()
     assert max(getattr(layer, "rate", 0) for layer in layers) == 0.5
-    assert settings_beside(file)["recipe"]["dropout"] == 1.0
+    settings = settings_beside(file)
+    assert (settings["dropout_in_file"], settings["recipe"]["dropout"]) == (1.0, 0.5)
 
 
 def test_weights_of_a_run_are_named_by_its_folder(runs):

@@ -13,7 +13,7 @@ from highway_keras.messages import cell, printable
 COLUMNS = ("image", "class", "probability")
 # Settings of a run that `compact` keeps
 KEPT = ("dataset", "images", "test_images", "image_shape", "data_classes", "skip_broken")
-KEPT += ("edge_brightness", "freeze", "recipe")
+KEPT += ("edge_brightness", "freeze", "recipe", "dropout_in_file")
 SECONDS = 1.0  # before progress is shown
 ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 

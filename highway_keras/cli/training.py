@@ -51,7 +51,8 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     cli.option(
         "--weights",
         metavar="NAME_OR_FILE",
-        help="start from the trained weights of that name, which `list` shows, or from a file",
+        help="start from the trained weights of that name, which `list` shows, from a file or from "
+        "a run's folder",
         complete=cli.FILES,
     ),
     cli.flag(

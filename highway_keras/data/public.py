@@ -13,7 +13,7 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError
 from highway_keras.extras import command, extra
-from highway_keras.io import folder_lock, is_transient
+from highway_keras.io import BusyError, folder_lock, is_transient
 from highway_keras.messages import reason
 
 # One file of each download: a download can begin if the server answers for it.
@@ -71,13 +71,13 @@ def read_public(name, data_dir=None):
             requests.head(url, timeout=4)
         except OSError as error:  # the base of every error of `requests`
             raise DataError(f"{missing}, and {url} does not answer. {instead}") from error
-        folder = os.path.dirname(builder.data_dir)
-        failed = f"Downloading '{name}' to {builder.data_dir} failed"
-        with _explained(failed):
-            os.makedirs(folder, exist_ok=True)
-        with folder_lock(folder, seconds=600):  # others wait for it
-            with _explained(failed):
-                builder = tfds.builder(name, data_dir=data_dir)  # anew: it may have come meanwhile
+        folder, lock = os.path.dirname(builder.data_dir), contextlib.nullcontext()
+        with _explained(f"Downloading '{name}' to {builder.data_dir} failed"):
+            if "://" not in folder:
+                os.makedirs(folder, exist_ok=True)
+                lock = folder_lock(folder, seconds=600)
+            with lock:  # anew: another process may have prepared it meanwhile
+                builder = tfds.builder(name, data_dir=data_dir)
                 with contextlib.redirect_stdout(sys.stderr):  # where TFDS announces it
                     builder.download_and_prepare()
     with _explained(failure):
@@ -110,7 +110,7 @@ def _explained(failure):
     """Turn what disk, network, protocol buffers or TensorFlow raise into a one-line `DataError`."""
     try:
         yield
-    except MemoryError:
+    except (BusyError, MemoryError):
         raise
     except Exception as error:
         remedy = "Give another directory as `data_dir`, or use 'digits'"

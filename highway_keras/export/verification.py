@@ -42,8 +42,9 @@ def verify(path, format, precision, images, labels, expected, class_names):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or "no message").splitlines()[-1]
-            if done.returncode == -9:
-                last = "it was killed, perhaps for want of memory"
+            if done.returncode < 0:
+                why = ", perhaps for want of memory" if done.returncode == -9 else ""
+                last = f"it was killed by signal {-done.returncode}{why} ({last})"
             raise ExportMismatch(f"The export was not kept, as it does not run: {last}")
         with np.load(folder / "results.npz") as file:
             return compare(precision, dict(file), labels, expected, class_names)

@@ -25,12 +25,13 @@ class HighwayStack(GatedLayer):
     ```
 
     A stack computes what the chain computes, with the same options; only the cost differs, and, in
-    16 bits, the gates, which a `Highway` alone computes in float32. In a
-    chain, every layer has to be traced and compiled; the loop is compiled once for each number of
-    rows (batch size times steps), in about a second at any depth, and its backward pass is a
-    hand-written exact gradient (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on
-    every core, each with its share of the batch. An
-    optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
+    16 bits, the gates, which a `Highway` alone computes in float32. In a chain, every layer has to
+    be traced and compiled; the loop is compiled once for each number of rows (batch size times
+    steps), in about a second at any depth, and its backward pass is a hand-written exact gradient
+    (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on every core, each with its share
+    of the batch.
+
+    An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
     chain. Muon trains the kernels of a chain only; those of a stack get AdamW, and Keras's Muon
     takes a stack's biases for a matrix.
 

@@ -88,10 +88,11 @@ class Session(keras.callbacks.Callback):
         self.where = here(distribute)
 
     def __enter__(self):
-        hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-        if NVIDIA.exists() and not hidden and not shim.accelerators():
+        chosen = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+        chosen |= bool({"JAX_PLATFORMS", "KERAS_TORCH_DEVICE"} & os.environ.keys())
+        if NVIDIA.exists() and not chosen and not shim.accelerators():
             backend = keras.backend.backend()
-            notice(f"{backend} does not see the NVIDIA GPU of this machine: see docs/gpu.md.")
+            notice(f"{backend} uses the CPU, not the NVIDIA GPU of this machine: see docs/gpu.md.")
         self.on_epoch_end(None)  # now, because a search runs no callbacks and may be killed
         return self
 

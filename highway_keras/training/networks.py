@@ -204,6 +204,7 @@ class UserModel:
         _compare_preprocessing(self.before, recipe)
         # Already in the rates of a file that `fit` saved
         factor = self.before.get("recipe", {}).get("dropout", 1.0)
+        factor = self.before.get("dropout_in_file", factor)
         if recipe.dropout and not factor:
             notice(f"{self.settings['weights']} was trained without dropout, and has none.")
         scales = any(isinstance(layer, SCALING) for layer in self.model._flatten_layers())

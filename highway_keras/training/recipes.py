@@ -100,9 +100,9 @@ class Recipe:
         for name in ("preprocessing", "augmentation"):
             steps = getattr(self, name)
             if not isinstance(steps, tuple | list):
+                example = {"preprocessing": ("scale",), "augmentation": ("mirror",)}[name]
                 raise ValueError(
-                    f"`{name}` must be a tuple, such as ('mean',) or ('mirror',). "
-                    f"{checks.received(name, steps)}"
+                    f"`{name}` must be a tuple, such as {example}. {checks.received(name, steps)}"
                 )
         epochs = self.decay_epochs
         rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive_integer, epochs))

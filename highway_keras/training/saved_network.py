@@ -128,7 +128,8 @@ class SavedNetwork:
         always_by_name = data.is_folder(dataset) and "class_names" in self.settings
         numbers = tuple(map(str, range(images.classes)))  # which stand in for names
         unnamed = numbers in (known, images.class_names)
-        if known != images.class_names and (always_by_name or not unnamed):
+        same = images.class_names in (known, tuple(self.class_names))
+        if not same and (always_by_name or not unnamed):
             raise ValueError(
                 f"The network's classes are {', '.join(known)}. Received: "
                 f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
@@ -223,9 +224,9 @@ def settings_beside(path):
     entry = shipped.entry_of(path)
     if entry:
         changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
-        changes["dropout"] = 1.0  # its rates are the network's own, not those of its training
         recipe = get_recipe(entry["recipe"]).override(**changes)
         entry["recipe"] = dataclasses.asdict(recipe)
+        entry["dropout_in_file"] = 1.0  # the rates of the network itself, not of its training
     return entry
 
 

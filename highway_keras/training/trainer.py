@@ -125,8 +125,8 @@ def fit(
         test_curve: Whether to add loss and accuracy on the test images to the history, as
             `test_loss` and `test_accuracy`. They decide nothing, not even which network is best.
         weights: Start of a registered network, as for `models.create`: a name of its card's
-            `weights`, or a file. If the number of classes differs, the classifier starts from
-            scratch, and a message says so.
+            `weights`, a file, or the folder of a run. If the number of classes differs, the
+            classifier starts from scratch, and a message says so.
         freeze: Whether to freeze all layers but the classifier, the last one with weights, for
             this run.
         input_shape: (height, width, channels) to scale the pictures of a folder to. Default: the
