@@ -226,6 +226,7 @@ def settings_beside(path):
         changes = {name: entry[name] for name in ("epochs", "preprocessing", "dtype_policy")}
         recipe = get_recipe(entry["recipe"]).override(**changes)
         entry["recipe"] = dataclasses.asdict(recipe)
+        del entry["images"]  # their number; a run's settings have a fingerprint under that name
         entry["dropout_in_file"] = 1.0  # the rates of the network itself, not of its training
     return entry
 
