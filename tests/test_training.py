@@ -694,6 +694,18 @@ def test_an_image_that_is_wrong_for_certain_still_teaches(tmp_path):
     assert keras.models.load_model(tmp_path / "model.keras").compiled
 
 
+def test_and_it_still_teaches_in_a_search():
+    keras_tuner = pytest.importorskip("keras_tuner")
+    from highway_keras.tuning import HighwayHyperModel
+
+    hypermodel = HighwayHyperModel(4, input_shape=(8, 8, 1), units=6)
+    model = hypermodel.build(keras_tuner.HyperParameters())
+    bias = model.layers[-1].bias
+    bias.assign([0.0, 80.0] + 8 * [0.0])
+    model.train_on_batch(np.zeros((1, 8, 8, 1)), np.array([0]))
+    assert keras.ops.convert_to_numpy(bias)[1] < 80
+
+
 class OwnLoss(keras.losses.Loss):
     """A loss that Keras cannot load, since nobody registered it."""
 
