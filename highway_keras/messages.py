@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import sys
 import warnings
 
 LONGEST_IN_PICTURE = 60  # characters
@@ -22,6 +23,11 @@ def reason(error):
     said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     said = said.rpartition("Exception encountered: ")[2]  # Keras quotes a cause, and configurations
     return said.splitlines()[0].partition(" Full object config")[0].rstrip(".")
+
+
+def shows_progress(verbose):
+    """Return whether to show progress: `"auto"` stands for on a terminal alone."""
+    return sys.stdout.isatty() if verbose == "auto" else bool(verbose)
 
 
 def did_you_mean(name, names):

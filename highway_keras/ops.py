@@ -82,6 +82,12 @@ def cross_entropy(labels: Tensor, probabilities: Tensor) -> Tensor:
     return log_loss(ops.cast(ops.reshape(labels, (-1,)), "int32"), probabilities)
 
 
+# What a classifier is trained with.
+LOSS = cross_entropy
+if keras.backend.backend() == "tensorflow":
+    LOSS = "sparse_categorical_crossentropy"
+
+
 def log_loss(labels: Tensor, probabilities: Tensor) -> Tensor:
     """Return -log of the probability of each label, an integer; Keras's cuts it off at 16."""
     own = ops.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]

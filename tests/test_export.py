@@ -239,7 +239,7 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
 
 def test_the_new_process_can_import_neither_keras_nor_this_package():
     script = (
-        "import runpy, sys; sys.argv = ['', 'onnx', 'no file', 'nowhere']\n"
+        "import runpy, sys; sys.argv = ['', 'onnx', 'no file', 'nowhere', '1']\n"
         f"try: runpy.run_path({runtimes.__file__!r}, run_name='__main__')\n"
         "except Exception: pass\n"
         "for name in ('keras', 'highway_keras', 'tensorflow'):\n"

@@ -9,7 +9,7 @@ from highway_keras import checks
 from highway_keras.extras import extra
 from highway_keras.models import thin_mlp
 from highway_keras.models.thin import UNITS
-from highway_keras.ops import cross_entropy
+from highway_keras.ops import LOSS
 
 with extra("tune"):
     import keras_tuner
@@ -145,10 +145,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             classes=self.classes,
         )
         sgd = keras.optimizers.SGD(values["learning_rate"], 1 - values["one_minus_momentum"])
-        loss = "sparse_categorical_crossentropy"
-        if keras.backend.backend() != "tensorflow":
-            loss = cross_entropy
-        model.compile(sgd, loss, metrics=["accuracy"])
+        model.compile(sgd, LOSS, metrics=["accuracy"])
         return model
 
     def fit(self, hp, model, *args, callbacks=(), **kwargs):

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import re
-import sys
 
 import keras
 import numpy as np
@@ -14,6 +13,7 @@ from highway_keras.analysis.graph import Graph, has_graph, of_gated
 from highway_keras.analysis.lesioning import measurement
 from highway_keras.data import PictureArray
 from highway_keras.layers import HighwayStack
+from highway_keras.messages import shows_progress
 from highway_keras.models.weight_files import copy_weights
 
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
@@ -124,8 +124,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         curve.append(row)
 
     most = len(blocks) - (layers or 0)
-    bar = sys.stdout.isatty() if verbose == "auto" else bool(verbose)
-    progress = keras.utils.Progbar(most, verbose=int(bar), unit_name="layer")
+    bar = int(shows_progress(verbose))
+    progress = keras.utils.Progbar(most, verbose=bar, unit_name="layer")
     while len(closed) < most:
         lesions = measure()
         if not curve:

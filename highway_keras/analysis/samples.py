@@ -1,12 +1,11 @@
 """Samples and labels as a model takes them, and a model run over them in bounded memory."""
 
-import sys
-
 import keras
 import numpy as np
 
 from highway_keras import checks
 from highway_keras.data import PictureArray, images_at_once
+from highway_keras.messages import shows_progress
 from highway_keras.ops import agree
 
 
@@ -64,9 +63,8 @@ def by_batch(model, arrays, batch_size, verbose, multiple_of=1):
     batch_size = checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
     batch_size = -(-min(batch_size, count) // multiple_of) * multiple_of
-    if verbose == "auto":
-        verbose = sys.stdout.isatty()
-    progress = keras.utils.Progbar(count, verbose=int(bool(verbose)), unit_name="sample")
+    bar = int(shows_progress(verbose))
+    progress = keras.utils.Progbar(count, verbose=bar, unit_name="sample")
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
         batch = [np.resize(array[part], (batch_size, *array.shape[1:])) for array in arrays]

@@ -7,7 +7,6 @@ import math
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import keras
@@ -20,7 +19,7 @@ from highway_keras.data.dataset import MOST_IN_MEMORY, shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
 from highway_keras.extras import missing
-from highway_keras.messages import notice, printable, reason
+from highway_keras.messages import notice, printable, reason, shows_progress
 from highway_keras.models import shipped
 from highway_keras.runs import trained_file
 from highway_keras.training import SavedNetwork
@@ -170,7 +169,7 @@ def export(
     check_place(path, format, overwrite)
 
     def say(what):
-        if sys.stdout.isatty() if verbose == "auto" else verbose:
+        if shows_progress(verbose):
             print(f"{what} ...", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:

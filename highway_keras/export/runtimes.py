@@ -2,8 +2,9 @@
 
 Only a `.keras` file needs both.
 
-As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER` runs FILE
-on `images.npz` and the PNG files in FOLDER, and leaves `results.npz` there.
+As a script it is the new process of the verification: `runtimes.py FORMAT FILE FOLDER SIZE` runs
+FILE on `images.npz` and the PNG files in FOLDER, in batches of SIZE, and leaves `results.npz`
+there.
 """
 
 import os
@@ -91,14 +92,13 @@ TRAINED_WITH = {"highway_keras", "keras", "tensorflow"}
 PACKAGES = {"saved_model": "tensorflow", "onnx": "onnxruntime", "litert": "ai_edge_litert"}
 
 
-def main(format, path, folder):
+def main(format, path, folder, size):
     package = PACKAGES.get(format, format)
     absent = set() if format == "keras" else TRAINED_WITH - {package}
     sys.modules.update(dict.fromkeys(absent))  # an import of them now fails
-    folder = pathlib.Path(folder)
+    folder, size = pathlib.Path(folder), int(size)
     run, run_encoded = RUNTIMES[format](path)
     images = np.load(folder / "images.npz")["images"]
-    size = max(1, min(200, 200 * 32 * 32 * 3 // images[0].size))  # bounds the memory
 
     def in_batches(run, inputs):
         parts = [run(inputs[first : first + size]) for first in range(0, len(inputs), size)]

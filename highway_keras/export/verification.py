@@ -7,6 +7,7 @@ import tempfile
 
 import numpy as np
 
+from highway_keras.data import images_at_once
 from highway_keras.export import runtimes
 from highway_keras.extras import extra
 
@@ -39,6 +40,7 @@ def verify(path, format, precision, images, labels, expected, class_names):
                 picture.save(folder / f"{index:04}.png")
         # -P: nothing from the folder of the file
         command = [sys.executable, "-P", runtimes.__file__, format, str(path), str(folder)]
+        command.append(str(images_at_once(images.shape[1:])))
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or "no message").splitlines()[-1]

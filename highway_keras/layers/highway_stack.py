@@ -294,8 +294,6 @@ def _options(layer):
         function = getattr(layer, name)
         if isinstance(function, keras.Layer):
             config[name]["config"].pop("name", None)  # its automatic one
-        elif not hasattr(
-            function, "get_config"
-        ):  # not its name: a user's may be called like Keras's
-            config[name] = function
+        elif not hasattr(function, "get_config"):
+            config[name] = function  # not its name: a user's may be called like Keras's
     return config

@@ -50,8 +50,13 @@ function connectMap(page, layerMap) {
   canvas.addEventListener("blur", () => page.select(null));
 }
 
+// Keys of the browser and the system
+function isShortcut(event) {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
 function pressedOnMap(page, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isShortcut(event)) return;
   const place = page.selected || { layer: 0, unit: null };
   const { channels } = page.found.blocks[place.layer].gate;
   const within = (number, count) => Math.min(Math.max(number, 0), count - 1);
@@ -70,7 +75,7 @@ function pressedOnMap(page, event) {
 }
 
 function pressed(page, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input")) return;
+  if (isShortcut(event) || event.target.matches("input")) return;
   const keys = {
     ArrowLeft: () => page.step(-1),
     ArrowRight: () => page.step(1),

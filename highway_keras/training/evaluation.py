@@ -5,7 +5,7 @@ import numpy as np
 
 from highway_keras import data, results
 from highway_keras.analysis.samples import by_batch
-from highway_keras.ops import cross_entropy
+from highway_keras.ops import LOSS
 
 _ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
@@ -41,11 +41,10 @@ class Evaluation(tuple):
 
 def compile_classifier(model, optimizer=None, steps_per_execution=1):
     """Compile `model` to train or, without an optimizer, to be measured; return it."""
-    own = optimizer is not None and keras.backend.backend() != "tensorflow"
     # The metric as an object: see `install_replica_steps`.
     model.compile(
         optimizer or "sgd",
-        cross_entropy if own else "sparse_categorical_crossentropy",
+        LOSS if optimizer else "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         steps_per_execution=steps_per_execution,
         auto_scale_loss=False,
