@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Unpack
 
 from highway_keras import checks
@@ -19,19 +20,20 @@ FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
 FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
 
 
-def highway_a(transform_bias=-1.0, **arguments: Unpack[CifarArguments]):
+def highway_a(transform_bias=-1.0, activation="relu", **arguments: Unpack[CifarArguments]):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth and parameter count (~236 K).
     """
-    return cifar_network("highway-a", HIGHWAY_A, 250, transform_bias, **arguments)
+    return cifar_network("highway-a", HIGHWAY_A, 250, transform_bias, activation, **arguments)
 
 
-def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
+def highway_b(transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarArguments]):
     """Build Highway B of Table 2, 19 layers.
 
     Args:
         transform_bias: Initial bias of the transform gates.
+        activation: Activation of all layers but the classifier.
         **arguments: As for every CIFAR network; see `highway_keras.models.types.CifarArguments`.
 
     Returns:
@@ -48,31 +50,33 @@ def highway_b(transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
-    return cifar_network("highway-b", HIGHWAY_B, 500, transform_bias, **arguments)
+    return cifar_network("highway-b", HIGHWAY_B, 500, transform_bias, activation, **arguments)
 
 
-def highway_c(transform_bias=-3.0, **arguments: Unpack[CifarArguments]):
+def highway_c(transform_bias=-3.0, activation="relu", **arguments: Unpack[CifarArguments]):
     """Build Highway C of Table 2, 32 alternating 1x1 and 3x3 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    kernels = {"kernel_sizes": (1, 3)}
-    return cifar_network("highway-c", HIGHWAY_C, 100, transform_bias, **kernels, **arguments)
+    arguments["kernel_sizes"] = (1, 3)
+    return cifar_network("highway-c", HIGHWAY_C, 100, transform_bias, activation, **arguments)
 
 
-def highway_gap(classes=10, transform_bias=-2.0, **arguments: Unpack[CifarArguments]):
+def highway_gap(
+    classes=10, transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarArguments]
+):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
     `classes` also decides how the classifier's kernel starts: with 100, by `kernel_initializer`;
     otherwise normal with standard deviation 0.05, as in the authors' network for CIFAR-10.
     """
-    settings = {
+    arguments |= {
         "first_stddev": 1.0,  # "gaussian" without a `std`, which Caffe takes as 1
         "classifier_stddev": None if classes == 100 else 0.05,
         "classes": classes,
     }
     name = f"highway-gap-{classes}"
-    return cifar_network(name, HIGHWAY_B, "average", transform_bias, **settings, **arguments)
+    return cifar_network(name, HIGHWAY_B, "average", transform_bias, activation, **arguments)
 
 
 def fitnet_a(**arguments: Unpack[CifarArguments]):
@@ -95,10 +99,12 @@ def cifar_network(
     stages,
     head,
     bias=None,
+    activation=None,
     /,
     kernel_sizes=(3,),
     first_stddev=None,
     classifier_stddev=None,
+    *,
     dropout_rate=0.2,
     input_shape=(32, 32, 3),
     classes=10,
@@ -120,7 +126,8 @@ def cifar_network(
         head: How the last maps become features: a number of units, for 8x8 max-pooling and a fully
             connected layer; `"average"`, for a 1x1 convolution and global average pooling of maps
             of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
-        bias: Initial bias of the transform gates. Positional-only, so that a Fitnet refuses it.
+        bias, activation: Initial bias of the transform gates, and activation of the layers.
+            Positional-only, so that a Fitnet refuses them.
         kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
             they start as normal numbers of their own.
@@ -139,7 +146,7 @@ def cifar_network(
     kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
     normal = keras.initializers.RandomNormal
     convolution = functools.partial(keras.layers.Conv2D, padding="same")
-    plain = functools.partial(convolution, activation="relu")
+    plain = functools.partial(convolution, activation=activation)
     x = parts.dropout(inputs, dropout_rate, "input_dropout")
     for number, widths in enumerate(stages, start=1):
         stage = f"stage{number}"
@@ -156,6 +163,7 @@ def cifar_network(
                 x = ConvHighway2D(
                     width,
                     kernel_sizes[(index - 1) % len(kernel_sizes)],
+                    activation=activation,
                     kernel_initializer=kernel,
                     transform_bias_initializer=bias,
                     name=f"{stage}_highway{index}",
@@ -170,7 +178,7 @@ def cifar_network(
         x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     else:
         x = keras.layers.Flatten(name="flatten")(keras.layers.MaxPooling2D(8, name="head_pool")(x))
-        units, activation = (1000, None) if is_fitnet else (head, "relu")
+        units = 1000 if is_fitnet else head
         x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
         x = Maxout(2, name="head_maxout")(x) if is_fitnet else x
     x = parts.dropout(x, dropout_rate, "head_dropout")
@@ -178,6 +186,19 @@ def cifar_network(
     x = parts.predictions(x, classes, classifier_activation, last_kernel)
     return parts.network(inputs, x, name or default_name, weights)
 
+
+def _spelled_out(factory):
+    """Return the signature of a factory, with the names that its `**arguments` stand for."""
+    *own, _ = inspect.signature(factory).parameters.values()
+    names = [argument.name for argument in own]
+    for argument in inspect.signature(cifar_network).parameters.values():
+        if argument.kind is argument.KEYWORD_ONLY and argument.name not in names:
+            own.append(argument)
+    return inspect.Signature(own)
+
+
+for _factory in (highway_a, highway_b, highway_c, highway_gap, fitnet_a, fitnet_b):
+    _factory.__signature__ = _spelled_out(_factory)  # for `help` and `Card.takes`
 
 RECONSTRUCTED = "a reconstruction: the paper does not give the widths of its layers"
 ROMERO = (

@@ -11,6 +11,7 @@ STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
 def mnist_highway(
     width=16,
     *,
+    activation="relu",
     transform_bias=-1.0,
     kernel_initializer=None,
     input_shape=(28, 28, 1),
@@ -25,10 +26,11 @@ def mnist_highway(
     """Build the 10-layer highway network of Table 1: nine convolutional layers and a softmax.
 
     A plain 5x5 convolution without padding, then 2 + 3 + 3 highway layers of 3x3. Each group ends
-    with overlapping max-pooling of stride 2 and dropout. ReLU throughout.
+    with overlapping max-pooling of stride 2 and dropout.
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
+        activation: Activation of all layers but the classifier.
         transform_bias: Initial bias of the transform gates.
         input_shape: (height, width, channels), sides of at least 12; without the top, also `None`.
         kernel_initializer, pooling: As for every convolutional factory; see
@@ -61,13 +63,14 @@ def mnist_highway(
     inputs = parts.first_images(input_shape, input_tensor, least=12, any_size=not include_top)
     kernel = parts.unshared(parts.or_default(kernel_initializer, parts.AUTHORS_KERNEL))
     x = parts.dropout(inputs, 0.2, "input_dropout")
-    x = keras.layers.Conv2D(width, 5, activation="relu", kernel_initializer=kernel, name="plain")(x)
+    of_block = {"activation": activation, "kernel_initializer": kernel}
+    x = keras.layers.Conv2D(width, 5, **of_block, name="plain")(x)
     for number, (layers, pool, rate) in enumerate(STAGES, start=1):
         for index in range(1, layers + 1):
             x = ConvHighway2D(
                 width,
                 3,
-                kernel_initializer=kernel,
+                **of_block,
                 transform_bias_initializer=transform_bias,
                 name=f"stage{number}_highway{index}",
             )(x)

@@ -132,6 +132,19 @@ def test_table_3_is_the_authors_definition():
         assert start.items() >= kind.items()
 
 
+@pytest.mark.parametrize("name", ["mnist-highway-16", "highway-a", "highway-gap-10"])
+def test_an_activation_is_that_of_all_layers_but_the_classifier(name):
+    layers = layers_of(models.create(name, activation="tanh"), keras.Layer)[:-1]
+    assert {f.__name__ for f in (getattr(x, "activation", None) for x in layers) if f} == {"tanh"}
+
+
+def test_a_card_knows_the_arguments_of_its_factory():
+    for card in map(models.get, QUICK):
+        assert card.takes("input_shape") and card.takes("weights") and not card.takes("activaton")
+        has_gates = "fitnet" not in card.name
+        assert card.takes("activation") == card.takes("transform_bias") == has_gates
+
+
 def test_highway_c_alternates_its_kernels():
     model = network("highway-c")
     kernels = [model.get_layer(f"stage2_highway{i}").kernel.shape[:2] for i in range(1, 10)]

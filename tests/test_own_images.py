@@ -57,7 +57,11 @@ def test_what_is_no_picture_is_left_out_and_said(tmp_path):
 
 def test_folders_with_numbers_are_in_the_order_of_the_numbers(tmp_path):
     names = tuple(map(str, range(12)))
-    assert load(write_classes(tmp_path, 120, classes=names)).class_names == names
+    folder = write_classes(tmp_path / "images", 120, classes=names)
+    assert load(folder).class_names == names
+    little(classes=12).save(tmp_path / "plain.keras")  # whose order nothing beside it says
+    with pytest.warns(Notice, match="10 before 2"):
+        training.SavedNetwork(tmp_path / "plain.keras").load(folder)
 
 
 def test_links_to_folders_are_followed(tmp_path):

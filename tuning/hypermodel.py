@@ -149,7 +149,10 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         return model
 
     def fit(self, hp, model, *args, callbacks=(), **kwargs):
-        """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch."""
+        """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch.
+
+        The other arguments are Keras's, with its `batch_size` of 32; a population's is 128.
+        """
         values = self.declare_hyperparameters(hp)
         # By epoch number, not by steps: Hyperband resumes a trial at a later epoch.
         decay = keras.callbacks.LearningRateScheduler(

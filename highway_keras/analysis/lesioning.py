@@ -93,7 +93,8 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
     if len(shapes) != 1 or len(shapes[0]) < 2 or shapes[0][-1] == 1:
         raise ValueError(
             "`model` must return one prediction, (batch_size, ..., classes), of two classes or "
-            f"more. Received: outputs of shape {', '.join(map(str, shapes))}."
+            f"more: [1 - p, p] in place of a single sigmoid p. Received: outputs of shape "
+            f"{', '.join(map(str, shapes))}."
         )
     labels = as_labels(y, len(arrays[0]), shapes[0])
     if any(call.kwargs.get("return_gate") for call in graph.gated):
@@ -120,7 +121,8 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
                 raise ValueError(
                     "`model` must return class probabilities, which sum to 1. Received: sums of "
                     f"{probability[first]:.3g} on average{closed}. If it returns logits, put a "
-                    "softmax at its end, or pass from_logits=True to `lesions`."
+                    "softmax at its end, or pass from_logits=True to `lesions`. Sigmoids of labels "
+                    "that do not exclude one another are not measured."
                 )
             totals = totals + sums
         loss, wrong = totals[:, 0] / labels.size, totals[:, 1].astype(int)
