@@ -35,11 +35,11 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     | `activation` of H | relu, tanh | evenly | the paper's |
     | `transform_bias`, highway only | -10 to -1 | evenly | the paper's |
 
-    The paper leaves three ranges open. Ours: below a rate of 10^-3 thin networks hardly move within
-    the epochs of a search, and above 10^-0.5 most runs diverge. Momentum acts through
-    1 / (1 - momentum), the number of past gradients in a step, which is drawn evenly on a log
-    scale from 2 (momentum 0.5) to 100 (0.99). A decay of 0.9 divides the rate by a thousand in 66
-    epochs; 1 keeps it.
+    The paper leaves three ranges open. Our range of rates favors highway networks: deep plain and
+    residual ones do best at its lower end, and lower rates were not searched (docs/figure1.md).
+    Momentum acts through 1 / (1 - momentum), the number of past gradients in a step, which is drawn
+    evenly on a log scale from 2 (momentum 0.5) to 100 (0.99). A decay of 0.9 divides the rate by a
+    thousand in 66 epochs; 1 keeps it.
 
     Every keras-tuner tuner can search it, on images of any data set. A trial whose loss is no
     longer finite stops and counts as failed. Stock tuners give up after three failed trials in a

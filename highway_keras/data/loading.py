@@ -35,7 +35,7 @@ def load(
             prepared copy if there is one, else a download.
             A folder: PNG and JPEG files in one folder per class, either in `train/` and `test/`
             or in the folder itself, where a fixed fifth of each class becomes the test set. Other
-            files are left out. Images too large for memory stay on disk.
+            files are left out. Pictures of more than 2^29 values together stay on disk.
             A `.npz` file: arrays `x_train`, `y_train`, `x_test`, `y_test`; images uint8 of shape
             `(n, height, width, channels)` or `(n, height, width)`, labels integers from 0 of shape
             `(n,)` or `(n, 1)`; and `class_names`, strings, if they have names.
