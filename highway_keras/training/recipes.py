@@ -39,8 +39,8 @@ class Recipe:
         name: Its name in `RECIPES`.
         source: Where the numbers come from.
         epochs: Passes over the training slice.
-        batch_size: Images per step. An epoch leaves out those that do not fill one, others each
-            time.
+        batch_size: Images per step. An epoch leaves out those that do not fill a batch, different
+            ones each time.
         optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2` and
             `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's momentum (0.95,
             Nesterov), both with `weight_decay`. What it does not use must have its default.

@@ -110,9 +110,9 @@ def fit(
             that on the network's card, `"quick"` for a `keras.Model` or a file.
         out: Folder of the run; default `runs/MODEL-DATASET`, or `runs/RUN-further` if `model` is
             the file of a run.
-        resume: Whether to continue the run in `out`, if there is one; also one that has ended, to
-            more `epochs`, unless its `schedule` is cosine, which they stretch. Its results are
-            dropped then; until a new epoch is saved, passing the number trained measures again.
+        resume: Whether to continue the run in `out`, if there is one. One that has ended goes on to
+            more `epochs`, unless its `schedule` is cosine, which they would stretch. Its results
+            are dropped then; until a new epoch is saved, its former `epochs` bring them back.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
