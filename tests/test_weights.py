@@ -17,8 +17,7 @@ from highway_keras.data import loading
 from highway_keras.models import shipped
 from highway_keras.results.spread import mean_text
 from highway_keras.training.saved_network import settings_beside
-from tools import outputs
-from tools.pack import pack
+from tools.pack import RECORD, outputs, pack
 
 pytestmark = pytest.mark.usefixtures("untraced")
 NAME = "thin-highway-10"
@@ -140,8 +139,8 @@ def test_shipped_weights_are_whole_and_described(name, dataset):
     held_out = round(total * training.get_recipe(entry["recipe"]).validation)
     assert (entry["images"], entry["held_out"]) == (total - held_out, held_out)
     assert f"| {total - held_out:,} training images" in text
-    recorded = json.loads(outputs.RECORD.read_text("utf-8"))[entry["file"]]
-    assert recorded["sha256"] == entry["sha256"]  # new weights: `python -m tools.outputs`
+    recorded = json.loads(RECORD.read_text("utf-8"))[entry["file"]]
+    assert recorded["sha256"] == entry["sha256"]  # `tools.pack` records both
 
 
 SMALL = [("thin-highway-100", "mnist"), ("mnist-highway-16", "mnist"), ("highway-a", "cifar10")]
@@ -150,8 +149,8 @@ SMALL = [("thin-highway-100", "mnist"), ("mnist-highway-16", "mnist"), ("highway
 @pytest.mark.parametrize("trained", all_but(SMALL, SHIPPED), ids="-".join)
 def test_shipped_weights_compute_what_they_did(trained):
     name, dataset = trained
-    recorded = json.loads(outputs.RECORD.read_text("utf-8"))[f"{name}-{dataset}.keras"]
-    np.testing.assert_allclose(outputs.outputs(name, dataset), recorded["outputs"], atol=2e-3)
+    recorded = json.loads(RECORD.read_text("utf-8"))[f"{name}-{dataset}.keras"]
+    np.testing.assert_allclose(outputs(name, dataset), recorded["outputs"], atol=2e-3)
     assert models.create(name, weights=dataset).count_params() == models.get(name).parameters
 
 

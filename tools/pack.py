@@ -2,6 +2,10 @@
 
 The folders are runs of one network with one recipe and different seeds. The weights of the first
 one are shipped, so nothing is chosen by the test images; the figures cover all of them.
+
+What they compute on made-up images is recorded, too. A test compares that with the record: without
+the data sets, it thus shows whether a change to a layer or to the preprocessing would change the
+accuracies on model cards.
 """
 
 import argparse
@@ -10,6 +14,7 @@ import json
 import keras
 import numpy as np
 
+from benchmarks.rows import ROOT
 from highway_keras import data, models
 from highway_keras.io import compress, replacing, write_json, write_text
 from highway_keras.models import shipped
@@ -19,6 +24,7 @@ from highway_keras.runs.machine import joined, sessions
 from highway_keras.training.evaluation import evaluate
 
 DTYPE = "float16"  # that weights are rounded to
+RECORD = ROOT / "tests" / "recorded" / "outputs.json"
 
 
 def compared_fields(stored):
@@ -106,12 +112,32 @@ def pack(folders, data_dir=None):
     return entry
 
 
+def outputs(name, dataset):
+    """Return the probabilities that a network with its weights gives to three images."""
+    network = keras.models.load_model(models.get(name).weights_file(dataset))
+    return network.predict(_images(network.input_shape[1:]), verbose=0)
+
+
+def _images(shape):
+    """Return patches of random color with some noise."""
+    height, width, channels = shape
+    rng = np.random.default_rng(0)
+    patches = rng.integers(0, 256, (3, 4, 4, channels))
+    images = patches.repeat(height // 4, 1).repeat(width // 4, 2)
+    return (images + rng.integers(-20, 21, images.shape)).clip(0, 255).astype("uint8")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.pack", description=__doc__)
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
     parser.add_argument("--data-dir")
     options = parser.parse_args()
     entry = pack(options.folders, options.data_dir)
+    rounded = outputs(entry["name"], entry["dataset"]).astype("float64").round(4).tolist()
+    record = json.loads(RECORD.read_text("utf-8"))
+    record[entry["file"]] = {"sha256": entry["sha256"], "outputs": rounded}
+    lines = (f"  {json.dumps(file)}: {json.dumps(record[file])}" for file in sorted(record))
+    write_text(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
     accuracies = f"{100 * entry['accuracy']:.2f} %, before {100 * entry['accuracy_before']:.2f} %"
     print(f"packed {entry['file']} ({entry['bytes']:,} bytes), test accuracy {accuracies}")
 
