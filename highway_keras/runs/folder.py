@@ -168,17 +168,13 @@ class RunFolder:
 
     def identity(self):
         """Return 16 hexadecimal digits that mark the networks that this run saves."""
-        return self._identities()[0]
+        whole = {**_compared(self.read_json()), "epochs": None}  # whatever their number
+        lasting = {key: v for key, v in whole.items() if MOVABLE.get(key) not in whole}
+        return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:16]
 
     def saved(self, path):
         """Return whether this run saved the network in a file, which may carry no mark."""
-        return identity_in(path) in ("", *self._identities())
-
-    def _identities(self):
-        whole = {**_compared(self.read_json()), "epochs": None}  # whatever their number
-        lasting = {key: v for key, v in whole.items() if MOVABLE.get(key) not in whole}
-        texts = [json.dumps(one, sort_keys=True) for one in (lasting, whole)]  # the latter once
-        return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+        return identity_in(path) in ("", self.identity())
 
     @property
     def has_ended(self):
@@ -240,9 +236,8 @@ class RunFolder:
         return self.read_state()["history"] if self.state.exists() else []
 
     def write_history(self, rows):
-        """Write `history.csv`; a column that a row lacks is NA there."""
-        # Keras's CSVLogger, which wrote this once, had more columns.
-        write_rows(self.history, [{**dict.fromkeys(rows[0], "NA"), **row} for row in rows])
+        """Write `history.csv`."""
+        write_rows(self.history, rows)
 
     def restore_state(self, model):
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
@@ -305,8 +300,6 @@ def check_same_settings(before, now, what):
     """Raise a `ValueError` that lists the settings that differ, if any do."""
     described = before, now
     before, now = _compared(before), _compared(now)
-    if "architecture" not in before:  # runs of registered networks once lacked it
-        now.pop("architecture", None)
     for source, content in MOVABLE.items():
         if content in before and before[content] == now.get(content):  # only moved
             now[source] = before.get(source)
