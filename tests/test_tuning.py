@@ -15,7 +15,7 @@ from highway_keras import data
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw, part_of
+from highway_keras.tuning.weights import assign, draw, initial_state, part_of
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32
@@ -109,7 +109,7 @@ VALUES = [{**values, "decay": 0.9, "transform_bias": -1.0 - i} for i, values in 
 
 def population(kind, trials, changes=()):
     values = [{**VALUES[trial], **dict(changes).get(trial, {})} for trial in trials]
-    starts = [draw(small(kind), VALUES[trial], [0, trial]) for trial in trials]
+    starts = [initial_state(draw(small(kind), VALUES[trial], [0, trial])) for trial in trials]
     return Population(kind, values, starts, cohort_size=len(trials))  # as on an accelerator
 
 

@@ -48,7 +48,7 @@ class Images:
 
 
 class Population:
-    """Networks of one shape, each with its hyperparameters and initial weights.
+    """Networks of one shape, each with its hyperparameters and the state that it starts from.
 
     They train in cohorts side by side, one on each CPU core. A network of 50 units is too small to
     be shared among cores: two threads took twice the processor time of one for a whole population.
@@ -58,16 +58,16 @@ class Population:
     size would be another program, whose sums round differently. So a trial's numbers are the same
     to the last bit whatever trains next to it.
 
-    `hyperparameters` and `weights` hold a dictionary for each trial: of `HighwayHyperModel`, and
-    as `weights.draw` draws it. `cohort_size` is by default 2 on a CPU, else all.
+    `hyperparameters` and `states` hold a dictionary for each trial: of `HighwayHyperModel`, and
+    as the module `weights` describes it. `cohort_size` is by default 2 on a CPU, else all.
     """
 
-    def __init__(self, kind, hyperparameters, weights, cohort_size=None):
-        self.count = len(weights)
+    def __init__(self, kind, hyperparameters, states, cohort_size=None):
+        self.count = len(states)
         usual = self.count if shim.accelerators() else IN_A_COHORT
         self.cohort_size = size = cohort_size or usual
         parts = self.parts = [slice(n, n + size) for n in range(0, self.count, size)]
-        self.cohorts = [_Cohort(kind, hyperparameters[p], weights[p], size) for p in parts]
+        self.cohorts = [_Cohort(kind, hyperparameters[p], states[p], size) for p in parts]
 
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
@@ -94,7 +94,7 @@ class Population:
             cohort.keep(improved[part])
 
     def state(self, trial):
-        """Return the arrays that a trial resumes from; the module `weights` describes them."""
+        """Return the state of a trial."""
         cohort, place = self.cohorts[trial // self.cohort_size], trial % self.cohort_size
         parts = {**cohort.state, "best": cohort.best}
         found = {
@@ -104,17 +104,13 @@ class Population:
         }
         return {**found, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
 
-    def restore(self, states):
-        """Let the trials resume from `states`, one for each, as `state` returned them."""
-        for part, cohort in zip(self.parts, self.cohorts, strict=True):
-            cohort.restore(states[part])
-
 
 class _Cohort:
     """Trials that are one program, filled up to `size` trials."""
 
-    def __init__(self, kind, hyperparameters, weights, size):
-        self.size, hyperparameters = size, _filled(hyperparameters, size)
+    def __init__(self, kind, hyperparameters, states, size):
+        self.size = size
+        hyperparameters, states = _filled(hyperparameters, size), _filled(states, size)
         names = "learning_rate", "decay", "one_minus_momentum", "activation"
         column = {key: np.array([h[key] for h in hyperparameters]) for key in names}
         self.rates, self.decays = column["learning_rate"], column["decay"]
@@ -122,19 +118,9 @@ class _Cohort:
             "relu": _tensor(column["activation"] == "relu"),
             "momentum": _tensor(1 - column["one_minus_momentum"]),
         }
-        self.best = _stacked(_filled(weights, size))
+        self.best = _stacked(states, "best")
         self.programs = programs(kind, tuple(value.shape for value in self.best.values()))
-        self.state = {
-            "weights": self.best,
-            "velocity": {key: ops.zeros_like(value) for key, value in self.best.items()},
-            "alive": ops.ones((size,), "float32"),
-        }
-
-    def restore(self, states):
-        states = _filled(states, self.size)
-        for part in ("weights", "velocity"):
-            self.state[part] = _stacked([part_of(state, part) for state in states])
-        self.best = _stacked([part_of(state, "best") for state in states])
+        self.state = {part: _stacked(states, part) for part in ("weights", "velocity")}
         self.state["alive"] = _tensor([state["alive"] for state in states])
 
     def train(self, images, epoch, order):
@@ -162,10 +148,9 @@ def _filled(values, size):
     return values + values[:1] * (size - len(values))
 
 
-def _stacked(weights):
-    return {
-        key: ops.convert_to_tensor(np.stack([w[key] for w in weights], 1)) for key in weights[0]
-    }
+def _stacked(states, part):
+    parts = [part_of(state, part) for state in states]
+    return {key: ops.convert_to_tensor(np.stack([p[key] for p in parts], 1)) for key in parts[0]}
 
 
 def _tensor(values):

@@ -44,7 +44,7 @@ from highway_keras.tuning.oracle import (
 )
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
 from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw, part_of
+from highway_keras.tuning.weights import assign, draw, initial_state, part_of
 
 with extra("tune"):
     import keras_tuner
@@ -382,12 +382,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         """Train trials of one round together, from the epoch of their states to its end."""
         first, last, count = rounds[number]
         values = [self._values(trial) for trial in trials]
-        seeds = [[self.seed, int(trial.trial_id)] for trial in trials]
-        weights = [draw(self.hypermodel, v, s) for v, s in zip(values, seeds, strict=True)]
+        states = [self._state(trial, v, start) for trial, v in zip(trials, values, strict=True)]
         width = min(self.population, count)
         cohort_size = width if shim.accelerators() else None
-        population = Population(self.hypermodel.kind, values, weights, cohort_size)
-        curves = self._restore(population, trials, first, start)
+        population = Population(self.hypermodel.kind, values, states, cohort_size)
+        saved_curves = [part_of(state, "curve") for state in states]
+        curves = [  # the results of `_train_epoch` for each epoch since the round began
+            {key: np.array([curve[key][n] for curve in saved_curves]) for key in saved_curves[0]}
+            for n in range(start - first)
+        ]
         progress.initial += len(trials) * len(curves)  # restored epochs say nothing about speed
         saved = time.monotonic()
         name, sign = self.objective.name, -1 if self.objective.direction == "max" else 1
@@ -465,24 +468,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 if epoch - len(curves) < epochs_of(other) < epoch:
                     other.unlink(missing_ok=True)
 
-    def _restore(self, population, trials, first, start):
-        """Restore the states that were saved after the epoch `start`.
-
-        Return the results of `_train_epoch` for each epoch since `first`, where the round began.
-        """
+    def _state(self, trial, values, start):
+        """Return the state of a trial after the epoch `start`."""
         if not start:
-            return []
+            return initial_state(draw(self.hypermodel, values, [self.seed, int(trial.trial_id)]))
         with readable(self.project_dir):
-            files = [self._file(trial.trial_id, STATE.format(start)) for trial in trials]
-            states = [dict(np.load(file)) for file in files]
-            population.restore(states)
-            if start == first:  # the states have the curve of the round before
-                return []
-            curves = [part_of(state, "curve") for state in states]
-            return [
-                {key: np.array([curve[key][n] for curve in curves]) for key in curves[0]}
-                for n in range(len(curves[0]["loss"]))
-            ]
+            return dict(np.load(self._file(trial.trial_id, STATE.format(start))))
 
     def _count_ended(self, rounds):
         """Return how many trials have ended each round, those of other workers included."""

@@ -9,8 +9,9 @@ kernel        (L, d, m * d)      bias        (L, m * d)      m = 2, halves [H | 
 top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
 
-The state that a trial resumes from has three of each: `weights/kernel`, `velocity/kernel` and
-`best/kernel`, that of its best epoch. `alive` is 0 once the trial has diverged.
+The state that a trial starts or resumes from has three of each: `weights/kernel`,
+`velocity/kernel` and `best/kernel`, that of its best epoch. `alive` is 0 once the trial has
+diverged.
 """
 
 import math
@@ -46,6 +47,14 @@ def draw(hypermodel, values, seed):
         "top_kernel": uniform(1, units, hypermodel.classes, he=False),
         "top_bias": np.zeros((1, hypermodel.classes), "float32"),
     }
+
+
+def initial_state(weights):
+    """Return the state of a trial that starts from these weights."""
+    parts = {"weights": weights, "best": weights}
+    parts["velocity"] = {key: np.zeros_like(value) for key, value in weights.items()}
+    state = {f"{part}/{key}": value for part in parts for key, value in parts[part].items()}
+    return {**state, "alive": 1.0}
 
 
 def part_of(state, part):

@@ -19,7 +19,7 @@ from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population, check_backend
 from highway_keras.tuning.searches import DEPTHS
-from highway_keras.tuning.weights import draw
+from highway_keras.tuning.weights import draw, initial_state
 
 ACTIVATIONS = ("tanh", "relu")
 # Times sqrt(gain / fan-in): He's deviation and, for square kernels, Glorot's. The first kernel of a
@@ -59,7 +59,7 @@ def gradient_norms(kind, depth, x, y, scale, seeds):
         weights.append(draw(hypermodel, trials[-1], [seed]))
         weights[-1]["first_kernel"] *= scale
         weights[-1]["kernel"][..., : hypermodel.units] *= scale
-    population = Population(kind, trials, weights)
+    population = Population(kind, trials, [*map(initial_state, weights)])
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
     kernels = [population.state(trial)["velocity/kernel"] for trial in range(len(trials))]
     gradients = np.asarray(kernels, "float64")[..., : hypermodel.units]
@@ -163,12 +163,12 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
     hypermodel = HighwayHyperModel(depth, kind, x.shape[1:], int(np.max(y)) + 1)
     biases = BIASES if kind == "highway" else ("",)
     cases = list(itertools.product(GAINS, STARTS, SCALES, biases))
-    values, weights = [], []
+    values, states = [], []
     for (activation, start, scale, bias), rate in itertools.product(cases, rates):
         trial = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
         values.append({**trial, "one_minus_momentum": 0.1, "decay": 0.9})
-        weights.append(start_weights(hypermodel, trial, start, scale, seed))
-    population, images = Population(kind, values, weights), Images(x, y, batch_size)
+        states.append(initial_state(start_weights(hypermodel, trial, start, scale, seed)))
+    population, images = Population(kind, values, states), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, _ = population.train(images, epoch, order)
