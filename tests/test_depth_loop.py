@@ -121,6 +121,20 @@ def test_trials_equal_separate_networks(kind):
     assert_equal(found, expected, 1e-5)
 
 
+def test_the_gradient_passes_through_a_vectorized_map():
+    """As in Keras's `TimeDistributed` over an unknown number of steps."""
+    options = {"rematerialize": BACKEND != "torch"}  # which cannot map `torch.utils.checkpoint`
+
+    def mapped(x, kernel, bias):
+        steps = ops.reshape(x, (2, -1, WIDTH))
+        outputs = ops.vectorized_map(lambda rows: scan(rows, kernel, bias, **options), steps)
+        return weighted(ops.reshape(outputs, x.shape))
+
+    inputs = weights(4, "coupled")
+    expected = value_and_gradients(lambda *parts: weighted(scan(*parts)), inputs)
+    assert_equal(value_and_gradients(mapped, inputs), expected, 1e-5)
+
+
 def test_mixed_precision():
     """Half-precision inputs with float32 weights: the gradients keep the dtype of their tensor."""
 

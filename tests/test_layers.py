@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from harness import MaskProbe, array, check_layer, standard_normal
+from helpers import needs_tensorflow
 from keras.layers import Dense
 from layer_cases import CASES, named
 
@@ -71,12 +72,15 @@ def test_weights_are_stored_under_names_that_files_have_already(tmp_path):
     assert groups == {"block", "carry", "sublayers/dense_1"}
 
 
-def test_wrapper_takes_a_layer_that_the_model_uses_elsewhere(tmp_path):
+@pytest.mark.parametrize("first", [True, False])
+def test_wrapper_takes_a_layer_that_the_model_uses_elsewhere(first, tmp_path):
     dense, x = keras.layers.Dense(3), keras.Input((3,))
-    model = keras.Model(x, HighwayWrapper(dense)(dense(x)))
+    wrapped = [HighwayWrapper(dense) for _ in range(2)]  # which share H
+    model = keras.Model(x, wrapped[0](wrapped[1](dense(x)) if first else dense(wrapped[1](x))))
     model.save(tmp_path / "model.keras")
     loaded, x = keras.models.load_model(tmp_path / "model.keras"), standard_normal((2, 3))
     np.testing.assert_array_equal(array(loaded(x)), array(model(x)))
+    assert len(loaded.weights) == len(model.weights) == 6
 
 
 def test_wrapper_passes_the_mask_to_its_layer():
@@ -321,9 +325,22 @@ def test_an_activation_is_never_loaded_as_keras_s_of_its_name(tmp_path):
     with keras.saving.custom_object_scope({"Custom>leaky_relu": leaky_relu}):  # as if registered
         loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[0].activation is leaky_relu
+    model.layers[0].block.activation = keras.activations.gelu
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.layers[0].activation is keras.activations.gelu
     layer = Highway(activation=keras.ops.gelu, transform_activation=keras.ops.sigmoid)
     copied = Highway.from_config(layer.get_config())
     assert copied.activations == layer.activations != Highway(activation="gelu").activations
+
+
+@needs_tensorflow
+def test_activations_of_tensorflow_are_keras_s_of_their_names():
+    import tensorflow as tf
+
+    for name in ("relu", "tanh", "gelu", "leaky_relu"):
+        copied = Highway.from_config(Highway(activation=getattr(tf.nn, name)).get_config())
+        assert copied.activation is getattr(keras.activations, name)
 
 
 def test_gates_see_the_mask_that_attention_removes():
@@ -422,6 +439,8 @@ def test_mistakes(error, mistake, match):
 def test_a_stack_names_unstack():
     stack = HighwayStack(2)
     stack.build((None, 4))
-    for mistake in (lambda: stack.enable_lora(2), lambda: stack.quantize("int8")):
+    quantized = HighwayStack(2, dtype="int8_from_float32")
+    mistakes = lambda: stack.enable_lora(2), lambda: stack.quantize("int8")
+    for mistake in (*mistakes, lambda: quantized.build((None, 4))):
         with pytest.raises(NotImplementedError, match="unstack"):
             mistake()

@@ -119,7 +119,7 @@ def test_rows_that_cannot_be_kept_are_named_before_the_work(name, tmp_path, monk
 
 @pytest.mark.parametrize("command", ["reproduce gradients", "reproduce starts", "search"])
 def test_what_needs_populations_says_so_first(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("highway_keras.tuning.tuner.shim.HAS_LOOPS", False)
+    monkeypatch.setattr("highway_keras.tuning.tuner.shim.has_loops", lambda: False)
     assert cli.main([*command.split(), "--out", str(tmp_path / "none")]) == 2
     assert "TensorFlow or the JAX backend" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

@@ -19,7 +19,7 @@ IN_A_COHORT = 2
 
 def check_backend():
     """Raise an `ImportError` unless the backend can train populations."""
-    if not shim.HAS_LOOPS:
+    if not shim.has_loops():
         raise ImportError(
             "Populations of trials need the TensorFlow or the JAX backend; with any backend "
             "`keras_tuner.RandomSearch` can search a `HighwayHyperModel`. "

@@ -11,11 +11,19 @@ from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from highway_keras.backends import cores
 
-HAS_LOOPS = True  # compiled loops: `scan` below
 ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
     "are differentiable again."
 )
+
+
+def has_loops():
+    """Return whether loops may be compiled: `scan` below.
+
+    Not in `tf.vectorized_map`, which drops gradients that are not TensorFlow's. Keras's
+    `TimeDistributed` calls it where the number of steps is unknown.
+    """
+    return "loop_body" not in tf.get_current_name_scope()
 
 
 def compiled(f):

@@ -1,21 +1,14 @@
 """PyTorch: no compiled loops; the depth loop is a plain one and autodiff gives its gradient."""
 
 import torch
-from keras import ops, tree
+from keras import ops
 
-HAS_LOOPS = False
+from highway_keras.backends import plain_scan as scan  # noqa: F401
 
 
-def scan(step, carry, xs):
-    """Loop as `jax.lax.scan` does.
-
-    Not `keras.ops.scan`: the gradient of its indexing is as large as all of `xs`, once a block.
-    """
-    emitted = []
-    for rows in zip(*map(torch.unbind, tree.flatten(xs)), strict=True):
-        carry, found = step(carry, tree.pack_sequence_as(xs, rows))
-        emitted.append(found)
-    return carry, tree.map_structure(lambda *rows: torch.stack(rows), *emitted)
+def has_loops():
+    """Return whether loops may be compiled."""
+    return False
 
 
 def compiled(f):

@@ -5,7 +5,8 @@ import functools
 import keras
 from keras import ops, tree
 
-from highway_keras.backends import shim
+from highway_keras.backends import name as BACKEND
+from highway_keras.backends import plain_scan, shim
 
 
 def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):
@@ -14,8 +15,9 @@ def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):
     Return the outputs in a tuple: the last block's or, as a sequence, every block's, then the
     transform gates if requested.
     """
-    forward, backward = _loops(block, return_sequence, return_gate)
-    if not shim.HAS_LOOPS:  # autodiff gives the gradient
+    has_loops = shim.has_loops()
+    forward, backward = _loops(block, return_sequence, return_gate, has_loops)
+    if not has_loops:  # autodiff gives the gradient
         return forward(x, kernel, bias, is_relu)[0]
 
     # `run` takes every tensor as an argument: on JAX it must not capture traced ones.
@@ -35,19 +37,20 @@ def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):
 
 
 @functools.lru_cache(maxsize=64)
-def _loops(block, return_sequence, return_gate):
+def _loops(block, return_sequence, return_gate, has_loops):
     """Return the compiled loops of a block, made once: a new function would be compiled again."""
 
     def forward(x, kernel, bias, is_relu):
         def step(x, weights):
             y, parts = block.forward(x, *weights, is_relu)
-            kept = parts if shim.HAS_LOOPS and not block.recomputes else []
-            before = x if shim.HAS_LOOPS or return_sequence else []
+            kept = parts if has_loops and not block.recomputes else []
+            before = x if has_loops or return_sequence else []
             return y, (before, kept, [parts[1]] if return_gate else [])
 
-        if block.rematerialize and not shim.HAS_LOOPS:  # autodiff would keep the parts
+        if block.rematerialize and BACKEND == "torch":  # autodiff would keep the parts
             step = keras.remat(step)
-        y, (xs, kept, gates) = shim.scan(step, _columns(x), (kernel, bias[..., None]))
+        scan = shim.scan if has_loops else plain_scan
+        y, (xs, kept, gates) = scan(step, _columns(x), (kernel, bias[..., None]))
         outputs = ops.concatenate([xs[1:], y[None]]) if return_sequence else y
         return tuple(_columns(v) for v in (outputs, *gates)), (xs, kept)
 
@@ -67,7 +70,7 @@ def _loops(block, return_sequence, return_gate):
         dx, d_weights = shim.scan(step, last, layers, reverse=True)
         return _columns(dx), *d_weights
 
-    return shim.compiled(forward), shim.compiled(backward)
+    return [shim.compiled(f) if has_loops else f for f in (forward, backward)]
 
 
 def _columns(x):

@@ -77,7 +77,7 @@ def scan(
     kinds = ("highway",) if return_gate else ("highway", "plain", "residual")
     checks.one_of("kind", kind, kinds)
     checks.one_of("carry", carry, ("coupled", "learned"))
-    x = ops.convert_to_tensor(x)
+    x = ops.convert_to_tensor(x, sparse=False)
     checks.floating("x", keras.backend.standardize_dtype(x.dtype))
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))

@@ -10,6 +10,8 @@ def serialize(activation):
     config = keras.activations.serialize(activation)
     if not isinstance(config, str) or get(config) is activation:
         return config
+    if activation.__module__.startswith("tensorflow."):  # computes the same
+        return config
     # By its name alone, Keras would find its own activation.
     is_op = getattr(keras.ops, config, None) is activation
     # The second as if registered, and found only then

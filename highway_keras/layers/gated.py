@@ -286,7 +286,7 @@ class GatedLayer(keras.Layer):
     @property
     def activations(self):
         """The activations of H and T; `None` where a layer of the user's has none."""
-        return self.activation, self.transform_activation
+        return getattr(self.block, "activation", self.activation), self.transform_activation
 
     def get_config(self):
         config = super().get_config()
@@ -302,9 +302,11 @@ class GatedLayer(keras.Layer):
             changed[name] = {k: v for k, v in now.items() if v != config.get(k)}
         if any(changed.values()):
             config["sublayers"] = changed
+        block = self.block if "block" in self._made else self
         return {
             **config,
             **{name: of.serialize(getattr(self, name)) for name, of in OPTIONS.items()},
+            "activation": activations.serialize(block.activation),
             "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": self.carry_mode,

@@ -16,6 +16,12 @@ from highway_keras.layers.gated import GatedLayer, Negated, common
 from highway_keras.layers.highway import Highway
 
 
+UNDIVIDED = (
+    "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
+    "returns do."
+)
+
+
 @keras.saving.register_keras_serializable(package="highway_keras")
 class HighwayStack(GatedLayer):
     """A chain of `depth` identical `Highway` layers, run as one loop over stacked weights.
@@ -128,6 +134,8 @@ class HighwayStack(GatedLayer):
         self.rematerialize = checks.flag("rematerialize", rematerialize)
 
     def build(self, input_shape):
+        if self.quantization_mode is not None:  # by the dtype
+            raise NotImplementedError(UNDIVIDED)
         width = input_shape[-1]
         if width is None or self.units not in (None, width):
             raise ValueError(
@@ -239,7 +247,7 @@ class HighwayStack(GatedLayer):
         start = self.transform_bias_initializer
         starts = start.values if isinstance(start, stacked.ByLayer) else [start] * self.depth
         layers = [
-            Highway(**_options(self), transform_bias_initializer=b, name=f"{self.name}_{i}")
+            Highway(**_options(self), transform_bias_initializer=b, name=f"{self.name}_layer{i}")
             for i, b in enumerate(starts)
         ]
         layers[-1].output_regularizer = self.output_regularizer
@@ -252,10 +260,7 @@ class HighwayStack(GatedLayer):
     @property
     def sublayers(self):
         """Raise `NotImplementedError`: a stack has none to take adapters or to be quantized."""
-        raise NotImplementedError(
-            "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its "
-            "`unstack()` returns do."
-        )
+        raise NotImplementedError(UNDIVIDED)
 
     def get_config(self):
         config = super().get_config()

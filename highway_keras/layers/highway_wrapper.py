@@ -120,16 +120,14 @@ class HighwayWrapper(GatedLayer):
 
     def make_sublayer(self, input_shape, **options):
         h = self.block
-        size = getattr(h, "kernel_size", None)
-        is_convolution = isinstance(size, tuple) and hasattr(h, "dilation_rate")
+        size, shared = getattr(h, "kernel_size", None), ("padding", "data_format", "dilation_rate")
+        is_convolution = isinstance(size, tuple) and all(hasattr(h, name) for name in shared)
         if not is_convolution or len(input_shape) != len(size) + 2:  # ConvLSTM has a time axis
             return keras.layers.Dense(input_shape[-1], **options)
-        return _CONVOLUTIONS[len(h.kernel_size) - 1](
+        return _CONVOLUTIONS[len(size) - 1](
             input_shape[1 if h.data_format == "channels_first" else -1],
-            h.kernel_size,
-            padding=h.padding,
-            data_format=h.data_format,
-            dilation_rate=h.dilation_rate,
+            size,
+            **{name: getattr(h, name) for name in shared},
             **options,
         )
 
@@ -143,6 +141,8 @@ class HighwayWrapper(GatedLayer):
         config = {k: v for k, v in super().get_config().items() if k not in _OPTIONS_OF_H}
         layers = {"layer": self.block, **{name: getattr(self, name) for name in self.passed}}
         for name, layer in layers.items():
+            # Twice: where layers are shared, the first configuration comes to lack their number.
+            keras.saving.serialize_keras_object(layer)
             config[name] = keras.saving.serialize_keras_object(layer)
             if getattr(layer, "lora_enabled", False):  # its adapters are saved merged
                 for option in ("lora_rank", "lora_alpha"):

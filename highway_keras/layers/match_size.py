@@ -61,7 +61,9 @@ class MatchSize(keras.Layer):
         kept = [slice(None, None, self.strides)] * len(inputs.shape)
         kept[0], kept[self.channel_axis] = slice(None), slice(self.channels)
         outputs = inputs[tuple(kept)]
-        missing = (self.channels or 0) - inputs.shape[self.channel_axis]
+        if self.channels is None:
+            return outputs
+        missing = self.channels - inputs.shape[self.channel_axis]
         if missing <= 0:
             return outputs
         zeros = [[0, 0]] * len(inputs.shape)
