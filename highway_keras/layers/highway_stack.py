@@ -15,7 +15,6 @@ from highway_keras.layers import stacked, types
 from highway_keras.layers.gated import GatedLayer, Negated, common
 from highway_keras.layers.highway import Highway
 
-
 UNDIVIDED = (
     "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
     "returns do."
