@@ -1,4 +1,4 @@
-"""Old weights: every source's own formula in NumPy, real files, and what must be refused."""
+"""Old weights: what real libraries wrote and computed, Keras's layouts, and what is refused."""
 
 import functools
 import json
@@ -16,9 +16,9 @@ WIDTH = 6
 OLD = pathlib.Path(__file__).with_name("old_weights")
 KERAS = {"1.0.8": "1.0", "1.1.2": "1.0", "1.2.2": "1.2", "2.2.4": "2.0"}
 LAYERS = {"highway_1": "tanh", "highway_2": "linear", "highway_3": "relu"}
-STATES = {  # of each file, what reads it, with which activation and prefix
-    "allennlp-2.10.1": (convert.from_allennlp, "tanh", ""),
-    "bilm-tf": (convert.from_elmo, "relu", ""),
+STATES = {  # of each file, what reads it, its activation, and the prefix in a whole model
+    "allennlp-2.10.1": (convert.from_allennlp, "tanh", "_token_embedder._highways."),
+    "bilm-tf": (convert.from_elmo, "relu", "lm/"),
     "tacotron-tensorflow": (convert.from_tacotron, "relu", "model/inference/encoder_cbhg/"),
     "tacotron-pytorch": (convert.from_tacotron, "relu", "encoder.cbhg."),
 }
@@ -28,23 +28,8 @@ ORDERS = {"1.0": EARLY, "1.2": LATE, "2.0": LATE}
 TOLERANCE = 2e-6
 
 
-def keras_highway(x, w):
-    """What Keras 1 and 2 computed with tanh, from its source, in float64."""
-    t = 1 / (1 + np.exp(-(x @ w["W_carry"] + w.get("b_carry", 0))))
-    return t * np.tanh(x @ w["W"] + w.get("b", 0)) + (1 - t) * x
-
-
-# Random weights under each source's names.
-
-ELMO = ("W_carry", "b_carry", "W_transform", "b_transform")
-TENSORFLOW = ("H/kernel", "H/bias", "T/kernel", "T/bias")
-PYTORCH = ("H.weight", "H.bias", "T.weight", "T.bias")
-
-
 def draw(*shape, seed=0):
-    """Normal numbers; matrices scaled so that a chain of layers stays of order 1."""
-    scale = shape[-1] ** -0.5 if len(shape) == 2 else 1.0
-    return scale * np.random.default_rng([seed, *shape]).normal(size=shape)
+    return np.random.default_rng([seed, *shape]).normal(size=shape)
 
 
 def keras_weights():
@@ -52,67 +37,50 @@ def keras_weights():
     return {name: draw(*shapes[name[0]], seed=10 * index) for index, name in enumerate(EARLY)}
 
 
-def allennlp_state(layers=3):
-    shapes = {"weight": (2 * WIDTH, WIDTH), "bias": (2 * WIDTH,)}
-    return {
-        f"_layers.{index}.{name}": draw(*shape, seed=index)
-        for index in range(layers)
-        for name, shape in shapes.items()
-    }
+def real_state(file):
+    """What a library wrote of its layers, without the prefix, and their input and output."""
+    arrays = {name.replace("|", "/"): array for name, array in np.load(OLD / f"{file}.npz").items()}
+    x, y = arrays.pop("x"), arrays.pop("y")
+    if file == "bilm-tf":
+        with h5py.File(OLD / f"{file}.hdf5") as stored:
+            for group in ("CNN_high_0", "CNN_high_1"):
+                arrays |= {f"{group}/{name}": array[()] for name, array in stored[group].items()}
+    prefix = STATES[file][2]
+    return {n.removeprefix(prefix): w for n, w in arrays.items() if "pre_highway" not in n}, x, y
 
 
-def square_state(pattern, names, numbers):
-    """Square matrices, and vectors for the names that speak of a bias."""
-    return {
-        pattern.format(number) + name: draw(
-            *(WIDTH,) * (1 if name.startswith("b_") or name.endswith("bias") else 2),
-            seed=10 * number + index,
-        )
-        for number in numbers
-        for index, name in enumerate(names)
-    }
+ALLENNLP, _, TENSORFLOW, PYTORCH = (real_state(file)[0] for file in STATES)
+
+
+def keras_arrays(file, layer):
+    """The arrays of a layer in a file of Keras, in its order."""
+    with h5py.File(file) as stored:
+        group = stored.get("model_weights", stored)[layer]
+        return [group[name][()] for name in group.attrs["weight_names"]]
 
 
 def run(layers, x):
     return keras.ops.convert_to_numpy(functools.reduce(lambda x, layer: layer(x), layers, x))
 
 
-def inputs():
-    return np.random.default_rng(99).normal(size=(40, WIDTH))
-
-
-def difference(layers, expected):
-    return np.abs(run(layers, inputs().astype("float32")) - expected).max()
-
-
 def in_order(weights, version):
-    return [weights[name] for name in ORDERS[version] if name in weights]
+    return [weights[name] for name in ORDERS[version]]
 
 
-ELMO_STATE = square_state("CNN_high_{}/", ELMO, range(2))
-TENSORFLOW_STATE = square_state("highway_{}/", TENSORFLOW, range(1, 5))
-PYTORCH_STATE = square_state("highways.{}.", PYTORCH, range(4))
-
-
-# Outputs are those of the source's formula, and those that the libraries themselves computed.
-
-
-@pytest.mark.parametrize("version", ORDERS)
-def test_keras_formula(version):
-    weights = keras_weights()
-    for some in (weights, {name: weights[name] for name in ("W", "W_carry")}):
-        layer = convert.from_keras1(in_order(some, version), "tanh", version)
-        assert type(layer) is Highway and layer.use_bias == ("b" in some)
-        assert difference([layer], keras_highway(inputs(), some)) < TOLERANCE
+# Outputs are those that the libraries themselves computed.
 
 
 @pytest.mark.parametrize("version", KERAS)
-def test_file_of_the_real_keras(version):
+def test_file_and_arrays_of_the_real_keras(version):
     outputs, file = np.load(OLD / f"keras-{version}.npz"), OLD / f"keras-{version}.h5"
     before = "dense_1"
     for name, activation in LAYERS.items():
-        layer = convert.from_keras1(file, activation, KERAS[version], layer=name)
-        assert 0 < np.abs(run([layer], outputs[before]) - outputs[name]).max() < TOLERANCE
+        arrays = keras_arrays(file, name)
+        of_arrays = convert.from_keras1(arrays, activation, KERAS[version])
+        of_file = convert.from_keras1(file, activation, KERAS[version], layer=name)
+        for layer in (of_arrays, of_file):
+            assert type(layer) is Highway and layer.use_bias == (len(arrays) == 4)
+            assert 0 < np.abs(run([layer], outputs[before]) - outputs[name]).max() < TOLERANCE
         before = name
     for wrong in ORDERS.keys() - {KERAS[version]}:
         with pytest.raises(ValueError, match=f"version.*{KERAS[version]!r}"):
@@ -124,44 +92,34 @@ def test_file_of_the_real_keras(version):
 
 @pytest.mark.parametrize("file", STATES)
 def test_state_of_the_real_library(file):
-    arrays = {name.replace("|", "/"): array for name, array in np.load(OLD / f"{file}.npz").items()}
-    function, activation, prefix = STATES[file]
-    x, y = arrays.pop("x"), arrays.pop("y")
-    layers = function(arrays or OLD / f"{file}.hdf5", activation, prefix=prefix)
-    assert all(type(layer) is Highway for layer in layers)
-    for found in (layers, [HighwayStack.from_layers(layers)]):
-        assert np.abs(run(found, x) - y).max() < TOLERANCE
+    """Alone, under other names, and with a prefix among other weights and an optimizer's slots."""
+    (function, activation, prefix), (state, x, y) = STATES[file], real_state(file)
+    # TensorFlow's names of variables, and fairseq's of allennlp's weights
+    renamed = {f"{n}:0" if "/" in n else n.removeprefix("_"): w for n, w in state.items()}
+    whole = {prefix + name: w for name, w in state.items()}
+    whole |= {f"{name}/Adagrad": "no array" for name in whole}
+    whole |= {f"{prefix}rnn": "no array", **{f"other.{name}": np.zeros(3) for name in state}}
+    read = [function(state, activation), function(renamed, activation)]
+    read.append(function(whole, activation, prefix=prefix))
+    if file == "bilm-tf":
+        read.append(function(OLD / f"{file}.hdf5", activation))
+    for layers in read:
+        assert all(type(layer) is Highway for layer in layers)
+        for found in (layers, [HighwayStack.from_layers(layers)]):
+            assert np.abs(run(found, x) - y).max() < TOLERANCE
+    with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r}")):
+        function(whole, activation)
 
 
 def test_numbers_decide_the_order_of_layers():
     """Ten comes after nine, and the order in the dictionary does not count."""
-    state = dict(reversed(allennlp_state(layers=11).items()))
+    weight, bias = ALLENNLP["_layers.0.weight"], ALLENNLP["_layers.0.bias"]
+    state = {}
+    for index in reversed(range(11)):
+        state |= {f"_layers.{index}.weight": weight, f"_layers.{index}.bias": (index + 1) * bias}
     for index, layer in enumerate(convert.from_allennlp(state, "tanh")):
-        expected = -state[f"_layers.{index}.bias"][WIDTH:]  # of its gate of x
+        expected = -(index + 1) * bias[5:]  # of its gate of x
         np.testing.assert_allclose(layer.transform_bias, expected, rtol=1e-6)
-
-
-SOURCES = {
-    "_token_embedder._highways.": (convert.from_allennlp, allennlp_state()),
-    "lm/": (convert.from_elmo, ELMO_STATE),
-    "model/inference/post_cbhg/": (convert.from_tacotron, TENSORFLOW_STATE),
-    "encoder.cbhg.": (convert.from_tacotron, PYTORCH_STATE),
-}
-
-
-@pytest.mark.parametrize("prefix", SOURCES)
-def test_prefixes_and_names_of_variables(prefix):
-    function, state = SOURCES[prefix]
-    expected = run(function(state, "relu"), inputs().astype("float32"))
-    other = {f"other.{name}": np.zeros(3) for name in state}
-    whole = {**{prefix + name: w for name, w in state.items()}, **other, f"{prefix}rnn": "no array"}
-    whole |= {f"{prefix}{name}/Adagrad": "no array" for name in state}  # slots of an optimizer
-    assert difference(function(whole, "relu", prefix=prefix), expected) == 0
-    with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r}")):
-        function(whole, "relu")
-    if state is TENSORFLOW_STATE or function is convert.from_allennlp:  # as fairseq names them
-        renamed = {f"{n}:0" if "/" in n else n.removeprefix("_"): w for n, w in state.items()}
-        assert difference(function(renamed, "relu"), expected) == 0
 
 
 # Files in the layouts of Keras.
@@ -207,7 +165,8 @@ NAMES = {  # besides those of the real files
 def test_keras_file(tmp_path, version, names):
     path = write_keras(tmp_path / "old.h5", version, NAMES[names])
     layer = convert.from_keras1(str(path), "tanh", version, layer="gate")
-    assert difference([layer], keras_highway(inputs(), keras_weights())) < TOLERANCE
+    of_arrays = convert.from_keras1(in_order(keras_weights(), version), "tanh", version)
+    np.testing.assert_equal(layer.get_weights(), of_arrays.get_weights())
     for wrong in [one for one in ORDERS if ORDERS[one] != ORDERS[version] and names != "no names"]:
         with pytest.raises(ValueError, match=f"version={wrong!r}"):
             convert.from_keras1(path, "tanh", wrong, layer="gate")
@@ -244,15 +203,15 @@ def test_biases_of_swapped_keras_weights(version, start, tmp_path):
     # In a file with names for its weights, biases are no reason for doubt.
     path = write_keras(tmp_path / "named.h5", version, weights=wrong)
     layer = convert.from_keras1(path, "tanh", version, layer="gate")
-    assert difference([layer], keras_highway(inputs(), wrong)) < TOLERANCE
+    of_arrays = convert.from_keras1(lists[1], "tanh", version, check_biases=False)
+    np.testing.assert_equal(layer.get_weights(), of_arrays.get_weights())
 
 
 @pytest.mark.parametrize("halves", [(1, 0), (0, -1)])
 def test_biases_of_wrong_allennlp_weights(halves):
-    noise = 0.1 * draw(2 * WIDTH)
+    noise = 0.1 * draw(10)
     right, wrong = (
-        {**allennlp_state(1), "_layers.0.bias": np.repeat(starts, WIDTH) + noise}
-        for starts in ((0, 1), halves)
+        {**ALLENNLP, "_layers.0.bias": np.repeat(starts, 5) + noise} for starts in ((0, 1), halves)
     )
     check_doubted(convert.from_allennlp, right, wrong, "relu")
 
@@ -304,7 +263,7 @@ def link_to_another_file(name):
 
 def of_allennlp(change, **options):
     def mistake(path):
-        state = allennlp_state(2)
+        state = {**ALLENNLP}
         change(state)
         return convert.from_allennlp(state, "relu", **options)
 
@@ -318,12 +277,12 @@ def of_tacotron(state):
 NAN = np.where(np.eye(WIDTH), np.nan, 0.0)
 KERAS_1 = {"version": "1.2", "layer": "gate"}
 LAYER_0 = ("_layers.0.weight", "_layers.0.bias")
-SLOT = {**TENSORFLOW_STATE, "highway_1/H/kernel/Adam": np.eye(WIDTH)}
+SLOT = {**TENSORFLOW, "highway_1/H/kernel/Adam": np.eye(WIDTH)}
 V, T = ValueError, TypeError
 MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "no activation": (from_list(activation=None), V, "activation"),
     "hard sigmoid": (from_list(activation="hard_sigmoid"), V, "activation.*0.2"),
-    "slope": (lambda _: convert.from_allennlp(allennlp_state(), "leaky_relu"), V, "activation"),
+    "slope": (lambda _: convert.from_allennlp(ALLENNLP, "leaky_relu"), V, "activation"),
     "version unknown": (from_list("1.1"), V, "version"),
     "late as early": (from_list("1.0", order="1.2"), V, "version.*'1.2'"),
     "a dictionary": (lambda _: convert.from_keras1(keras_weights(), "relu", "1.0"), T, "weights"),
@@ -343,7 +302,7 @@ MISTAKES = {  # what is wrong: (call, error, the argument that it names)
     "no layer 0": (of_allennlp(lambda s: [s.pop(w) for w in LAYER_0]), V, "state.*layer 0 without"),
     "prefix": (of_allennlp(lambda s: None, prefix="encoder."), V, "encoder._layers.0.weight"),
     "parts": (of_allennlp(lambda s: s.update({LAYER_0[0]: np.ones((18, 6))})), V, "(12, 6)"),
-    "two frameworks": (of_tacotron(TENSORFLOW_STATE | PYTORCH_STATE), V, "state.*highway_1"),
+    "two frameworks": (of_tacotron(TENSORFLOW | PYTORCH), V, "state.*highway_1"),
     "a slot": (of_tacotron(SLOT), V, "state.*Adam"),
 }
 
