@@ -76,10 +76,8 @@ def w(tmp_path_factory):
 # What is typed after `highway-keras`, and what the line must name.
 FIT = "fit thin-highway-10 --dataset digits --epochs 1 --limit 40 --out new"
 RESUME = f"{FIT} --model-set depth=2 --resume"
-SEARCH = "search --depth 2 --kind plain --trials 1 --dataset digits --limit 40 --out new"
 RUN = "run/best.keras"
 COMMANDS = {
-    "": "COMMAND",
     "tarin": "'tarin'",
     "search --dept 10": "search --help",
     # Names.
@@ -93,7 +91,6 @@ COMMANDS = {
     f"evaluate {RUN} --weights mnist": "--weights",
     # Numbers.
     f"{FIT} --seed 2147483647 --runs 2": "--seed",
-    f"{SEARCH} --trials 0": "trials",
     f"predict {RUN} picture.png --top 11": "--top",
     # Fields of the recipe, and arguments of the network.
     f"{FIT} --set momentun=0.9": "Did you mean 'momentum'",
@@ -126,7 +123,6 @@ COMMANDS = {
     "evaluate lonely.keras": "--dataset",
     "evaluate odd-dataset/best.keras": "run.json",
     f"evaluate {RUN} --dataset good.npz": "10 classes",
-    f"export {RUN} --out {RUN} --format keras": "--out",
     f"export {RUN} --out 'served [1]'": "--out",
     "reproduce gradients --seed 7": "--seed",  # not `--seeds`, which would be seven of them
     # Pictures.

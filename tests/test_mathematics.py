@@ -25,11 +25,6 @@ def with_random_biases(layer):
     return layer
 
 
-@pytest.mark.parametrize(**named([case for case in DIRECT if "use_bias" not in case.arguments]))
-def test_the_bias_of_h_starts_as_asked(case):
-    np.testing.assert_array_equal(array(built(case, bias_initializer=0.25).bias), 0.25)
-
-
 @pytest.mark.parametrize(**named(GATED))
 def test_values_equal_numpy(case):
     layer, x = with_random_biases(built(case)), standard_normal(case.input_shape)
@@ -72,11 +67,14 @@ def test_equations_2_to_4_on_given_tensors():
 
 
 @pytest.mark.parametrize(**named(DEFAULT))
-def test_the_gate_starts_at_the_sigmoid_of_its_bias(case):
+def test_biases_start_as_asked_and_the_gate_at_the_sigmoid_of_its_own(case):
     options = {"transform_activation": "sigmoid", "transform_kernel_initializer": "zeros"}
+    options |= {"bias_initializer": 0.25} if case in DIRECT else {}
     layer = case.make(**options, transform_bias_initializer=-3)
     _, gate = layer(standard_normal(case.input_shape), return_gate=True)
     np.testing.assert_allclose(array(gate), sigmoid(-3), rtol=0, atol=1e-6)
+    if case in DIRECT and layer.use_bias:
+        np.testing.assert_array_equal(array(layer.bias), 0.25)
 
 
 @pytest.mark.parametrize(**named(LEARNED))
