@@ -69,24 +69,19 @@ def nested():
     return drawn(keras.Sequential([keras.Input((8,)), *layers]))
 
 
-def by_name():
-    """A nested model that takes a dictionary, whose order is not that of its inputs."""
-    ends = [keras.Input((8,), name=name) for name in "za"]
-    inner = keras.Model(ends, Highway(name="inner")(keras.layers.Subtract()(ends)))
-    inputs = keras.Input((8,))
-    x = inner({"z": inputs, "a": keras.layers.Dense(8, "tanh")(inputs)})
-    return drawn(keras.Model(inputs, softmax()(Highway(name="outer")(x))))
-
-
 def twins():
-    """Two encoders with the same names, also of what is no layer."""
-    inputs = keras.Input((8,))
-    x = keras.layers.Concatenate(name="join")([inputs, Highway(name="one")(inputs)])
-    encoder = keras.Model(inputs, keras.layers.Dense(8)(x) + inputs)
+    """Two encoders with the same names, also of what is no layer.
+
+    They take a dictionary, whose order is not that of their inputs.
+    """
+    z, a = ends = [keras.Input((8,), name=name) for name in "za"]
+    x = keras.layers.Concatenate(name="join")([a, Highway(name="one")(keras.layers.subtract(ends))])
+    encoder = keras.Model(ends, keras.layers.Dense(8)(x) + z)
     twin = keras.Model.from_config({**encoder.get_config(), "name": "twin"})
-    x = keras.layers.Dense(8, "tanh")(inputs)
-    x = keras.layers.Subtract()([encoder(x), twin(inputs)])
-    return drawn(keras.Model(inputs, softmax()(x)))
+    inputs = keras.Input((8,))
+    bent = keras.layers.Dense(8, "tanh")(inputs)
+    both = [encoder({"z": inputs, "a": bent}), twin({"z": bent, "a": inputs})]
+    return drawn(keras.Model(inputs, softmax()(keras.layers.subtract(both))))
 
 
 def shared():
@@ -111,7 +106,6 @@ MODELS = {
     wrapped: ["w0", "w1"],
     convolutions: ["first", "second"],
     nested: ["one", "two", "one (2)"],
-    by_name: ["inner", "outer"],
     twins: ["one", "one (2)"],
     shared: ["shared", "shared (2)"],
     quantized: ["a", "b"],
