@@ -289,7 +289,9 @@ def look():
     found = {}
     for dataset, name, two in (("mnist", "MNIST", 7), ("cifar100", "CIFAR-100", 1)):
         for start, network in rows("analysis", dataset=dataset).groupby("searched_bias"):
-            found[f"{name}, biases {start}"] = _layers_together(network, two)
+            searched = f"at {network['start'].mean():.1f} by a search"
+            biases = start.replace("from -10 to -1", searched)
+            found[f"{name}, biases {biases}"] = _layers_together(network, two)
     lines = [line.split(" | ") for line in LOOK.strip().splitlines()]
     lines = [[name, *(fill(cell, values) for values in found.values())] for name, cell in lines]
     return markdown(["", *found], lines, "l" * (1 + len(found)))
