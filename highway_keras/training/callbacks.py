@@ -3,9 +3,32 @@
 import keras
 import numpy as np
 
+from highway_keras import checks
 from highway_keras.training.evaluation import compare, outputs
 
 _DRAWS_AN_EPOCH = 2**20
+
+
+def check_users_own(callbacks, schedule):
+    """Raise unless `callbacks` are Keras's, and agree with ours and with the recipe's schedule."""
+    if not isinstance(callbacks, list | tuple) or not all(
+        isinstance(callback, keras.callbacks.Callback) for callback in callbacks
+    ):
+        raise TypeError(
+            "`callbacks` must be a list of `keras.callbacks.Callback`. "
+            f"{checks.received('callbacks', callbacks)}"
+        )
+    if any(isinstance(c, keras.callbacks.BackupAndRestore) for c in callbacks):
+        raise ValueError(
+            "`callbacks` must not hold a BackupAndRestore, which starts at an epoch of its own: "
+            "`resume=True` continues a run."
+        )
+    sets_rate = keras.callbacks.ReduceLROnPlateau | keras.callbacks.LearningRateScheduler
+    if schedule != "constant" and any(isinstance(c, sets_rate) for c in callbacks):
+        raise ValueError(
+            "`callbacks` that set the learning rate need schedule='constant' and decay=1.0. "
+            f"{checks.received('schedule', schedule)}"
+        )
 
 
 class EpochSeeds(keras.callbacks.Callback):

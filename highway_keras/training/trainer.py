@@ -23,7 +23,7 @@ from highway_keras.runs import check_free
 from highway_keras.runs.folder import RunFolder, identity_in, mark
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured
+from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, check_users_own
 from highway_keras.training.engines.devices import Devices, data_parallel
 from highway_keras.training.evaluation import (
     NotProbabilities,
@@ -31,6 +31,7 @@ from highway_keras.training.evaluation import (
     compile_classifier,
     evaluate,
 )
+from highway_keras.training.loss_weights import loss_weights
 from highway_keras.training.networks import architecture, find_network, named_network
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
@@ -173,24 +174,7 @@ def fit(
             "Received: dataset=None."
         )
     recipe, seed = choose_recipe(recipe, model, dataset).override(**overrides), checks.seed(seed)
-    if not isinstance(callbacks, list | tuple) or not all(
-        isinstance(callback, keras.callbacks.Callback) for callback in callbacks
-    ):
-        raise TypeError(
-            "`callbacks` must be a list of `keras.callbacks.Callback`. "
-            f"{checks.received('callbacks', callbacks)}"
-        )
-    if any(isinstance(c, keras.callbacks.BackupAndRestore) for c in callbacks):
-        raise ValueError(
-            "`callbacks` must not hold a BackupAndRestore, which starts at an epoch of its own: "
-            "`resume=True` continues a run."
-        )
-    sets_rate = keras.callbacks.ReduceLROnPlateau | keras.callbacks.LearningRateScheduler
-    if recipe.schedule != "constant" and any(isinstance(c, sets_rate) for c in callbacks):
-        raise ValueError(
-            "`callbacks` that set the learning rate need schedule='constant' and decay=1.0. "
-            f"{checks.received('schedule', recipe.schedule)}"
-        )
+    check_users_own(callbacks, recipe.schedule)
     of_pictures = {"input_shape": input_shape, "skip_broken": skip_broken or None}
     for name, value in checks.given(**of_pictures).items():
         is_path = isinstance(dataset, str | os.PathLike)
@@ -249,46 +233,6 @@ def fit(
         verbose = verbose if devices.is_chief else 0
         seconds = run.train(first, test_curve, callbacks, session, verbose)
         return dataclasses.replace(run.finish(seconds), folder=folder)
-
-
-def loss_weights(images, class_weight=None, sample_weight=None):
-    """Return the weight of each training image in the loss, or `None` for equal ones."""
-    if class_weight is None and sample_weight is None:
-        return None
-    labels, names = images.y_train, images.class_names
-    weights = np.ones(len(labels), "float32")
-    if sample_weight is not None:
-        each = np.asarray(sample_weight, "float32")
-        if each.shape != labels.shape or not np.isfinite(each).all() or (each < 0).any():
-            raise ValueError(
-                f"`sample_weight` must hold a weight of at least 0 for each of {len(labels)} "
-                f"training images. {checks.received('sample_weight', sample_weight)}"
-            )
-        weights *= each
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(labels, minlength=len(names))
-        equal = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
-        class_weight = dict(zip(names, equal.tolist(), strict=True))
-    if not isinstance(class_weight, dict | None):
-        raise ValueError(
-            "`class_weight` must be 'balanced' or a dictionary by class. "
-            f"{checks.received('class_weight', class_weight)}"
-        )
-    for key, value in (class_weight or {}).items():
-        if key not in names and key not in range(len(names)):
-            raise ValueError(
-                f"`class_weight` must be 'balanced' or have names or numbers of classes as keys: "
-                f"{', '.join(names)}. {checks.received('class_weight', class_weight)}"
-            )
-        if key not in names and str(key) in names and names[key] != str(key):
-            raise ValueError(
-                f"`class_weight` must have names as keys here, such as {names[key]!r}: {key} is "
-                "the number of that class and the name of another. "
-                f"{checks.received('class_weight', class_weight)}"
-            )
-        checks.number("class_weight", value, least=0)
-        weights[labels == (names.index(key) if key in names else key)] *= value
-    return weights
 
 
 def data_settings(dataset, images):
