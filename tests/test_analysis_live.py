@@ -360,10 +360,17 @@ def quantized():
     return model
 
 
+def changed():
+    model = classifier()
+    model.layers[-2].block.activation = keras.activations.gelu
+    return model
+
+
 FIRST = {"data_format": "channels_first"}
 REFUSED = {
     "layer": (lambda: classifier(keras.layers.BatchNormalization(name="norm")), "'norm'"),
     "own": (lambda: classifier(keras.layers.Dense(2, relu, name="own")), "'relu'.*'own'"),
+    "changed": (changed, "'gelu'"),
     "channels": (lambda: classifier(keras.layers.Flatten(**FIRST)), "channels_first.*'flatten"),
     "quantized": (quantized, "quantized"),
     "branches": (branched, "chains.*'sum'"),

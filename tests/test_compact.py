@@ -99,6 +99,14 @@ def test_each_step_of_a_recurrent_layer_multiplies(sequences, ways):
     assert curve[-1]["multiplications"] == expected
 
 
+def test_each_input_position_of_a_transposed_convolution_multiplies():
+    wider = layers.Conv2DTranspose(3, 2, strides=2)
+    model = as_model((4, 4, 2), ConvHighway2D(2, 1), wider, layers.Flatten(), softmax())
+    curve = analysis.compact(model, *samples(model), layers=0, verbose=0).curve
+    expected = 4 * 4 * 2 * 2 * 3 * 2 + math.prod(model.layers[-1].kernel.shape)
+    assert curve[-1]["multiplications"] == expected
+
+
 def test_the_budget_is_kept():
     model = stack()
     x, y = samples(model)

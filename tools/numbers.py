@@ -312,6 +312,8 @@ def _layers_together(rows, two):
         idle=layers["matters"] == 0,
     )
     numbers = layers.index.to_series()
+    samples = whole["samples"]
+    more_errors = (layers["rise"] * samples).round()  # shares on a threshold round either way
     # Layers that matter and follow one another are one group: the sum changes between groups.
     matter = numbers[~layers["idle"]].groupby(layers["idle"].cumsum())
     ranges = zip(matter.min(), matter.max(), strict=True)
@@ -322,7 +324,9 @@ def _layers_together(rows, two):
         **{f"last{count}": layers[-count:] for count in (5, 10)},
         "middle": layers[15:44],
         "risen": layers[layers["rise"] > 0],
-        "rises": ", ".join(f"{(layers['rise'] > n / 100).sum()}" for n in (0, 0.05, 0.1, 0.5, 1)),
+        "rises": ", ".join(
+            f"{(more_errors > points * samples / 100).sum()}" for points in (0, 0.05, 0.1, 0.5, 1)
+        ),
         "trend": layers[["mean_bias", "mean_gate"]].rank().corrwith(numbers),
         "matter": ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in ranges) or "none",
     }

@@ -16,6 +16,10 @@ from highway_keras.layers.gated import GatedLayer
 from highway_keras.messages import notice
 
 
+# They multiply at each position of their input, others at each of their output.
+TRANSPOSED = tuple(getattr(keras.layers, f"Conv{n}DTranspose") for n in (1, 2, 3))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Call:
     """One call of a layer in a graph, with the symbolic tensors that went in and came out.
@@ -42,7 +46,8 @@ class Call:
         """The number of multiplications by the layer's kernels, for one sample."""
         weights = getattr(self.layer, "weights", ())
         kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
-        shape, steps = keras.tree.flatten(self.outputs)[0].shape, 1
+        per_input = isinstance(self.layer, TRANSPOSED)
+        shape, steps = (self.inputs if per_input else keras.tree.flatten(self.outputs))[0].shape, 1
         if not getattr(self.layer, "return_sequences", True):
             steps = self.inputs[0].shape[1] or 1  # it returns the last one alone
         of_kernel = getattr(self.layer, "transform", self.layer)

@@ -53,7 +53,8 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Masked positions count like all others, unlike in `model.evaluate`.
 
     Args:
-        model: As for `gate_model`; it returns class probabilities `(batch_size, ..., classes)`.
+        model: As for `gate_model`; it returns class probabilities, or logits, `(batch_size, ...,
+            classes)`.
         x: Samples as `model` takes them: an array, or a list of them.
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.

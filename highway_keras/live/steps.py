@@ -80,7 +80,7 @@ def _steps(layer):
         return [step for block in layer.unstack() for step in _steps(block)]
     if kind in (ConvHighway2D, Highway):
         h, *gates = parts
-        transforms = [_transform(h, layer.activation)]
+        transforms = [_transform(h, h.activation)]
         transforms += [_transform(gate, layer.transform_activation) for gate in gates]
         return [{"op": "highway", "transforms": transforms}]
     raise _unsupported(layer, "a layer of that type")
