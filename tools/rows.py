@@ -316,7 +316,7 @@ def halving(options):
 # By name: what makes rows, the file they go to, and the columns that say which case a row is of
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
-    "curves": (curves, "training-curves", ("command", "epoch")),
+    "curves": (curves, "training-curves", ("command", "hardware", "epoch")),
     "section4": (section4, "analysis", ("dataset", "searched_bias", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
