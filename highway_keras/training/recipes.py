@@ -301,8 +301,8 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
         **RECIPES["modern-cifar"].reasons,
         "optimizer": "better than SGD on held-out images, after 8, 25 and 30 epochs, one seed",
         "batch_size": "as good as 200 for the network of Table 3 after 25 epochs, in half as many "
-        "steps; for Highway A, measured later, 100 was better after 8 epochs, as good after 30, and "
-        "50 worse; one seed",
+        "steps; for Highway A, measured later, 100 was better after 8 epochs, as good after 30, "
+        "and 50 worse; one seed",
         "learning_rate": "half as much was worse, twice as much, too, at a quarter of the decay; "
         "batches of 100, one seed",
         "weight_decay": "half as much was worse, twice as much about as good after 8 epochs; a "
