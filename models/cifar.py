@@ -61,8 +61,8 @@ def highway_c(transform_bias=-3.0, activation="relu", **arguments: Unpack[CifarA
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    arguments["kernel_sizes"] = (1, 3)
-    return cifar_network("highway-c", HIGHWAY_C, 100, transform_bias, activation, **arguments)
+    of_layers = transform_bias, activation, (1, 3)
+    return cifar_network("highway-c", HIGHWAY_C, 100, *of_layers, **arguments)
 
 
 def highway_gap(
@@ -73,13 +73,11 @@ def highway_gap(
     `classes` also decides how the classifier's kernel starts: with 100, by `kernel_initializer`;
     otherwise normal with standard deviation 0.05, as in the authors' network for CIFAR-10.
     """
-    arguments |= {
-        "first_stddev": 1.0,  # "gaussian" without a `std`, which Caffe takes as 1
-        "classifier_stddev": None if classes == 100 else 0.05,
-        "classes": classes,
-    }
+    first = 1.0  # "gaussian" without a `std`, which Caffe takes as 1
+    last = None if classes == 100 else 0.05
+    of_layers = transform_bias, activation, (3,), first, last
     name = f"highway-gap-{classes}"
-    return cifar_network(name, HIGHWAY_B, "average", transform_bias, activation, **arguments)
+    return cifar_network(name, HIGHWAY_B, "average", *of_layers, classes=classes, **arguments)
 
 
 def fitnet_a(**arguments: Unpack[CifarArguments]):
@@ -102,11 +100,11 @@ def cifar_network(
     stages,
     head,
     bias=None,
-    activation=None,
-    /,
+    activation="relu",
     kernel_sizes=(3,),
     first_stddev=None,
     classifier_stddev=None,
+    /,
     *,
     dropout_rate=0.2,
     input_shape=(32, 32, 3),
@@ -129,8 +127,8 @@ def cifar_network(
         head: How the last maps become features: a number of units, for 8x8 max-pooling and a fully
             connected layer; `"average"`, for a 1x1 convolution and global average pooling of maps
             of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
-        bias, activation: Initial bias of the transform gates, and activation of the layers.
-            Positional-only, so that a Fitnet refuses them.
+        bias, activation: Initial bias of the transform gates, and activation of the layers. These
+            and the next ones are positional-only: a factory refuses what it decides itself.
         kernel_sizes: Sizes that the highway layers of a stage cycle through.
         first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
             they start as normal numbers of their own.
@@ -181,7 +179,7 @@ def cifar_network(
         x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     else:
         x = keras.layers.Flatten(name="flatten")(keras.layers.MaxPooling2D(8, name="head_pool")(x))
-        units = 1000 if is_fitnet else head
+        units, activation = (1000, None) if is_fitnet else (head, activation)
         x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
         x = Maxout(2, name="head_maxout")(x) if is_fitnet else x
     x = parts.dropout(x, dropout_rate, "head_dropout")

@@ -66,6 +66,12 @@ def test_from_layers_and_unstack_are_each_others_inverse():
             HighwayStack.from_layers(refused)
     named = HighwayStack.from_layers(built_stack(2, activation=keras.layers.LeakyReLU()).unstack())
     assert isinstance(named.activation, keras.layers.LeakyReLU)
+    first, second = HighwayStack(2), HighwayStack(2)
+    first.build((None, 4))
+    names = [layer.name for layer in (*first.unstack(), first, second)]
+    assert len({*names}) == len(names)  # one model may hold them
+    layers[0].block.activation = keras.activations.gelu
+    assert HighwayStack.from_layers(layers[:1]).activation is keras.activations.gelu
     stack.trainable = False
     frozen = stack.unstack()
     assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)

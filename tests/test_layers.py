@@ -96,7 +96,7 @@ def test_wrapper_passes_the_mask_to_its_layer():
 class Own(keras.layers.Layer):
     """A user's layer with only `build` and `call`; it adds a vector to each of up to 32 steps."""
 
-    kernel_size = 3  # although it has no kernel
+    kernel_size, dilation_rate = (3,), 1  # although it has no kernel
 
     def build(self, input_shape):
         self.table = self.add_weight(shape=(32, input_shape[-1]), initializer="ones")
@@ -182,6 +182,7 @@ def test_match_size_samples_the_mask_with_the_steps():
     x[:, 2] = 0
     mask = MaskProbe()(MatchSize(strides=2)(keras.layers.Masking()(x)))
     np.testing.assert_array_equal(array(mask), 2 * [[True, False, True]])
+    assert MatchSize(strides=2)(keras.Input((4, None))).shape == (None, 2, None)
     of_images = MatchSize(strides=2).compute_mask(None, np.ones((2, 8, 7), bool))
     assert of_images.shape == (2, 4, 4)
 

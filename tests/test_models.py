@@ -138,6 +138,13 @@ def test_an_activation_is_that_of_all_layers_but_the_classifier(name):
     assert {f.__name__ for f in (getattr(x, "activation", None) for x in layers) if f} == {"tanh"}
 
 
+def test_factories_refuse_what_they_decide():
+    for mistake in ({"kernel_sizes": (5,)}, {"first_stddev": 0.1}, {"activaton": "tanh"}):
+        for name in ("highway-a", "highway-c", "highway-gap-10"):
+            with pytest.raises(TypeError):
+                models.create(name, **mistake)
+
+
 def test_a_card_knows_the_arguments_of_its_factory():
     for card in map(models.get, QUICK):
         assert card.takes("input_shape") and card.takes("weights") and not card.takes("activaton")

@@ -12,6 +12,7 @@ from helpers import all_but, needs_populations
 from keras_tuner.errors import FailedTrialError
 
 from highway_keras import data
+from highway_keras.messages import Notice
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
@@ -71,7 +72,14 @@ def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
 
 
 def test_bad_arguments_of_the_hypermodel():
-    wrong = {"depth": 1, "kind": "wide", "units": 0, "classes": 0, "activations": "gelu"}
+    wrong = {
+        "input_shape": (8, 8, None),
+        "depth": 1,
+        "kind": "wide",
+        "units": 0,
+        "classes": 0,
+        "activations": "gelu",
+    }
     for name, value in (wrong | {"decay": (1.0, 0.9), "one_minus_momentum": (0.1, 2)}).items():
         with pytest.raises(ValueError, match=f"`{name}`"):
             HighwayHyperModel(**{"depth": 3, name: value})
@@ -325,7 +333,8 @@ def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path
     network = Three(3, input_shape=(6,), classes=3, units=5)
     options = {"objective": "loss", "max_trials": 6, "rungs": {1: 2}}
     search = make(tmp_path, network, **options)
-    search.search(x, y, epochs=2, verbose=0)
+    with pytest.warns(Notice, match="ends after 3 trials"):
+        search.search(x, y, epochs=2, verbose=0)
     trained = [len(t.metrics.get_history("loss")) for t in search.oracle.trials.values()]
     assert sorted(trained) == [1, 2, 2]
     network.rates = (3.0, 1.0)
@@ -399,6 +408,33 @@ def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
         make(tmp_path / "gelu", network, objective="loss").search(x, y, verbose=0)
 
 
+class Changed(HighwayHyperModel):
+    def declare_hyperparameters(self, hp):
+        return {**super().declare_hyperparameters(hp), "decay": 1, **self.changes}
+
+
+CHANGES = [  # `None` where a condition does not hold
+    ({"learning_rate": None}, "`learning_rate`.*None"),
+    ({"units": 7}, "nothing else.*units"),
+    ({"learning_rate": 1, "one_minus_momentum": 1, "transform_bias": -1}, None),
+]
+
+
+@needs_populations
+@pytest.mark.parametrize(("changes", "refused"), CHANGES)
+def test_values_of_a_users_own(changes, refused, tmp_path):
+    network = Changed(3, "plain", input_shape=(6,), classes=3, units=5)
+    network.changes = changes
+    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+    if refused:
+        with pytest.raises(ValueError, match=refused):
+            make(tmp_path, network, objective="loss").search(x, y, verbose=0)
+        return
+    search = make(tmp_path, network, objective="loss")
+    search.search(x, y, verbose=0)
+    assert search.get_best_models()[0].optimizer.momentum == 0
+
+
 class OwnBuild(HighwayHyperModel):
     def build(self, hp):
         return super().build(hp)
@@ -417,6 +453,7 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
     (TypeError, "class_weight", {"class_weight": None}, {}),
     (TypeError, "callbacks", {}, {"callbacks": None}),
     (ValueError, "`x`", {}, {"x": np.zeros((3, 7))}),
+    (ValueError, "`x`", {}, {"x": np.zeros((3, 4, 16))}),  # of other sides
     (ValueError, "`y`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
     (ValueError, "`validation_data", {}, {"validation_data": (np.zeros((3, 7)), [0, 1, 2])}),

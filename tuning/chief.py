@@ -1,5 +1,6 @@
 """The chief of a search that several processes share: leading them, and waiting for it."""
 
+import contextlib
 import os
 import socket
 import sys
@@ -67,10 +68,12 @@ def lead(oracle):
     server.add_insecure_port("{}:{}".format(*address()))
     server.start()
     try:
-        while not servicer.stop_triggered or oracle.ongoing_trials or oracle.tuner_ids:
-            if oracle.error:
-                raise oracle.error
-            time.sleep(PAUSE)
+        # keras-tuner prints the conditions of hyperparameters whenever it sends them.
+        with open(os.devnull, "w") as sink, contextlib.redirect_stdout(sink):
+            while not servicer.stop_triggered or oracle.ongoing_trials or oracle.tuner_ids:
+                if oracle.error:
+                    raise oracle.error
+                time.sleep(PAUSE)
     finally:
         server.stop(grace=5).wait()  # the last worker still hears that it is done
 

@@ -88,7 +88,8 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
         self.classes = checks.positive_integer("classes", classes)
-        self.input_shape = tuple(input_shape)
+        sides = input_shape if isinstance(input_shape, tuple | list) else (input_shape,)
+        self.input_shape = tuple(checks.positive_integer("input_shape", n) for n in sides)
         units = checks.positive_integer("units", units, or_none="that of the kind")
         self.units = units or UNITS[kind]
         chosen = [activations] if isinstance(activations, str) else activations
@@ -140,15 +141,16 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             self.kind,
             self.units,
             activation=values["activation"],
-            transform_bias=values.get("transform_bias"),
+            transform_bias=values["transform_bias"] if self.kind == "highway" else None,
             input_shape=self.input_shape,
             classes=self.classes,
         )
-        sgd = keras.optimizers.SGD(values["learning_rate"], 1 - values["one_minus_momentum"])
+        rate, momentum = values["learning_rate"], 1 - values["one_minus_momentum"]
+        sgd = keras.optimizers.SGD(float(rate), float(momentum))
         model.compile(sgd, LOSS, metrics=["accuracy"])
         return model
 
-    def fit(self, hp, model, *args, callbacks=(), **kwargs):
+    def fit(self, hp, model, *args, callbacks=None, **kwargs):
         """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch.
 
         The other arguments are Keras's, with its `batch_size` of 32; a population's is 128.
@@ -156,9 +158,9 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         values = self.declare_hyperparameters(hp)
         # By epoch number, not by steps: Hyperband resumes a trial at a later epoch.
         decay = keras.callbacks.LearningRateScheduler(
-            lambda epoch: values["learning_rate"] * values["decay"] ** epoch
+            lambda epoch: float(values["learning_rate"] * values["decay"] ** epoch)
         )
-        callbacks = [decay, keras.callbacks.TerminateOnNaN(), *callbacks]
+        callbacks = [decay, keras.callbacks.TerminateOnNaN(), *(callbacks or ())]
         history = model.fit(*args, callbacks=callbacks, **kwargs)
         if not np.isfinite(history.history["loss"][-1]):
             epoch = 1 + history.epoch[-1]

@@ -8,6 +8,7 @@ import pathlib
 
 from highway_keras.extras import extra
 from highway_keras.io import digest, is_transient, read_text, write_json
+from highway_keras.messages import notice
 from highway_keras.runs.folder import check_same_settings
 
 with extra("tune"):
@@ -83,11 +84,12 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         number, waiting = self._next()
         if waiting is None:
             self.tuner_ids.add(tuner_id)
-            return Trial(self.hyperparameters.copy(), status="IDLE")
+            return Trial(keras_tuner.HyperParameters(), status="IDLE")
         self._retry_queue = waiting[:1]  # the stock way to train one again
         trial = super().create_trial(tuner_id)
         if trial.status == "STOPPED" and len(self.trials) < self.max_trials:
-            self.max_trials = len(self.trials)  # a finite space has no more
+            self.max_trials = len(self.trials)
+            notice(f"The search ends after {self.max_trials} trials: no new values were found.")
             return self.create_trial(tuner_id)
         if trial.status == "RUNNING" and self.rungs:
             first, last, _ = self.rounds[number]
@@ -133,7 +135,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
                 return
             # Take all epochs: a restarted chief has lost the metrics of running trials.
             mine.metrics = trial.metrics
-            # Keep our hyperparameters: the protocol between processes rounds them to float32.
+            # Keep our hyperparameters: the protocol between processes loses their order.
             trial.hyperparameters = mine.hyperparameters
         if trial.status == "FAILED":
             trial.message, mine.score = "A metric is no longer finite.", None

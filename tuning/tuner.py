@@ -62,7 +62,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Trials of one hypermodel share their shapes, so a population of them runs as one program with
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
-    weights drawn from `seed` and its number. Its result is the same as if trained alone. None of
+    weights drawn from `seed` and its number. Its result is the same as if trained alone, on a GPU
+    up to rounding. None of
     keras-tuner's hooks is called, such as `run_trial` or `on_trial_end`.
 
     With `rungs`, the search is a successive halving: all trials train to the first rung, the best
@@ -485,9 +486,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def _values(self, trial):
         """Return what the hypermodel makes of a trial's hyperparameters."""
         hp = trial.hyperparameters.copy()
-        if self.is_worker:  # the chief's file has all digits
-            file = self._file(trial.trial_id, "trial.json")
-            hp.values = read_json(file)["hyperparameters"]["values"]
         drawn = {*hp.values}
         values = self.hypermodel.declare_hyperparameters(hp)
         if new := hp.values.keys() - drawn:
@@ -497,6 +495,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"Received: {', '.join(sorted(new))} of trial {trial.trial_id}."
             )
         checks.one_of("activation", values["activation"], ACTIVATIONS)
+        for name in values.keys() & RANGES.keys():  # `None` where a condition does not hold
+            checks.number(name, values[name])
         return values
 
     def _save_weights(self, trial, activation, weights):
@@ -562,10 +562,11 @@ def _check_hypermodel(hypermodel):
     hp = keras_tuner.HyperParameters
     wanted = HighwayHyperModel.declare_hyperparameters(hypermodel, hp())
     declared = hypermodel.declare_hyperparameters(hp()) or {}
-    if not wanted.keys() <= declared.keys():
+    if not wanted.keys() <= declared.keys() <= {*wanted, "transform_bias"}:
         raise ValueError(
             "`hypermodel.declare_hyperparameters` must return a dictionary of "
-            f"{', '.join(sorted(wanted))}. Received: {declared}."
+            f"{', '.join(sorted(wanted))}, and of nothing else, since a population varies no depth "
+            f"or width. Received: {declared}."
         )
 
 
@@ -587,7 +588,9 @@ def _check_data(hypermodel, x, y, name=""):
     """Return `x` and `y` as arrays, if they are inputs and class numbers for the hypermodel."""
     x_name, y_name = (f"{name}[0]", f"{name}[1]") if name else ("x", "y")
     x, y = np.asarray(x), np.asarray(y)
-    usable = x.ndim >= 2 and x.dtype.kind in "uif" and x[:1].size == hypermodel.inputs
+    # Flat, or as the hypermodel has it, with or without axes of one
+    sides, wanted = ([n for n in shape if n > 1] for shape in (x.shape[1:], hypermodel.input_shape))
+    usable = x.ndim >= 2 and x.dtype.kind in "uif" and sides in (wanted, [hypermodel.inputs])
     if not usable or not np.isfinite(x).all():
         raise ValueError(
             f"`{x_name}` must be an array of finite inputs of the shape {hypermodel.input_shape}; "

@@ -20,8 +20,8 @@ ONCE = (
 def has_loops():
     """Return whether loops may be compiled: `scan` below.
 
-    Not in `tf.vectorized_map`, which drops gradients that are not TensorFlow's. Keras's
-    `TimeDistributed` calls it where the number of steps is unknown.
+    Not in `tf.vectorized_map`, which drops custom gradients. Keras's `TimeDistributed` calls it
+    where the number of steps is unknown.
     """
     return "loop_body" not in tf.get_current_name_scope()
 
@@ -77,7 +77,9 @@ def differentiable_once(gradient):
 def parallel_loops():
     """Return how many compiled loops run at the same time in the graph that is being traced."""
     within_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
-    if tf.executing_eagerly() or within_xla or tf.config.list_logical_devices("GPU"):
+    if tf.executing_eagerly() or within_xla or not has_loops():
+        return 1
+    if tf.config.list_logical_devices("GPU"):
         return 1
     threads = tf.config.threading.get_inter_op_parallelism_threads()
     threads = threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))

@@ -38,7 +38,7 @@ def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):
 
 @functools.lru_cache(maxsize=64)
 def _loops(block, return_sequence, return_gate, has_loops):
-    """Return the compiled loops of a block, made once: a new function would be compiled again."""
+    """Return the loops of a block, made once: a new function would be compiled again."""
 
     def forward(x, kernel, bias, is_relu):
         def step(x, weights):
@@ -47,7 +47,7 @@ def _loops(block, return_sequence, return_gate, has_loops):
             before = x if has_loops or return_sequence else []
             return y, (before, kept, [parts[1]] if return_gate else [])
 
-        if block.rematerialize and BACKEND == "torch":  # autodiff would keep the parts
+        if block.rematerialize and BACKEND == "torch":  # TensorFlow's is a custom gradient
             step = keras.remat(step)
         scan = shim.scan if has_loops else plain_scan
         y, (xs, kept, gates) = scan(step, _columns(x), (kernel, bias[..., None]))

@@ -33,7 +33,8 @@ def scan(
 
     The gradient is hand-written (Eq. 4 of the supplement with the derivatives of H and T) and also
     a loop. On TensorFlow and JAX, XLA compiles both even inside a program that is not compiled.
-    On TensorFlow the result is differentiable once. On PyTorch the chain is a plain loop.
+    On TensorFlow the result is differentiable once. On PyTorch, and in `tf.vectorized_map`, where
+    `rematerialize` has no effect, the chain is a plain loop.
 
     With a trial axis K in front, K networks of one shape run at once, each on its own input.
 

@@ -10,7 +10,7 @@ def serialize(activation):
     config = keras.activations.serialize(activation)
     if not isinstance(config, str) or get(config) is activation:
         return config
-    if activation.__module__.startswith("tensorflow."):  # computes the same
+    if activation.__module__.startswith("tensorflow.python.ops."):  # computes the same
         return config
     # By its name alone, Keras would find its own activation.
     is_op = getattr(keras.ops, config, None) is activation

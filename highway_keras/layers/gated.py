@@ -285,7 +285,10 @@ class GatedLayer(keras.Layer):
 
     @property
     def activations(self):
-        """The activations of H and T; `None` where a layer of the user's has none."""
+        """The activations of H and T; `None` where a layer of the user's has none.
+
+        H's may have been changed on `block`; T's is changed by `transform_activation` alone.
+        """
         return getattr(self.block, "activation", self.activation), self.transform_activation
 
     def get_config(self):

@@ -294,8 +294,8 @@ def _options(layer):
     apart = ("name", "depth", "rematerialize", "activity_regularizer", "sublayers")
     config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
     config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
-    for name in ("activation", "transform_activation"):
-        function = getattr(layer, name)
+    names = ("activation", "transform_activation")
+    for name, function in zip(names, layer.activations, strict=True):
         if isinstance(function, keras.Layer):
             config[name]["config"].pop("name", None)  # its automatic one
         elif not hasattr(function, "get_config"):

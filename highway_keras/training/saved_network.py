@@ -135,7 +135,7 @@ class SavedNetwork:
                 f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
                 "the same classes, in the same order."
             )
-        if data.is_folder(dataset) and "dataset" not in checks.given(**self.settings):
+        if data.is_folder(dataset) and self.settings.get("dataset") is None:
             if list(images.class_names) != sorted(images.class_names):
                 notice(
                     f"The classes of {dataset} are taken in the order of their numbers; Keras's "
