@@ -430,6 +430,15 @@ def test_output_that_nobody_takes(unbuffered):
     assert subprocess.run(["bash", "-c", gone]).returncode == 2
     closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "list"]
     assert subprocess.run(closed).returncode == 0
+    inner = "from highway_keras.cli import backend, command; command.main(['list'])\n"
+    inner += "with backend.silent_libraries(): pass"
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", inner]
+    assert subprocess.run(closed).returncode == 0
+    for command in ("--help | true", "--version | true"):
+        asked = f"{shlex.join(COMMAND)} {command}; exit ${{PIPESTATUS[0]}}"
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(["bash", "-c", asked], env=environment, stderr=subprocess.PIPE)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_stderr_is_given_back_with_the_notices_that_came_meanwhile(capfd, monkeypatch):

@@ -1,5 +1,6 @@
 """Compact networks compute the same as with layers closed; what cannot be compacted is refused."""
 
+import errno
 import math
 import os
 
@@ -182,6 +183,17 @@ def test_a_command_asks_first_whether_it_can_write(command, tmp_path, monkeypatc
     assert run(command, tmp_path / "thin.keras", "--out", out) == 2
     printed = capsys.readouterr().err
     assert "folder that can be written" in printed and f"--out {out}" in printed
+
+
+def test_a_full_disk_leaves_the_way_free(tmp_path, monkeypatch):
+    models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
+    small, save = tmp_path / "small", keras.Model.save
+    command = f"compact {tmp_path}/thin.keras --layers 1 --dataset digits --limit 20 --out {small}"
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(keras.Model, "save", lambda *_, **__: (_ for _ in ()).throw(full))
+    assert run(*command.split()) == 1 and not (small / "run.json").exists()
+    monkeypatch.setattr(keras.Model, "save", save)
+    assert run(*command.split()) == 0
 
 
 def test_the_command_keeps_a_network_that_came_meanwhile(tmp_path, monkeypatch):

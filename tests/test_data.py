@@ -122,6 +122,13 @@ def test_class_names(tmp_path):
     assert load(npz(tmp_path, class_names=(*CLASSES, "dog"))).classes == 4  # without images yet
 
 
+def test_what_looks_unlike_gray_levels_or_classes_is_said(tmp_path):
+    with pytest.warns(Notice, match="`x_train`.* dark: its brightest value is 1,"):
+        load(npz(tmp_path, x_train=(X > 127).astype("uint8")))
+    with pytest.warns(Notice, match="labels from 0 to 9, .* no image of 7 of these 10 classes"):
+        load(npz(tmp_path, y_train=np.where(Y == 2, 9, Y)))
+
+
 def test_tf_data_of_other_classes_to_test_on(tmp_path):
     """Labels number the folders: without bee, cat would be 1."""
     write_classes(tmp_path / "train", 60)
@@ -156,6 +163,7 @@ BAD_ARRAYS = {
     "missing key": ("y_test", {"y_test": None}),
     "float images": ("x_train", {"x_train": X / 255}),
     "channels first": ("moveaxis", {"x_train": np.stack(3 * [X], 1)}),
+    "wrapped labels": ("y_test", {"y_test": Y[:9].astype("uint64") - np.uint64(1)}),
     "no images": ("x_train", {"x_train": X[:0], "y_train": Y[:0]}),
     "length mismatch": ("y_test", {"y_test": Y[:8]}),
     "shape mismatch": ("shape", {"x_test": X[:9, 1:]}),

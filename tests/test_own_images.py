@@ -46,7 +46,14 @@ def pictures_of(found):
 
 def test_what_is_no_picture_is_left_out_and_said(tmp_path):
     write_classes(tmp_path, 60)
-    for name in ("notes.txt", ".hidden.png", ".cache/0.png", "cat/clip.gif", "ant/.thumb.png"):
+    for name in (
+        "notes.txt",
+        ".hidden.png",
+        ".cache/0.png",
+        "__MACOSX/0.png",
+        "cat/clip.gif",
+        "ant/.thumb.png",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("no picture")
     Image.new("L", (4, 4)).save(tmp_path / "beside.png")

@@ -190,6 +190,7 @@ NAMES = {
     "photos/an?.PNG": ["photos/ant.PNG"],
     "**": ["b.png", *ALL],
     "**/*.jpg": ["photos/old/bee.jpg"],
+    "p*/**/*.jpg": ["photos/old/bee.jpg"],
     "**/?.png": ["b.png"],  # and not "photos/[1].png"
     "[b].png": ["[b].png"],  # which does not exist
     "photos/[1].png": ["photos/[1].png"],

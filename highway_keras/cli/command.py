@@ -30,11 +30,20 @@ REPEATED += ["TFDS_DATA_DIR", "KERAS_BACKEND"]
 def main(arguments=None):
     """Run the command; return its exit code: 0, 1 failed, 2 misused, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    for name in ("stdout", "stderr"):  # `None` if the shell has closed it
+    for descriptor in range(3):  # one that the shell has closed would go to the next file
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):  # `None` if it was closed
         setattr(sys, name, getattr(sys, name) or open(os.devnull, "w"))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack "±"
-    options = vars(parser().parse_args(arguments))
+    try:
+        options = vars(parser().parse_args(arguments))
+    except SystemExit:  # after `--help`, `--version` or a mistake
+        _drop_unwritable()
+        raise
     function, flags, continues, debug = (
         options.pop(key) for key in ("function", "flags", "continues", "debug")
     )

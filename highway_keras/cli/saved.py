@@ -177,6 +177,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     folder = training.RunFolder(out)
     with folder.locked():
         cli.check_paths(out=out, resume=None)  # another process may have written there meanwhile
+        loss, accuracy = training.evaluate(done.model, images)
         # Keep the settings that also hold for the smaller network.
         settings = {"model": saved.model.name, "class_names": saved.names_for(images)}
         settings |= {key: saved.settings[key] for key in KEPT if key in saved.settings}
@@ -187,11 +188,6 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
         chosen |= {"budget": budget} if layers is None else {"layers": layers}
         chosen |= {"closed": done.closed}
-        folder.write_json({**settings, "compacted": chosen})
-        with io.replacing(folder.best) as temporary:
-            done.model.save(temporary)
-            library("runs.folder").mark(temporary, folder.identity())
-        loss, accuracy = training.SavedNetwork(folder.best).evaluate(images)
         io.write_rows(folder.path / "compact.csv", done.curve)
         numbers = [row["layers"] for row in done.curve]
         errors = [100 * row["error"] for row in done.curve]
@@ -203,6 +199,10 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
                 [plots.Line(errors, x=numbers)], saved.model.name, **axes
             ),
         )
+        with io.replacing(folder.best) as temporary:
+            done.model.save(temporary)
+            folder.write_json({**settings, "compacted": chosen})  # last: it makes a run's folder
+            library("runs.folder").mark(temporary, folder.identity())
     first, last = done.curve[0], done.curve[-1]
     print(
         f"{last['layers']} of {first['layers']} gated layers, {last['parameters']:,} of "

@@ -176,6 +176,12 @@ def check_parts(parts, class_names, source):
             f"all of them. Received: label {most}, and {labels.min()} to {labels.max()} in "
             f"`y_train` among {len(labels)} images."
         )
+    empty = np.flatnonzero(np.bincount(labels, minlength=most + 1) == 0)
+    if len(empty):
+        notice(
+            f"`y_train` in {source} has labels from 0 to {most}, but no image of {len(empty)} of "
+            f"these {most + 1} classes, such as {empty[0]}."
+        )
     return checked, tuple(map(str, range(most + 1)))
 
 
@@ -196,8 +202,13 @@ def _check_part(part, images, labels, source):
             f"[0, 1], save (255 * {x}).round().astype('uint8'); for channels first, "
             f"numpy.moveaxis({x}, 1, -1)."
         )
+    if part == "train" and images.max() < DARK:
+        notice(
+            f"`{x}` in {source} is dark: its brightest value is {images.max()}, while `predict` "
+            "and exported networks take 255 for white."
+        )
     integers = labels.dtype.kind in "iu" and labels.shape == (len(images),)
-    if not integers or labels.min() < 0:
+    if not integers or labels.astype("int64").min() < 0:  # also of unsigned ones that wrapped
         raise DataError(
             f"`{y}` in {source} must be the class numbers of its {len(images)} images, integers "
             f"from 0 of shape (n,). {received(labels)} For one-hot rows, save {y}.argmax(axis=1); "

@@ -57,9 +57,9 @@ def read_folder(folder, skip_broken):
 
 
 def _folders(folder):
-    """Return the names of the folders in a folder, sorted, hidden ones left out."""
+    """Return the names of the folders in a folder, sorted; hidden ones and a Mac's are left out."""
     with os.scandir(folder) as entries:
-        names = [e.name for e in entries if e.is_dir() and not e.name.startswith(".")]
+        names = [e.name for e in entries if e.is_dir() and not e.name.startswith((".", "__MACOSX"))]
     numbers = all(name.isdecimal() for name in names)
     return sorted(names, key=(lambda name: (int(name), name)) if numbers else None)
 

@@ -58,7 +58,7 @@ def find_pictures(names):
             below = pictures_among(files)
             say_left_out(name, files)
         elif "**" in name:  # which `glob` would follow into links without end
-            start = os.path.dirname(name[: name.index("**")]) or os.curdir
+            start = os.path.dirname(re.split(r"[*?]", name)[0]) or os.curdir
             everything = map(os.path.normpath, pictures_below(start))
             wanted = re.escape(os.path.normpath(name))
             for sign, meaning in SIGNS.items():
@@ -190,7 +190,10 @@ def _opened(path):
         from PIL import Image
 
     path = checks.existing_file("path", path)
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise OSError(f"{path} cannot be read ({error.strerror}).") from error
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             yield picture, exif_orientation(data) if data.startswith(JPEG) else 1, data[24]
