@@ -64,7 +64,7 @@ def exported(file, folder, dataset):
             rows.say(f"exporting {path.stem}")
             try:
                 yield (format, quantize), path, export(file, path, format, quantize, dataset)
-            except ImportError as error:
+            except (ImportError, RuntimeError, ValueError) as error:  # the others can be measured
                 rows.say(f"without it: {error}")
 
 

@@ -18,9 +18,10 @@ from PIL import Image
 
 from highway_keras import data, export, layers
 from highway_keras.cli import command as cli
-from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification
+from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification, writers
 from highway_keras.messages import Notice
 
+SCALE = keras.layers.Rescaling(1 / 256)
 NAMES = [f"class {n} é" for n in range(10)]
 
 
@@ -66,7 +67,7 @@ def run(digits, tmp_path_factory):
 @pytest.fixture(scope="module")
 def little(tmp_path_factory):
     """The smallest network, for what does not depend on its layers."""
-    return write_run(tmp_path_factory.mktemp("little"), classifier(classes=10))
+    return write_run(tmp_path_factory.mktemp("little"), classifier(SCALE, classes=10))
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def contents(folder):
 
 @needs_tensorflow
 def test_what_computes_in_16_bits_is_compared_as_such(unverified, tmp_path):
-    model = classifier(keras.layers.Dense(4, dtype="mixed_bfloat16"), classes=10)
+    model = classifier(SCALE, keras.layers.Dense(4, dtype="mixed_bfloat16"), classes=10)
     export.export(write_run(tmp_path, model) / "best.keras", tmp_path / "1")
     assert unverified[0][2] == "float16"
 
@@ -150,7 +151,7 @@ def test_the_suffix_names_the_format(format, run, digits, tmp_path):
 @formats("litert", "openvino")
 def test_quantized_files_are_smaller(format, digits, tmp_path):
     limits = {"litert": {"float16": 0.6, "int8": 0.4}, "openvino": {"float16": 0.6}}[format]
-    model = classifier(keras.layers.Rescaling(1 / 256), keras.layers.Dense(800), classes=10)
+    model = classifier(SCALE, keras.layers.Dense(800), classes=10)
     sizes = {
         quantize: export.export(
             model, tmp_path / f"{quantize}{FORMATS[format].suffix}", format, quantize, digits
@@ -232,6 +233,30 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     with pytest.raises(ValueError, match="must return class probabilities"):
         export.export(logits, tmp_path / "out.keras", verify=False)
     assert not contents(tmp_path)
+
+
+def test_what_an_export_says_before_it_is_served(tmp_path):
+    """Outputs may have a name."""
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Rescaling(1 / 256)])
+    model.add(keras.layers.TimeDistributed(layers.HighwayStack(2, name="inside")))
+    model.add(keras.layers.Flatten())
+    model.add(keras.layers.Dense(3, "softmax"))
+    named = keras.Model(model.inputs, {"probabilities": model.outputs[0]})
+    named.save(tmp_path / "named.keras")
+    images = np.zeros((2, 8, 8, 1), "uint8")
+    run, _ = runtimes.load_keras(tmp_path / "named.keras")
+    expected = np.asarray(model(images.astype("float32")))
+    np.testing.assert_allclose(run(images)["probabilities"], expected, atol=1e-6)
+    with pytest.warns(Notice, match="Inside other layers, inside stay loops"):
+        found = writers.classifier(named)(images)
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-6)
+    unscaled = classifier(classes=3)
+    unscaled.save(tmp_path / "best.keras")
+    (tmp_path / "run.json").write_text(json.dumps({"class_names": ["ant", "bee", "cat"]}))
+    unsaid = {"verify": False, "class_names": ["bee", "ant", "cat"]}
+    scales = pytest.warns(Notice, match="no layer that scales its input")
+    with scales, pytest.warns(Notice, match="reorders those of the training: ant, bee, cat"):
+        export.export(tmp_path / "best.keras", tmp_path / "out.keras", **unsaid)
 
 
 # The verification

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 
 from highway_keras import checks
+from highway_keras.io import is_transient
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
 MOST = 5  # mistakes that a message lists
@@ -75,9 +76,9 @@ def opened(path):
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (PermissionError, BlockingIOError):
-        raise  # the file may be fine: this process is not let in, or another one holds it
     except Exception as error:  # h5py raises errors of many kinds on damaged bytes
+        if is_transient(error):  # the file may be fine
+            raise
         raise ValueError(
             f"`weights` must be a whole HDF5 file. Received: {os.fspath(path)!r}, which is of "
             "another format, damaged or cut short. Copy or save it again."

@@ -101,8 +101,8 @@ def export(
         format: `"saved_model"`, `"onnx"`, `"litert"`, `"openvino"` or `"keras"`. Default: that of
             the suffix of `path`, a SavedModel if it has none of these.
         quantize: `None`; `"float16"` (LiteRT and OpenVINO: weights in half precision); or `"int8"`
-            (LiteRT: weights and activations, calibrated on training images; Keras: kernels, and
-            the inputs of plain `Dense` layers).
+            (LiteRT: weights and activations, calibrated on training images; Keras: kernels and
+            inputs of `Dense` layers, those of highway layers included).
         dataset: A `data.Dataset`, or a name or path as for `data.load`. Its test images are used to
             verify, its training images to calibrate. Default: the one on which the network was
             trained, if the file is one of the zoo's or has its `run.json` next to it.
@@ -124,6 +124,8 @@ def export(
         RuntimeError: If the export cannot be written, for example because its format lacks an
             operation of the network or the disk is full. An `ExportMismatch` if it does not compute
             what the Keras model does.
+        OSError: If there is no place for it, or for its verification.
+        BusyError: If another process is writing to `path`.
 
     Examples:
         >>> from highway_keras.export import export
@@ -185,11 +187,11 @@ def export(
                     f"{checks.received('model', model)}"
                 )
             check_loads_as_saved(model, shapes[0])
-            if not any(isinstance(layer, SCALING) for layer in model._flatten_layers()):
-                notice(f"{model.name!r} has no layer that scales its input, 0 to 255.")
             file = pathlib.Path(folder) / f"{model.name}.keras"
             model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)
+        if not any(isinstance(layer, SCALING) for layer in saved.model._flatten_layers()):
+            notice(f"{saved.model.name!r} has no layer that scales its input, 0 to 255.")
         noise = np.random.default_rng(0).integers(256, size=(8, *saved.model.input_shape[1:]))
         probabilities(saved.model, noise.astype("uint8"))  # raises if it returns something else
         is_int8 = any(weight.dtype == "int8" for weight in saved.model.weights)
@@ -218,6 +220,8 @@ def export(
         names = saved.class_names if images is None else saved.names_for(images)
         if class_names is not None:
             checks.class_names("class_names", class_names, len(names))
+            if sorted(class_names) == sorted(names) and list(class_names) != names:
+                notice(f"`class_names` reorders those of the training: {', '.join(names)}.")
             if images is not None or "class_names" in saved.settings:
                 saved.settings.setdefault("data_classes", names)
             names = list(class_names)

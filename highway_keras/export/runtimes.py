@@ -74,7 +74,7 @@ def load_keras(path):
     model = keras.models.load_model(path)
 
     def run(images):
-        probabilities = model.predict(images, verbose=0)
+        (probabilities,) = keras.tree.flatten(model.predict(images, verbose=0))
         return {"probabilities": probabilities, "class_id": probabilities.argmax(-1)}
 
     return run, None

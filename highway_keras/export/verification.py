@@ -10,6 +10,7 @@ import numpy as np
 from highway_keras.data import images_at_once
 from highway_keras.export import runtimes
 from highway_keras.extras import extra
+from highway_keras.messages import reason
 
 TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
 ALLOWED_DROP = 0.01  # of accuracy
@@ -43,7 +44,9 @@ def verify(path, format, precision, images, labels, expected, class_names):
         command.append(str(images_at_once(images.shape[1:])))
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            last = (done.stderr.strip() or "no message").splitlines()[-1]
+            last = reason(RuntimeError((done.stderr.strip() or "no message").splitlines()[-1]))
+            if format == "keras" and "Could not locate" in last:
+                last += "; a new process does not know your own layers, so pass verify=False"
             if done.returncode < 0:
                 why = ", perhaps for want of memory" if done.returncode == -9 else ""
                 last = f"it was killed by signal {-done.returncode}{why} ({last})"

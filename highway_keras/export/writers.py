@@ -13,6 +13,7 @@ from keras import ops
 
 from highway_keras.io import compress
 from highway_keras.layers import HighwayStack
+from highway_keras.messages import notice
 from highway_keras.models.weight_files import copy_weights
 
 ONNX_OPSET = 17
@@ -112,16 +113,18 @@ class Classifier(keras.Layer):
     def call(self, images):
         import tensorflow as tf
 
-        probabilities = tf.cast(self._run(tf.cast(images, tf.float32)), tf.float32)
+        (outputs,) = keras.tree.flatten(self._run(tf.cast(images, tf.float32)))  # by name, perhaps
+        probabilities = tf.cast(outputs, tf.float32)
         # Keras's own `argmax` tells -0.0 from 0.0 by operations that other runtimes do not know.
         return {"probabilities": probabilities, "class_id": tf.argmax(probabilities, axis=-1)}
 
 
 def unrolled(model):
-    """Return the network with every `HighwayStack` replaced by a chain of layers.
+    """Return the network with each `HighwayStack` of it and its nested models as a chain of layers.
 
     The loop of a stack is for training. In a server, XLA would recompile it for each batch size,
-    and no runtime packs or quantizes weights that a loop counter selects.
+    and no runtime packs or quantizes weights that a loop counter selects. A notice names the stacks
+    inside other layers, which stay.
     """
 
     def copy(layer):
@@ -129,4 +132,11 @@ def unrolled(model):
             return keras.Sequential(layer.unstack(), name=layer.name)
         return layer
 
-    return keras.models.clone_model(model, clone_function=copy, recursive=True)
+    found = keras.models.clone_model(model, clone_function=copy, recursive=True)
+    left = [layer.name for layer in found._flatten_layers() if isinstance(layer, HighwayStack)]
+    if left:
+        notice(
+            f"Inside other layers, {', '.join(left)} stay loops, which a server compiles for each "
+            "batch size: use the layers of their `unstack()` there."
+        )
+    return found
