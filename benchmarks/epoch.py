@@ -65,7 +65,10 @@ def trainer(model, images, dtype):
     compiled = compile_classifier(network, from_recipe(recipe, steps), per_call)
     operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
     figures = {"images": len(x), "batch": batch, "operations": operations}
-    figures["machine"] = f"{keras.backend.backend()} on {keras.distribution.list_devices()[0]}"
+    backend = keras.backend.backend()
+    is_torch = backend == "torch"  # for which Keras lists no devices
+    device = keras.ops.zeros(()).device if is_torch else keras.distribution.list_devices()[0]
+    figures["machine"] = f"{backend} on {device}"
     yield
     fed = {"x": batches(x, y, steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
     for times in epochs(compiled, **fed):

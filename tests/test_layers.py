@@ -19,6 +19,7 @@ from highway_keras.layers import (
     HighwayWrapper,
     MatchSize,
     Maxout,
+    activations,
 )
 
 pytestmark = [
@@ -342,6 +343,15 @@ def test_activations_of_tensorflow_are_keras_s_of_their_names():
     for name in ("relu", "tanh", "gelu", "leaky_relu"):
         copied = Highway.from_config(Highway(activation=getattr(tf.nn, name)).get_config())
         assert copied.activation is getattr(keras.activations, name)
+
+
+def test_activations_of_torch_are_keras_s_where_they_compute_the_same():
+    functional = pytest.importorskip("torch").nn.functional
+    for name in activations.SAME_IN_TORCH:
+        copied = Highway.from_config(Highway(activation=getattr(functional, name)).get_config())
+        assert copied.activation is getattr(keras.activations, name)
+    with pytest.raises(TypeError, match="leaky_relu"):
+        Highway.from_config(Highway(activation=functional.leaky_relu).get_config())
 
 
 def test_gates_see_the_mask_that_attention_removes():

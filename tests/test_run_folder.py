@@ -189,6 +189,16 @@ def test_a_damaged_machine_json_costs_no_training(run):
             assert len(json.loads(run.machine.read_text())) == 1  # a killed one says where it ran
 
 
+def test_another_backend_than_before_is_told(run):
+    (before,) = json.loads(run.machine.read_text())
+    versions = before["versions"].replace(keras.backend.backend(), "another")
+    run.machine.write_text(json.dumps([{**before, "versions": versions}]))
+    with pytest.warns(Notice, match="goes on by"), Session(run):
+        pass
+    with Session(run):  # the last one is of this backend
+        pass
+
+
 def test_a_gpu_that_the_backend_does_not_see_is_told(run, monkeypatch):
     monkeypatch.setattr(machine, "NVIDIA", run.path)  # which exists
     monkeypatch.setattr(machine.shim, "accelerators", list)

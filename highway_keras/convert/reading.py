@@ -58,6 +58,8 @@ def prefixes_in(names, convention):
 
 def finite_array(label, value):
     """Return `value` as a float64 array of finite numbers; `label` names it in errors."""
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # which NumPy lacks
+        value = value.float()
     array = np.asarray(value).astype("float64", casting="same_kind")
     with np.errstate(over="ignore"):
         broken = array.size - np.count_nonzero(np.isfinite(array.astype("float32")))

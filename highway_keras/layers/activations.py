@@ -3,6 +3,8 @@
 import keras
 
 get = keras.activations.get
+# Not leaky_relu, whose slope is 0.01 there and 0.2 in Keras
+SAME_IN_TORCH = {"relu", "relu6", "elu", "selu", "celu", "silu", "mish", "softsign"}
 
 
 def serialize(activation):
@@ -10,7 +12,8 @@ def serialize(activation):
     config = keras.activations.serialize(activation)
     if not isinstance(config, str) or get(config) is activation:
         return config
-    if activation.__module__.startswith("tensorflow.python.ops."):  # computes the same
+    of_torch = activation.__module__ == "torch.nn.functional" and config in SAME_IN_TORCH
+    if of_torch or activation.__module__.startswith("tensorflow.python.ops."):  # the same functions
         return config
     # By its name alone, Keras would find its own activation.
     is_op = getattr(keras.ops, config, None) is activation

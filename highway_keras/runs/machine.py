@@ -90,8 +90,13 @@ class Session(keras.callbacks.Callback):
     def __enter__(self):
         chosen = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
         chosen |= bool({"JAX_PLATFORMS", "KERAS_TORCH_DEVICE"} & os.environ.keys())
+        backend = keras.backend.backend()
+        if self.before and backend not in self.before[-1]["versions"].split():
+            notice(
+                f"{self.folder.path} goes on by {backend}, not as it began: other draws than those "
+                "of a run without interruption. KERAS_BACKEND chooses."
+            )
         if NVIDIA.exists() and not chosen and not shim.accelerators():
-            backend = keras.backend.backend()
             notice(f"{backend} uses the CPU, not the NVIDIA GPU of this machine: see docs/gpu.md.")
         self.on_epoch_end(None)  # now, because a search runs no callbacks and may be killed
         return self

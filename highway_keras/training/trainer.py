@@ -94,8 +94,8 @@ def fit(
 ) -> Result:
     """Train a network and leave a folder with its models, history and settings.
 
-    The same seed on the same CPU gives the same result, even if a run is killed and resumed; on a
-    GPU, rounding may differ.
+    The same seed on the same CPU and backend gives the same result, even if a run is killed and
+    resumed; on a GPU, rounding may differ.
     The test images are used once, at the end; with `test_curve`, after every epoch, for the record.
 
     Args:
