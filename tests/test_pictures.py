@@ -1,5 +1,6 @@
 """Picture files of every kind: read as they are seen, the same by `predict` and by an export."""
 
+import pathlib
 import struct
 import zlib
 
@@ -115,6 +116,14 @@ def test_no_interpreter_is_started(tmp_path, monkeypatch):
     with pytest.raises(data.DataError, match=r"picture.png"):
         read_image(tmp_path / "picture.png", (8, 8, 1))
     assert not called
+
+
+def test_a_picture_that_cannot_be_read_is_named_without_a_number(tmp_path, monkeypatch):
+    denied = PermissionError(13, "Permission denied", "locked.png")
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda path: (_ for _ in ()).throw(denied))
+    (tmp_path / "locked.png").touch()
+    with pytest.raises(OSError, match=r"^.*locked\.png cannot be read \(Permission denied\)\.$"):
+        data.read_image(tmp_path / "locked.png", (8, 8, 1))
 
 
 def test_a_picture_of_too_many_pixels(tmp_path, monkeypatch):

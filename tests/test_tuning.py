@@ -415,8 +415,9 @@ class Changed(HighwayHyperModel):
 
 CHANGES = [  # `None` where a condition does not hold
     ({"learning_rate": None}, "`learning_rate`.*None"),
+    ({"one_minus_momentum": 1.5}, "one_minus_momentum"),
     ({"units": 7}, "nothing else.*units"),
-    ({"learning_rate": 1, "one_minus_momentum": 1, "transform_bias": -1}, None),
+    ({"learning_rate": 1, "one_minus_momentum": 1, "transform_bias": None}, None),
 ]
 
 
@@ -454,6 +455,7 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
     (TypeError, "callbacks", {}, {"callbacks": None}),
     (ValueError, "`x`", {}, {"x": np.zeros((3, 7))}),
     (ValueError, "`x`", {}, {"x": np.zeros((3, 4, 16))}),  # of other sides
+    (ValueError, "`x`", {}, {"x": ROWS[:0], "y": []}),
     (ValueError, "`y`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
     (ValueError, "`validation_data", {}, {"validation_data": (np.zeros((3, 7)), [0, 1, 2])}),

@@ -88,8 +88,13 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
         self.classes = checks.positive_integer("classes", classes)
-        sides = input_shape if isinstance(input_shape, tuple | list) else (input_shape,)
-        self.input_shape = tuple(checks.positive_integer("input_shape", n) for n in sides)
+        sides = np.atleast_1d(np.asarray(input_shape, object)).tolist()
+        if not all(map(checks.is_positive_integer, sides)):
+            raise ValueError(
+                "`input_shape` must be a tuple of positive integers. "
+                f"{checks.received('input_shape', input_shape)}"
+            )
+        self.input_shape = tuple(map(int, sides))
         units = checks.positive_integer("units", units, or_none="that of the kind")
         self.units = units or UNITS[kind]
         chosen = [activations] if isinstance(activations, str) else activations

@@ -63,8 +63,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     a trial axis; whole epochs are one compiled loop. Hyperparameters, curves, files and methods are
     those of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from
     weights drawn from `seed` and its number. Its result is the same as if trained alone, on a GPU
-    up to rounding. None of
-    keras-tuner's hooks is called, such as `run_trial` or `on_trial_end`.
+    up to rounding. None of keras-tuner's hooks is called, such as `run_trial` or `on_trial_end`.
 
     With `rungs`, the search is a successive halving: all trials train to the first rung, the best
     of them continue to the second, and so on. A trial continues with its own weights, momentum and
@@ -325,7 +324,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             "depth": hypermodel.depth,
             "space": digest(sorted(space.get_config()["space"], key=_order)),
             "units": hypermodel.units,
-            "input_shape": list(map(int, hypermodel.input_shape)),
+            "input_shape": list(hypermodel.input_shape),
             "classes": hypermodel.classes,
             "objective": self._ranked_by,
             "seed": self.seed,
@@ -446,7 +445,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                         # Not the tracker's own `update`, which reads all epochs before each time.
                         trial.metrics.metrics[metric].update(value, step=epoch)
             trial.status = "COMPLETED" if np.isfinite(scores[index]) else "FAILED"
-            self.oracle.end_trial(trial)
+            with contextlib.redirect_stdout(io.StringIO()):  # a worker's prints conditions
+                self.oracle.end_trial(trial)
         progress.report(number, best_score(), ended=self._count_ended(rounds))
 
     def _train_epoch(self, population, images, epoch):
@@ -495,8 +495,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"Received: {', '.join(sorted(new))} of trial {trial.trial_id}."
             )
         checks.one_of("activation", values["activation"], ACTIVATIONS)
-        for name in values.keys() & RANGES.keys():  # `None` where a condition does not hold
-            checks.number(name, values[name])
+        has_gates = self.hypermodel.kind == "highway"
+        for name in (name for name in RANGES if has_gates or name != "transform_bias"):
+            share = {"least": 0, "most": 1} if name == "one_minus_momentum" else {}
+            checks.number(name, values.get(name), **share)  # `None` where a condition does not hold
         return values
 
     def _save_weights(self, trial, activation, weights):
@@ -590,8 +592,8 @@ def _check_data(hypermodel, x, y, name=""):
     x, y = np.asarray(x), np.asarray(y)
     # Flat, or as the hypermodel has it, with or without axes of one
     sides, wanted = ([n for n in shape if n > 1] for shape in (x.shape[1:], hypermodel.input_shape))
-    usable = x.ndim >= 2 and x.dtype.kind in "uif" and sides in (wanted, [hypermodel.inputs])
-    if not usable or not np.isfinite(x).all():
+    fits = x.size and x.ndim >= 2 and sides in (wanted, [hypermodel.inputs])
+    if not fits or x.dtype.kind not in "uif" or not np.isfinite(x).all():
         raise ValueError(
             f"`{x_name}` must be an array of finite inputs of the shape {hypermodel.input_shape}; "
             f"`keras_tuner.RandomSearch` takes a `tf.data.Dataset`. Received: shape={x.shape}, "

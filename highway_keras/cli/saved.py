@@ -201,7 +201,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         )
         with io.replacing(folder.best) as temporary:
             done.model.save(temporary)
-            folder.write_json({**settings, "compacted": chosen})  # last: it makes a run's folder
+            folder.write_json({**settings, "compacted": chosen})  # a full disk is found before
             library("runs.folder").mark(temporary, folder.identity())
     first, last = done.curve[0], done.curve[-1]
     print(

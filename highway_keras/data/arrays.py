@@ -16,6 +16,7 @@ from highway_keras.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 DARK = 64  # Float images whose maximum is below this are taken to be scaled already.
+# Integer ones get a notice.
 
 
 def read_npz(path):

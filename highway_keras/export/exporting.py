@@ -221,7 +221,7 @@ def export(
         if class_names is not None:
             checks.class_names("class_names", class_names, len(names))
             if sorted(class_names) == sorted(names) and list(class_names) != names:
-                notice(f"`class_names` reorders those of the training: {', '.join(names)}.")
+                notice(f"`class_names` has the names {', '.join(names)} in another order.")
             if images is not None or "class_names" in saved.settings:
                 saved.settings.setdefault("data_classes", names)
             names = list(class_names)

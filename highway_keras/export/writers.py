@@ -136,7 +136,7 @@ def unrolled(model):
     left = [layer.name for layer in found._flatten_layers() if isinstance(layer, HighwayStack)]
     if left:
         notice(
-            f"Inside other layers, {', '.join(left)} stay loops, which a server compiles for each "
-            "batch size: use the layers of their `unstack()` there."
+            f"Inside other layers, {', '.join(left)} stay loops, which are not quantized and which "
+            "a server compiles for each batch size: use the layers of their `unstack()` there."
         )
     return found

@@ -4,7 +4,8 @@ import keras
 
 get = keras.activations.get
 # Not leaky_relu, whose slope is 0.01 there and 0.2 in Keras
-SAME_IN_TORCH = {"relu", "relu6", "elu", "selu", "celu", "silu", "mish", "softsign"}
+SAME_IN_TORCH = {"relu", "relu6", "elu", "selu", "celu", "silu", "mish"}
+SAME_IN_TORCH |= {"sigmoid", "softsign", "tanh"}
 
 
 def serialize(activation):

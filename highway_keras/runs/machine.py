@@ -93,8 +93,8 @@ class Session(keras.callbacks.Callback):
         backend = keras.backend.backend()
         if self.before and backend not in self.before[-1]["versions"].split():
             notice(
-                f"{self.folder.path} goes on by {backend}, not as it began: other draws than those "
-                "of a run without interruption. KERAS_BACKEND chooses."
+                f"{self.folder.path} goes on by {backend}, unlike its last session: the result is "
+                "not that of a run without interruption. KERAS_BACKEND chooses."
             )
         if NVIDIA.exists() and not chosen and not shim.accelerators():
             notice(f"{backend} uses the CPU, not the NVIDIA GPU of this machine: see docs/gpu.md.")
