@@ -10,6 +10,8 @@ import pathlib
 from collections.abc import Iterable, Mapping, Set, Sized
 from operator import ge, gt, le, lt
 
+from highway_keras.messages import did_you_mean
+
 LONGEST_REPR = 200  # characters of a value that a message repeats
 
 
@@ -88,7 +90,8 @@ def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary raises if `value` has no hash
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"`{name}` must be one of {listed}. {received(name, value)}")
+        near = did_you_mean(value, [one for one in choices if isinstance(one, str)])
+        raise ValueError(f"`{name}` must be one of {listed}. {received(name, value)}{near}")
     return value
 
 

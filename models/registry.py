@@ -41,9 +41,7 @@ def get(name) -> Card:
     """
     if name not in list(_CARDS):  # a dictionary would raise if it has no hash
         hint = did_you_mean(name, _CARDS) or f" Known: {', '.join(_CARDS)}."
-        raise ValueError(
-            f"`name` must be a registered network. {checks.received('name', name)}{hint}"
-        )
+        raise ValueError(f"There is no registered network {checks.short_repr(name)}.{hint}")
     return _CARDS[name]
 
 

@@ -113,7 +113,8 @@ def evaluate(network, weights, dataset, data_dir, json):
         "--threshold",
         type=float,
         default=0.001,
-        help="share of the images by which the error must rise for a layer to matter",
+        help="share of the images by which the error must rise for a layer to matter; 0.001 is "
+        "0.1 points",
     ),
     cli.option(
         "--out",

@@ -43,10 +43,9 @@ def rungs(default):
     "Search for hyperparameters of thin networks, as the paper did.",
     cli.several("--depth", default=[10, 20, 50, 100], **DEPTH, help="numbers of hidden layers"),
     cli.several("--kind", default=["highway", "plain"], **KIND, help="kinds of networks"),
-    cli.POPULATION,
     cli.option("--trials", type=int, default=100, help="trials for each kind and depth"),
     cli.option("--epochs", type=int, default=10, help="of a trial"),
-    rungs("all"),
+    rungs("none"),
     cli.option(
         "--objective",
         default="loss",
@@ -77,6 +76,7 @@ def rungs(default):
     cli.SEED,
     cli.out("runs/search"),
     cli.flag("--resume", "continue searches in that folder, also with more trials"),
+    cli.POPULATION,
     cli.JSON,
 )
 def search(dataset, json, **arguments):

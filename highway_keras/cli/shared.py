@@ -75,10 +75,14 @@ def out(default):
     return option("--out", default=default, help="folder")
 
 
-DATA_DIR = option("--data-dir", help="where tensorflow-datasets keeps its data")
-SEED = option("--seed", type=int, default=0, help="seed of the first run, or of all random draws")
+DATA_DIR = option(
+    "--data-dir",
+    help="where TensorFlow Datasets keeps its data (default: TFDS_DATA_DIR, else "
+    "~/tensorflow_datasets)",
+)
+SEED = option("--seed", type=int, default=0, help="of the first run, or of a search's draws")
 JSON = flag("--json", "print JSON")
-DISTRIBUTE = flag("--distribute", "train data-parallel on all devices")
+DISTRIBUTE = flag("--distribute", "split each batch over all devices")
 POPULATION = option(
     "--population",
     type=int,
@@ -97,7 +101,7 @@ NETWORK = (
         complete=FILES,
     ),
     option(
-        "--weights", help="use the trained weights of that name, which `list` shows, such as mnist"
+        "--weights", help="the included weights of that data set, which `list` shows, such as mnist"
     ),
 )
 
@@ -120,8 +124,8 @@ def network_file(network, weights):
     if is_path(path):
         return trained_network("network", path)
     trained = ", ".join(models.get(network).weights)  # raises if the name is unknown
-    remedy = f"Use trained ones with --weights {trained}" if trained else "Train it with `fit`"
-    raise ValueError(f"{network} is a network without weights. {remedy}, or give a .keras file.")
+    remedy = f"Add --weights {trained}" if trained else "Train it with `fit`"
+    raise ValueError(f"{network} names an untrained network. {remedy}, or give a .keras file.")
 
 
 def trained_network(name, path):

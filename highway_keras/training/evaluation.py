@@ -112,9 +112,9 @@ def check_probabilities(name, found):
     if wrong.any():
         row = np.argmax(wrong)
         raise NotProbabilities(
-            f"{name!r} must return class probabilities, each from 0 to 1, with a sum of 1, as a "
-            "softmax does (`classifier_activation='softmax'`). "
-            f"Received: {found[row].min():.3g} to {found[row].max():.3g}, {sums[row]:.3g} together."
+            f"{name!r} must return class probabilities, each from 0 to 1, with a sum of 1: end it "
+            f"in a softmax. Received: {found[row].min():.3g} to {found[row].max():.3g}, with a sum "
+            f"of {sums[row]:.3g}."
         )
 
 

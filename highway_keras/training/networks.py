@@ -211,7 +211,8 @@ class UserModel:
         if recipe.preprocessing and scales:
             notice(
                 f"{self.name!r} scales its input itself, after the recipe's preprocessing "
-                f"({', '.join(recipe.preprocessing)}). `preprocessing=()` leaves that out."
+                f"({', '.join(recipe.preprocessing)}). `preprocessing=()` (--set "
+                "'preprocessing=()') leaves that out."
             )
         # Layers first: setting a layer sets all layers and weights in it.
         parts = [*self.model._flatten_layers(), *self.model.variables]
@@ -240,7 +241,8 @@ def _compare_preprocessing(before, recipe):
     if steps is not None and list(steps) != list(now):
         notice(
             f"The weights expect images preprocessed by {', '.join(steps) or 'nothing'}; the "
-            f"recipe's preprocessing is {', '.join(now) or 'none'}."
+            f"recipe's preprocessing is {', '.join(now) or 'none'}. Choose the recipe that they "
+            "were trained by, or one like it."
         )
 
 
