@@ -66,14 +66,18 @@ class Card:
     def preprocessor(self, weights):
         """Return the model from raw images to what `create(name, weights)` takes.
 
+        Args:
+            weights: As for `models.create`.
+
         Raises:
             ValueError: If there are no such weights, or the file is damaged.
+            FileNotFoundError: If the file is missing.
         """
         import keras
 
         from highway_keras.data.preprocessing import PREPROCESSOR
 
-        whole = keras.models.load_model(self.weights_file(weights), compile=False)
+        whole = keras.models.load_model(shipped.resolve(self.name, weights), compile=False)
         return whole.get_layer(PREPROCESSOR)
 
     def takes(self, argument):

@@ -25,7 +25,13 @@ def unshared(kernel_initializer):
     """Return an initializer's configuration, or a function: one object would draw all alike."""
     start = keras.initializers.get(kernel_initializer)
     is_object = isinstance(start, keras.initializers.Initializer)
-    return keras.initializers.serialize(start) if is_object else start
+    if isinstance(getattr(start, "seed", None), keras.random.SeedGenerator):
+        return start  # it draws anew each time; its configuration would not
+    found = type(start)
+    is_known = found.__module__.startswith("keras.") or ">" in keras.saving.get_registered_name(
+        found
+    )
+    return keras.initializers.serialize(start) if is_object and is_known else start
 
 
 def dropout(x, rate, name):

@@ -87,7 +87,7 @@ def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
 def register(name, factory, dataset, input_shape, classes, recipe="quick", **arguments):
     """Add a network of your own to the zoo, for this process.
 
-    It is then listed, created, trained, analyzed and exported under its name, like the paper's.
+    It is then listed, created and trained under its name, like the paper's.
     Registering the same name again replaces your network.
 
     Args:

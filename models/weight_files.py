@@ -17,7 +17,7 @@ from highway_keras.models import shipped
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(
     r".*(initializer|regularizer|constraint|config)|((batch|input)_)?shape|name|trainable|dtype|seed|rate"
-    r"|inbound_nodes|(in|out)put_layers|lora_.*|sublayers"
+    r"|inbound_nodes|(in|out)put_layers|lora_.*|sublayers|rematerialize|units"
 )
 
 
@@ -59,7 +59,7 @@ def load_features(model, path, whole):
     with _one_error(model, path):
         source = _read_network(path)
         if len(_layers(source, model)) == len(_layers(model)):  # saved without its top, too
-            return _copy(source, model)
+            return _copy(source, model, has_top=False)
         size = {"input_shape": source.input_shape[1:], "classes": source.output_shape[-1]}
         _copy(source, whole(**size))
         for old, new in zip(_layers(source, model), _layers(model), strict=False):
@@ -70,7 +70,10 @@ def load_features(model, path, whole):
 
 def copy_weights(source, target):
     """Give a layer or model the weights of another, and what Keras derives from them."""
-    target.set_weights(source.get_weights())
+    weights = source.weights
+    if len(weights) != len(target.weights):  # adapters, which a file holds merged into the kernels
+        weights = _without_adapters(source)
+    target.set_weights([keras.ops.convert_to_numpy(weight) for weight in weights])
     for layer in target._flatten_layers():
         if isinstance(layer, keras.layers.Normalization):
             layer.finalize_state()
@@ -82,7 +85,8 @@ def _one_error(model, path):
     try:
         yield
     except Exception as error:
-        if is_transient(error) or isinstance(error, ImportError):  # such as of `huggingface_hub`
+        of_hub = isinstance(error, ImportError) or "huggingface_hub" in type(error).__module__
+        if is_transient(error) or of_hub:
             raise
         raise ValueError(
             f"`weights` cannot be loaded into {model.name!r}. Received: weights={path}. "
@@ -103,20 +107,22 @@ def without_preprocessor(source):
     return others[0] if first.name == PREPROCESSOR and len(others) == 1 else source
 
 
-def _copy(source, network, new_classifier=False):
-    """Copy all weights of a network to one that computes the same."""
+def _copy(source, network, new_classifier=False, has_top=True):
+    """Copy all weights of a network to one that computes the same, but for what follows its top."""
     old_layers, new_layers = _layers(source, network), _layers(network)
     if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
         raise ValueError("Its layers differ in kind or number")
-    for old, new in zip(old_layers, new_layers, strict=True):
-        is_classifier = new is new_layers[-1]  # whose activation may be left out
-        if is_classifier and new_classifier and _shapes(old) != _shapes(new):
+    weighted = [number for number, layer in enumerate(new_layers) if layer.weights]
+    classifier = weighted[-1] if weighted and has_top else len(new_layers)
+    for number, (old, new) in enumerate(zip(old_layers, new_layers, strict=True)):
+        is_top = number >= classifier  # whose activation may be left out
+        if number == classifier and new_classifier and _shapes(old) != _shapes(new):
             notice(
                 f"{new.name} of {network.name!r} is newly initialized; all other layers are loaded."
             )
             continue
         _check_shapes(old, new)
-        if not is_classifier and _computes(old.get_config()) != _computes(new.get_config()):
+        if not is_top and _computes(old.get_config()) != _computes(new.get_config()):
             raise ValueError(f"Its layer {old.name!r} has other settings than {new.name!r}")
         copy_weights(old, new)
 
@@ -144,7 +150,11 @@ def _layers(model, like=None):
 
 
 def _shapes(layer):
-    return [tuple(weight.shape) for weight in layer.weights]
+    return [tuple(weight.shape) for weight in _without_adapters(layer)]
+
+
+def _without_adapters(layer):
+    return [weight for weight in layer.weights if not weight.name.startswith("lora_")]
 
 
 def _computes(config):

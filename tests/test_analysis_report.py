@@ -1,5 +1,6 @@
 """Pictures, the page, the command and the callback."""
 
+import copy
 import html
 import re
 
@@ -152,6 +153,10 @@ def test_routing_plot_shows_the_classes_asked_for(analysed):
     assert list(shown) == ["two", "zero"]
     lowest, highest = shown["two"].get_clim()
     assert lowest == -highest
+    by_class = copy.deepcopy(analysed.mean.by_class)
+    by_class.values[0, 0, 0], by_class.values[-1] = -9, 0  # beyond the colors, in the first class
+    bar = images(analysis.plot_routing(by_class))["Class 2"].colorbar
+    assert bar.extend in ("min", "both")
 
 
 def fitted(folder, epochs=2, initial_epoch=0, **arguments):

@@ -197,7 +197,17 @@ def drawn(shape, dtype=None):
     return keras.random.normal(shape, stddev=0.01, dtype=dtype)
 
 
-@pytest.mark.parametrize("start", [keras.initializers.RandomNormal(), drawn])
+class OwnStart(keras.initializers.Initializer):
+    """Not registered, as Keras's layers take it."""
+
+    def __call__(self, shape, dtype=None):
+        return keras.random.normal(shape)
+
+
+GENERATOR = keras.initializers.RandomNormal(seed=keras.random.SeedGenerator(7))
+
+
+@pytest.mark.parametrize("start", [keras.initializers.RandomNormal(), drawn, OwnStart(), GENERATOR])
 def test_every_kernel_has_its_own_draw(start):
     model = models.create("mnist-highway-16", kernel_initializer=start)
     layers = layers_of(model, ConvHighway2D)[:2]

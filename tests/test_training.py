@@ -8,7 +8,6 @@ import random
 import shutil
 import types
 import warnings
-from unittest import mock
 
 import keras
 import numpy as np
@@ -19,7 +18,7 @@ from picture_folders import CLASSES, images, little, write_parts
 from highway_keras import Highway, data, models, training
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.messages import Notice
-from highway_keras.training import get_recipe, trainer
+from highway_keras.training import get_recipe
 from highway_keras.training.callbacks import Measured
 from highway_keras.training.evaluation import (
     NotProbabilities,
@@ -376,6 +375,9 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
             self.last = self.model.get_weights()
             self.rate = float(self.model.optimizer.learning_rate)
 
+        def on_train_end(self, logs=None):
+            raise KeyboardInterrupt  # that a callback stopped the run is saved by now
+
     monkeypatch.chdir(tmp_path)
     watch = Watch()
     restore = {"mode": "max", "patience": 2, "restore_best_weights": True}
@@ -383,8 +385,7 @@ def test_callbacks_that_end_a_run_or_set_its_rate(dataset, tmp_path, monkeypatch
     slower = keras.callbacks.ReduceLROnPlateau("loss", patience=1, min_delta=100)
     model, options = little(keras.layers.Dense(5)), {"schedule": "constant", "decay": 1.0}
     options |= {"epochs": 9, "batch_size": 16, "verbose": 0}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(trainer, "load_network", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
         training.fit(model, dataset, callbacks=[stop, slower, watch], **options)
     first = training.fit(little(keras.layers.Dense(5)), dataset, resume=True, **options)
     assert str(first.folder.path) == "runs/little-arrays"
@@ -503,6 +504,9 @@ def test_weights_in_the_loss(whole, dataset, tmp_path):
     each = np.arange(len(rare.y_train))
     both = training.trainer.loss_weights(rare, {"1": 2.0}, each)
     np.testing.assert_array_equal(both, each * np.where(rare.y_train == 1, 2, 1))
+    both = training.trainer.loss_weights(rare, "balanced", each)
+    totals = [both[rare.y_train == number].sum() for number in range(3)]
+    np.testing.assert_allclose(totals, each.sum() / 3, rtol=1e-5)
     more = dataclasses.replace(rare, class_names=("1", "2", "3", "of no image"))
     np.testing.assert_array_equal(training.trainer.loss_weights(more, "balanced"), weight)
     with pytest.raises(ValueError, match="names as keys here, such as '2'"):

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from helpers import all_but, altered, read_noise
 
-from highway_keras import Highway, data, io, models, results, training
+from highway_keras import Highway, HighwayStack, data, io, models, results, training
 from highway_keras.cli import command as cli
 from highway_keras.data import loading
+from highway_keras.messages import Notice
 from highway_keras.models import shipped
+from highway_keras.models.weight_files import load_features, load_weights
 from highway_keras.results.spread import mean_text
 from highway_keras.training.saved_network import settings_beside
 from tools.pack import RECORD, outputs, pack
@@ -104,6 +106,39 @@ def test_weights_of_a_run_are_named_by_its_folder(runs):
     by_folder, by_file = runs / "0", runs / "0" / "best.keras"
     one, other = (models.create(NAME, weights=path) for path in (by_folder, by_file))
     np.testing.assert_equal(one.get_weights(), other.get_weights())
+
+
+def test_weights_of_adapters_are_those_of_their_network(tmp_path):
+    network = models.create("mnist-highway-16", weights="mnist")
+    for layer in network.layers:
+        if hasattr(layer, "enable_lora") and layer.weights:
+            layer.enable_lora(2)
+    network.save(tmp_path / "lora.keras")
+    loaded = models.create("mnist-highway-16", weights=tmp_path / "lora.keras")
+    x = np.random.default_rng(0).random((5, 28, 28, 1))
+    expected = network.predict(x, verbose=0)
+    np.testing.assert_allclose(loaded.predict(x, verbose=0), expected, atol=1e-5)
+
+
+def own(activation="relu", include_top=True, classes=3, depth=None):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    model.add(HighwayStack(3, activation=activation, rematerialize=depth == "remat"))
+    if include_top:
+        model.add(keras.layers.Dense(classes, name="predictions"))
+        model.add(keras.layers.Activation("softmax"))
+    return model
+
+
+def test_the_classifier_is_the_last_layer_with_weights(tmp_path):
+    """What follows it has none; a network without it has no classifier."""
+    own(depth="remat").save(tmp_path / "own.keras")
+    with pytest.warns(Notice, match="predictions of .* is newly initialized"):
+        load_weights(own(classes=5), tmp_path / "own.keras", new_classifier=True)
+    own(include_top=False).save(tmp_path / "features.keras")
+    options = {"include_top": False}
+    load_features(own(**options), tmp_path / "features.keras", own)
+    with pytest.raises(ValueError, match="other settings"):
+        load_features(own("tanh", **options), tmp_path / "features.keras", own)
 
 
 def test_weights_of_a_stack_load_into_a_chain():

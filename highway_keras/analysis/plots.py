@@ -216,15 +216,17 @@ def plot_routing(by_class, classes=None, class_names=None):
     rows = -(-len(classes) // columns)
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
     figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)
+    together = np.stack(maps)
     for axes, number, values in zip(panels, classes, maps, strict=False):
         name = str(number if class_names is None else class_names[number])
         title = f"Class {name}" if name.isdigit() else name
-        image = _map(axes, title, values, None, _reach(np.stack(maps)))
+        image = _map(axes, title, values, None, _reach(together))
         axes.label_outer()
     for axes in panels[len(classes) :]:
         axes.set_visible(False)
     label = "Mean gate of the class minus mean gate of all"
-    _colorbar(figure, image, panels, location="right", aspect=40, pad=0.02, label=label)
+    options = {"location": "right", "aspect": 40, "pad": 0.02, "label": label}
+    _colorbar(figure, image, panels, together, **options)
     return figure
 
 
@@ -259,7 +261,9 @@ def plot_lesions(lesions, needed=None):
         axes.scatter(numbers[chosen], error[chosen], label=f"{label} ({chosen.sum()})", **style)
     axes.axhline(max(intact, floor), color=ACCENT, ls="--", label=f"intact ({intact:.2f} %)")
     label = f"threshold (+{100 * needed.threshold:g} points)"
-    axes.axhline(intact + 100 * needed.threshold, color=MUTED, ls=":", lw=1, label=label)
+    axes.axhline(
+        max(intact + 100 * needed.threshold, floor), color=MUTED, ls=":", lw=1, label=label
+    )
     ylabel = f"Error on {lesions.samples:,} samples (%)"
     if is_logarithmic:
         axes.set_yscale("log")
@@ -314,10 +318,11 @@ def _map(axes, title, values, low, high):
     return image
 
 
-def _colorbar(figure, image, axes, **options):
-    """Draw a color bar, with an arrow at each end that some numbers exceed."""
+def _colorbar(figure, image, axes, values=None, **options):
+    """Draw a color bar, with an arrow at each end that some `values` exceed (default: image's)."""
     low, high = image.get_clim()
-    below, above = np.nanmin(image.get_array()) < low, np.nanmax(image.get_array()) > high
+    values = image.get_array() if values is None else values
+    below, above = np.nanmin(values) < low, np.nanmax(values) > high
     extend = ("neither", "min", "max", "both")[int(below) + 2 * int(above)]
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
     bar.ax.tick_params(labelsize=TICK)

@@ -75,7 +75,8 @@ function pressedOnMap(page, event) {
 }
 
 function pressed(page, event) {
-  if (isShortcut(event) || event.target.matches("input")) return;
+  const isSlid = event.target.matches("input") && event.key.startsWith("Arrow");
+  if (isShortcut(event) || isSlid) return;
   const keys = {
     ArrowLeft: () => page.step(-1),
     ArrowRight: () => page.step(1),

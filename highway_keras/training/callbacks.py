@@ -94,8 +94,11 @@ class Checkpoint(keras.callbacks.Callback):
         self._save_changed_rate()
 
     def on_train_end(self, logs=None):
-        if not self.has_diverged:  # the run may go on to more epochs
-            self._save_changed_rate()
+        if self.has_diverged:
+            return
+        self._save_changed_rate()  # the run may go on to more epochs
+        if self.model.stop_training:  # by a callback, whose state is not saved
+            self.folder.write_json({**self.folder.read_json(), "stopped": len(self.rows)})
 
     def on_epoch_end(self, epoch, logs=None):
         row = {"val_loss": "NA", "val_accuracy": "NA", **logs}

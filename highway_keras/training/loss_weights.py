@@ -13,15 +13,16 @@ def loss_weights(images, class_weight=None, sample_weight=None):
     weights = np.ones(len(labels), "float32")
     if sample_weight is not None:
         each = np.asarray(sample_weight, "float32")
-        if each.shape != labels.shape or not np.isfinite(each).all() or (each < 0).any():
+        usable = each.shape == labels.shape and np.isfinite(each).all() and (each >= 0).all()
+        if not usable or not each.any():
             raise ValueError(
-                f"`sample_weight` must hold a weight of at least 0 for each of {len(labels)} "
-                f"training images. {checks.received('sample_weight', sample_weight)}"
+                f"`sample_weight` must hold a weight of at least 0, not all 0, for each of "
+                f"{len(labels)} training images. {checks.received('sample_weight', sample_weight)}"
             )
         weights *= each
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(labels, minlength=len(names))
-        equal = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        totals = np.bincount(labels, weights, len(names))  # with `sample_weight`
+        equal = totals.sum() / (np.count_nonzero(totals) * np.where(totals > 0, totals, 1))
         class_weight = dict(zip(names, equal.tolist(), strict=True))
     if not isinstance(class_weight, dict | None):
         raise ValueError(
