@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from highway_keras import checks
 from highway_keras.models import shipped
 
 
@@ -70,14 +71,20 @@ class Card:
             weights: As for `models.create`.
 
         Raises:
-            ValueError: If there are no such weights, or the file is damaged.
-            FileNotFoundError: If the file is missing.
+            ValueError: If the network in the file has no preprocessing, as `fit` saves it.
+            FileNotFoundError: If `weights` is neither a name nor a file.
         """
         import keras
 
         from highway_keras.data.preprocessing import PREPROCESSOR
 
-        whole = keras.models.load_model(shipped.resolve(self.name, weights), compile=False)
+        path = shipped.resolve(self.name, weights)
+        whole = keras.models.load_model(path, compile=False) if path else None
+        if PREPROCESSOR not in [layer.name for layer in getattr(whole, "layers", ())]:
+            raise ValueError(
+                "`weights` must be those of a network with its preprocessing, as `fit` saves it. "
+                f"{checks.received('weights', weights)}"
+            )
         return whole.get_layer(PREPROCESSOR)
 
     def takes(self, argument):

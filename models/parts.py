@@ -22,16 +22,19 @@ def or_default(value, default):
 
 
 def unshared(kernel_initializer):
-    """Return an initializer's configuration, or a function: one object would draw all alike."""
+    """Return an initializer's configuration, or a function: one object would draw all alike.
+
+    An object that Keras cannot load by name, and that has no seed of its own, stays as it is, and
+    so does one with a generator of seeds, which draws anew each time.
+    """
     start = keras.initializers.get(kernel_initializer)
-    is_object = isinstance(start, keras.initializers.Initializer)
-    if isinstance(getattr(start, "seed", None), keras.random.SeedGenerator):
-        return start  # it draws anew each time; its configuration would not
-    found = type(start)
-    is_known = found.__module__.startswith("keras.") or ">" in keras.saving.get_registered_name(
-        found
-    )
-    return keras.initializers.serialize(start) if is_object and is_known else start
+    if not isinstance(start, keras.initializers.Initializer):
+        return start
+    seed, registered = getattr(start, "seed", None), keras.saving.get_registered_name(type(start))
+    if isinstance(seed, keras.random.SeedGenerator):
+        return start
+    is_known = type(start).__module__.startswith("keras.") or ">" in registered
+    return keras.initializers.serialize(start) if is_known or seed is not None else start
 
 
 def dropout(x, rate, name):

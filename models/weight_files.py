@@ -108,7 +108,10 @@ def without_preprocessor(source):
 
 
 def _copy(source, network, new_classifier=False, has_top=True):
-    """Copy all weights of a network to one that computes the same, but for what follows its top."""
+    """Copy all weights of a network to one that computes the same.
+
+    Settings of the classifier, `has_top`, and of what follows it are not compared.
+    """
     old_layers, new_layers = _layers(source, network), _layers(network)
     if [type(old) for old in old_layers] != [type(new) for new in new_layers]:
         raise ValueError("Its layers differ in kind or number")

@@ -204,6 +204,15 @@ class OwnStart(keras.initializers.Initializer):
         return keras.random.normal(shape)
 
 
+class Unregistered(keras.initializers.RandomNormal):
+    """With a seed, of which one object would draw all kernels alike."""
+
+
+def test_an_initializer_with_a_seed_is_registered_to_be_used():
+    with pytest.raises((TypeError, ValueError), match="Unregistered"):
+        models.create("mnist-highway-16", kernel_initializer=Unregistered())
+
+
 GENERATOR = keras.initializers.RandomNormal(seed=keras.random.SeedGenerator(7))
 
 

@@ -106,13 +106,16 @@ def test_weights_of_a_run_are_named_by_its_folder(runs):
     by_folder, by_file = runs / "0", runs / "0" / "best.keras"
     one, other = (models.create(NAME, weights=path) for path in (by_folder, by_file))
     np.testing.assert_equal(one.get_weights(), other.get_weights())
+    assert models.get(NAME).preprocessor(by_folder).layers
+    with pytest.raises(ValueError, match="`weights` must be those of a network with its prepro"):
+        models.get(NAME).preprocessor(None)
 
 
 def test_weights_of_adapters_are_those_of_their_network(tmp_path):
     network = models.create("mnist-highway-16", weights="mnist")
     for layer in network.layers:
         if hasattr(layer, "enable_lora") and layer.weights:
-            layer.enable_lora(2)
+            layer.enable_lora(2, b_initializer=keras.initializers.Constant(0.05))
     network.save(tmp_path / "lora.keras")
     loaded = models.create("mnist-highway-16", weights=tmp_path / "lora.keras")
     x = np.random.default_rng(0).random((5, 28, 28, 1))
@@ -120,9 +123,9 @@ def test_weights_of_adapters_are_those_of_their_network(tmp_path):
     np.testing.assert_allclose(loaded.predict(x, verbose=0), expected, atol=1e-5)
 
 
-def own(activation="relu", include_top=True, classes=3, depth=None):
+def own(activation="relu", include_top=True, classes=3, rematerialize=False):
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
-    model.add(HighwayStack(3, activation=activation, rematerialize=depth == "remat"))
+    model.add(HighwayStack(3, activation=activation, rematerialize=rematerialize))
     if include_top:
         model.add(keras.layers.Dense(classes, name="predictions"))
         model.add(keras.layers.Activation("softmax"))
@@ -131,7 +134,7 @@ def own(activation="relu", include_top=True, classes=3, depth=None):
 
 def test_the_classifier_is_the_last_layer_with_weights(tmp_path):
     """What follows it has none; a network without it has no classifier."""
-    own(depth="remat").save(tmp_path / "own.keras")
+    own(rematerialize=True).save(tmp_path / "own.keras")
     with pytest.warns(Notice, match="predictions of .* is newly initialized"):
         load_weights(own(classes=5), tmp_path / "own.keras", new_classifier=True)
     own(include_top=False).save(tmp_path / "features.keras")

@@ -319,7 +319,7 @@ def _map(axes, title, values, low, high):
 
 
 def _colorbar(figure, image, axes, values=None, **options):
-    """Draw a color bar, with an arrow at each end that some `values` exceed (default: image's)."""
+    """Draw a color bar, with arrows where some of `values`, or of the image, exceed it."""
     low, high = image.get_clim()
     values = image.get_array() if values is None else values
     below, above = np.nanmin(values) < low, np.nanmax(values) > high

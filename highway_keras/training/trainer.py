@@ -113,7 +113,8 @@ def fit(
             the file of a run.
         resume: Whether to continue the run in `out`, if there is one. One that has ended goes on to
             more `epochs`, unless its `schedule` is cosine, which they would stretch. Its results
-            are dropped then; until a new epoch is saved, the number trained brings them back.
+            are dropped then; until a new epoch is saved, the number of epochs trained brings them
+            back.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
@@ -134,7 +135,7 @@ def fit(
             network's. A message says how many had another size.
         callbacks: List of `keras.callbacks.Callback`, called after the epoch is saved: if one
             raises, the run can resume after that epoch. Their `model` takes preprocessed images.
-            Up to 32 steps run per call, so the hooks of batches see only the last of them.
+            Up to 32 steps run per call, and the hooks of batches are called once for them.
             One that sets the learning rate needs `schedule="constant"`; no `BackupAndRestore`.
         class_weight: Weight in the loss of the training images of each class: `"balanced"` for
             equal totals, or a dictionary by the name or number of the class; others weigh 1.
@@ -218,7 +219,7 @@ def fit(
     if any(isinstance(p, str | os.PathLike) and folder.owns(p) for p in paths):
         raise ValueError(
             f"`callbacks` must not write files of the run itself. Received: out={folder.path}; "
-            "`fit` saves its networks and TensorBoard's logs there."
+            "that folder's files are those of `fit`."
         )
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
     keras.utils.set_random_seed(seed)
