@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+from unittest import mock
 
 import keras
 import numpy as np
@@ -190,7 +191,7 @@ def test_a_full_disk_leaves_the_way_free(tmp_path, monkeypatch):
     small, save = tmp_path / "small", keras.Model.save
     command = f"compact {tmp_path}/thin.keras --layers 1 --dataset digits --limit 20 --out {small}"
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(keras.Model, "save", lambda *_, **__: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(keras.Model, "save", mock.Mock(side_effect=full))
     assert run(*command.split()) == 1 and not (small / "run.json").exists()
     monkeypatch.setattr(keras.Model, "save", save)
     assert run(*command.split()) == 0

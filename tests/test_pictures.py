@@ -3,6 +3,7 @@
 import pathlib
 import struct
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_no_interpreter_is_started(tmp_path, monkeypatch):
 
 def test_a_picture_that_cannot_be_read_is_named_without_a_number(tmp_path, monkeypatch):
     denied = PermissionError(13, "Permission denied", "locked.png")
-    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda path: (_ for _ in ()).throw(denied))
+    monkeypatch.setattr(pathlib.Path, "read_bytes", mock.Mock(side_effect=denied))
     (tmp_path / "locked.png").touch()
     with pytest.raises(OSError, match=r"^.*locked\.png cannot be read \(Permission denied\)\.$"):
         data.read_image(tmp_path / "locked.png", (8, 8, 1))

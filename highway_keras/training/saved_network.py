@@ -135,12 +135,12 @@ class SavedNetwork:
                 f"dataset={images.name!r} with {', '.join(images.class_names)}. Give the images "
                 "the same classes, in the same order."
             )
-        if data.is_folder(dataset) and self.settings.get("dataset") is None:
-            if list(images.class_names) != sorted(images.class_names):
-                notice(
-                    f"The classes of {dataset} are taken in the order of their numbers; Keras's "
-                    "`image_dataset_from_directory` sorts them as text, 10 before 2."
-                )
+        in_keras_order = list(images.class_names) == sorted(images.class_names)
+        if data.is_folder(dataset) and self.settings.get("dataset") is None and not in_keras_order:
+            notice(
+                f"The classes of {dataset} are taken in the order of their numbers; Keras's "
+                "`image_dataset_from_directory` sorts them as text, 10 before 2."
+            )
         notice_other_split(self.settings, dataset, images)
         return images
 
