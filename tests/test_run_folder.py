@@ -71,12 +71,11 @@ def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     names = ("run.json", "history.csv", "final.keras", "machine.json")
     kept = [tmp_path / "run" / name for name in names]
     before = [file.read_bytes() for file in kept]
-    for needed in ("state.npz", "best.keras"):  # or nothing is lost
-        (tmp_path / "run" / needed).rename(tmp_path / needed)
-        with pytest.raises((ValueError, FileNotFoundError), match="gone"):
-            fit(tmp_path / "run")
-        (tmp_path / needed).rename(tmp_path / "run" / needed)
-        assert [file.read_bytes() for file in kept] == before
+    state = shorter.folder.state.rename(tmp_path / "state.npz")
+    with pytest.raises(ValueError, match="gone"):
+        fit(tmp_path / "run")
+    state.rename(shorter.folder.state)  # without which nothing was lost
+    assert [file.read_bytes() for file in kept] == before
     stop = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fit(tmp_path / "run", callbacks=[stop])
@@ -98,9 +97,7 @@ def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
 def test_the_state_of_another_run_is_refused(run):
     known = run.read_state()
     known["settings"]["seed"] = 1
-    with np.load(run.state) as state:
-        arrays = dict(state)
-    np.savez(run.state, **{**arrays, "run": json.dumps(known)})
+    np.savez(run.state, **saved_arrays(run), run=json.dumps(known))
     with pytest.raises(ValueError, match="seed"):
         fit(run.path)
 
@@ -173,13 +170,24 @@ NETWORKS = {
 
 @pytest.mark.parametrize("change", NETWORKS.values(), ids=NETWORKS)
 def test_without_its_best_network_a_run_does_not_go_on(change, run):
-    before, network = run.history.read_text(), run.best.read_bytes()
+    known, network = run.read_state(), run.best.read_bytes()
+    known["history"][0]["val_accuracy"] = "1.0"  # the best epoch, whose weights no state has
+    np.savez(run.state, **saved_arrays(run), run=json.dumps(known))
     run.best.unlink()
     if change:
         run.best.write_bytes(change(network))
     with pytest.raises((ValueError, FileNotFoundError), match=r"best\.keras"):
         fit(run.path)
-    assert run.history.read_text() == before
+    assert run.saved_history() == known["history"]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_the_best_network_of_the_last_epoch_is_in_the_state(older, run, whole, tmp_path):
+    assert whole.best_epoch == 3
+    run.best.unlink()  # killed before it was saved
+    if older:
+        shutil.copy(fit(tmp_path / "shorter", epochs=2).folder.best, run.best)
+    assert fit(run.path).test_loss == whole.test_loss
 
 
 def test_a_damaged_machine_json_costs_no_training(run):

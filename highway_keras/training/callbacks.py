@@ -109,12 +109,12 @@ class Checkpoint(keras.callbacks.Callback):
         if not np.isfinite(logs["loss"]) or not all(np.isfinite(w).all() for w in weights):
             self.model.stop_training = self.has_diverged = True
             return
-        value = logs[self.monitor] if self.monitor else epoch
-        if value > self.best:
-            self.best = value
-            self.save(self.folder.best)
         self.folder.save_state(self.model, self.rows)
         self.rate = self._current_rate()
+        value = logs[self.monitor] if self.monitor else epoch
+        if value > self.best:  # after the state, which can bring it back if a kill comes between
+            self.best = value
+            self.save(self.folder.best)
 
     def _save_changed_rate(self):
         if self.rate not in (None, self._current_rate()):  # set by a callback after this one

@@ -302,7 +302,8 @@ class _Run:
     def restore(self, changed):
         """Load what the folder has, plan the epochs if they `changed`; return those trained."""
         folder, devices = self.folder, self.devices
-        first = len(folder.saved_history())
+        rows = folder.saved_history()
+        first = len(rows)
         if not devices.same_on_all(first):
             raise ValueError(
                 "`out` must be one folder for all processes, or hold a copy of what the first one "
@@ -312,6 +313,9 @@ class _Run:
             self.trainee.optimizer.build(self.trainee.trainable_variables)
             folder.restore_state(self.trainee)
         if first:
+            ours = not folder.best.exists() or identity_in(folder.best) == folder.identity()
+            if ours and self._best_epoch(rows) == first:  # a kill may have come before it was saved
+                self.save(folder.best)
             self._load_best()  # `finish` needs it: fail now, not after hours
         if changed:  # now that nothing is missing
             before = folder.read_json()["recipe"].get("epochs", 0)
@@ -399,15 +403,12 @@ class _Run:
             self.folder.load_weights(self.trainee)
         self.save(self.folder.final)
         self.trainee.set_weights(kept)
-        best_epoch = len(rows)
-        if len(images.x_val):
-            best_epoch = 1 + int(np.argmax([row["val_accuracy"] for row in rows]))
         settings = {**self.folder.read_json(), "class_names": list(images.class_names)}
         seconds = seconds or settings.get("results", {}).get("seconds", 0.0)  # had ended
         results = {
             "test_accuracy": found.accuracy,
             "test_loss": found.loss,
-            "best_epoch": best_epoch,
+            "best_epoch": self._best_epoch(rows),
             "seconds": seconds,
             "class_accuracy": dict(zip(images.class_names, found.class_accuracy, strict=True)),
             "confusion": found.confusion.tolist(),
@@ -442,6 +443,11 @@ class _Run:
         with replacing(path) as temporary:
             self.as_saved().save(temporary)
             mark(temporary, self.folder.identity())
+
+    def _best_epoch(self, rows):
+        if not len(self.images.x_val):
+            return len(rows)
+        return 1 + int(np.argmax([float(row["val_accuracy"]) for row in rows]))
 
     def _load_best(self):
         best, remedy = self.folder.best, "Restore it, or delete the folder to start over."
