@@ -32,6 +32,7 @@ def parser(module, description, turns=None, data=False, file=None, **numbers):
     if data:
         made.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
+    text += f" (default: {os.path.relpath(file)})" if file else ""
     made.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
     return made
 

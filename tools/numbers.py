@@ -19,7 +19,16 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.models import shipped
 from highway_keras.training.recipes import get_recipe
-from tools.templates import across, fill, groups, long_trials, markdown, rows, table
+from tools.templates import (
+    across,
+    fill,
+    groups,
+    long_trials,
+    markdown,
+    rows,
+    table,
+    whole_trainings,
+)
 
 
 def cell(name, template, **wanted):
@@ -69,18 +78,11 @@ trained = table(
 )
 
 
-def _cifar_runs():
-    """Yield the whole trainings of Tables 2 and 3 with the end of their curves."""
-    found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
-    for row in found.to_dict("records"):
-        optimizer = "muon" if row["recipe"] == "muon" else "sgd"
-        command = f"--epochs {row['epochs']} .*optimizer={optimizer} .*validation=0.0 --seed"
-        run = rows("training-curves", model=row["model"], seed=row["seed"], command=command)
-        yield {**row, "before": run["accuracy"].iloc[-6], "end": run["accuracy"].iloc[-1]}
-
-
 cifar_runs = table(
-    _cifar_runs,
+    lambda: (
+        {**row, "before": curve["accuracy"].iloc[-6], "end": curve["accuracy"].iloc[-1]}
+        for row, curve in whole_trainings()
+    ),
     "network | recipe | hardware | seed | epochs | minutes | training, %, five epochs before the "
     "end | at the end | test, %",
     "`{model}` | `{recipe}` | {hardware} | {seed} | {epochs} | {minutes:.0f} | {before:.1%} | "
@@ -93,9 +95,10 @@ def runs(model, recipe):
     """Return what all runs of a network by a recipe came to, the longest first; blank if none."""
     found = [row for name in results.TABLES for row in results.read(name) if row["images"] == "all"]
     found = [row for row in found if (row["model"], row["recipe"]) == (model, recipe)]
+    policies = {row["dtype_policy"] for row in found}
     return "; ".join(
         f"{results.text(s)}, n={s['n']}, {s['epochs']} epochs"
-        + (", in bfloat16" if s["dtype_policy"] != "float32" else "")
+        + (f", in {s['dtype_policy']}" if len(policies) > 1 else "")
         for s in sorted(results.summarize(found), key=lambda s: -int(s["epochs"]))
     )
 

@@ -5,13 +5,13 @@ So every picture shows only what has rows. Those of a network's layers, Figures 
 """
 
 from benchmarks.rows import ROOT
-from highway_keras import models, results
+from highway_keras import results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
 from highway_keras.io import write_figure
-from tools.templates import long_trials, rows
+from tools.templates import long_trials, rows, whole_trainings
 
-MARKS = {"authors": "^", "modern": "o", "muon": "s"}
+STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
 
 
 def depth_1000():
@@ -29,27 +29,24 @@ def beside_logs(table, *names):
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", color))
         for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
-            label, mark = f"{name}, {recipe}", MARKS[recipe]
+            label, mark = f"{name}, {recipe}", STYLES[recipe][1]
             errors = 100 * (1 - runs["test_accuracy"])
             lines.append(Line(errors, label, mark, color, runs["epochs"]))
     title = f"{results.TABLES[table]}: our runs are points"
     return plot_lines(lines, title, "test error (%)", xscale="log", columns=2)
 
 
-def table_2():
-    """Plot the training accuracy of Highway A and Fitnet A, and the test accuracy at the end."""
+def training_accuracy(*names):
+    """Plot the training accuracy by epoch of every run, and its test accuracy as a point."""
     lines = []
-    for color, name in enumerate(("highway-a", "fitnet-a")):
-        whole = rows("training-curves", model=name, command="--epochs 100 .*validation=0.0 --seed")
-        for command, run in whole.groupby("command", sort=False):
-            by = "Muon" if "optimizer=muon" in command else "SGD"
-            label = f"{name}, {models.get(name).parameters:,} parameters, {by}: training"
-            style, mark = ("--", "s") if by == "Muon" else ("-", "o")
-            lines.append(Line(100 * run["accuracy"], label, style, color))
-            tested, label = [100 * run["test_accuracy"].iloc[-1]], f"{name}, {by}: test"
-            lines.append(Line(tested, label, mark, color, [len(run)]))
-    title = "CIFAR-10: a line and a point for each run"
-    return plot_lines(lines, title, "accuracy (%)", yscale="linear")
+    for row, curve in whole_trainings():
+        if row["model"] in names:
+            color, (style, mark) = names.index(row["model"]), STYLES[row["recipe"]]
+            label = f"{row['model']}, {row['recipe']}"
+            lines.append(Line(100 * curve["accuracy"], label, style, color))
+            lines.append(Line([100 * row["test_accuracy"]], "", mark, color, [row["epochs"]]))
+    title = "Training accuracy by epoch; points: test accuracy"
+    return plot_lines(lines, title, "accuracy (%)", xscale="log", yscale="linear", columns=2)
 
 
 def compacted():
@@ -77,7 +74,10 @@ PICTURES = {
     ),
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
-    "table2-cifar.png": table_2,
+    "curves-small.png": lambda: training_accuracy("highway-a", "fitnet-a"),
+    "curves-large.png": lambda: training_accuracy(
+        "highway-b", "fitnet-b", "highway-c", "highway-gap-10", "highway-gap-100"
+    ),
     "table3-cifar.png": lambda: beside_logs("table3", "highway-gap-10", "highway-gap-100"),
     "gradient-norms.png": lambda: plots.plot_gradient_norms(results.read("gradient-norms")),
     "figure1-transform-bias.png": lambda: plots.plot_biases(results.read("figure1-trials")),

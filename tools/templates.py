@@ -71,6 +71,15 @@ def long_trials():
         yield depth, kind, found.sort_values("score")
 
 
+def whole_trainings():
+    """Yield the row and the curve of every whole training of Tables 2 and 3."""
+    found = pd.concat([rows(name, images="all") for name in ("table2", "table3")])
+    for row in found.to_dict("records"):
+        optimizer = "muon" if row["recipe"] == "muon" else "sgd"
+        command = f"--epochs {row['epochs']} .*optimizer={optimizer} .*validation=0.0 --seed"
+        yield row, rows("training-curves", model=row["model"], seed=row["seed"], command=command)
+
+
 def groups(found, *columns):
     """Yield a dictionary per group of rows that agree in `columns`; other columns stay `Series`."""
     for _, group in found.groupby(list(columns), sort=False):

@@ -151,7 +151,7 @@ def parser():
     )
     whole.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     families = {"": whole.add_subparsers(title="commands", metavar="COMMAND", required=True)}
-    summary = "Repeat an experiment of the paper, and draw its figure."
+    summary = "Repeat an experiment of the paper, or compare with its authors' logs."
     for name in sorted(COMMANDS, key=lambda name: ORDER.index(name.split()[0])):
         function, said, arguments, continues = COMMANDS[name]
         family, _, leaf = name.rpartition(" ")

@@ -29,7 +29,8 @@ SECTION_4 = {
         "--search",
         dest="searches",
         metavar="FOLDER",
-        help="take the searches that `highway-keras search` or an earlier call left there",
+        help="draw the searches that `highway-keras search` left in FOLDER, or an earlier call in "
+        "OUT/searches",
     ),
     cli.several("--depth", **DEPTH, help="numbers of hidden layers (default: 10 20 50 100)"),
     cli.several("--kind", **KIND, help="kinds of networks (default: highway plain)"),
@@ -84,7 +85,7 @@ for figure, summary in SECTION_4.items():
         summary,
         cli.option("--dataset", default="mnist", choices=["mnist", "cifar100"]),
         cli.option("--trials", type=int, default=100, help="of the search"),
-        cli.option("--epochs", type=int, default=400, help="of the trials that come to the end"),
+        cli.option("--epochs", type=int, default=400, help="of the trials that are never stopped"),
         rungs("10:20 40:5"),
         cli.option("--limit", type=int, help="training images of the search (default: all)"),
         cli.POPULATION,

@@ -230,7 +230,10 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     cli.flag("--overwrite", "replace an earlier export"),
     cli.several("--class-names", metavar="NAME", help="names of the classes, in their order"),
     cli.option(
-        "--no-verify", dest="verify", action="store_false", help="write it without test images"
+        "--no-verify",
+        dest="verify",
+        action="store_false",
+        help="do not verify; needs no test images",
     ),
     *ITS_DATA,
 )

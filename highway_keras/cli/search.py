@@ -66,7 +66,7 @@ def rungs(default):
         **RANGE,
         help="on a log scale; 0.1 is a momentum of 0.9",
     ),
-    cli.option("--decay", default=[0.9, 1.0], **RANGE, help="of the rate by epoch, to draw from"),
+    cli.option("--decay", default=[0.9, 1.0], **RANGE, help="factor on the rate after each epoch"),
     cli.option(
         "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
     ),

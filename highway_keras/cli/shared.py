@@ -80,7 +80,7 @@ DATA_DIR = option(
     help="where TensorFlow Datasets keeps its data (default: TFDS_DATA_DIR, else "
     "~/tensorflow_datasets)",
 )
-SEED = option("--seed", type=int, default=0, help="of the first run, or of a search's draws")
+SEED = option("--seed", type=int, default=0, help="random seed; that of the first of several runs")
 JSON = flag("--json", "print JSON")
 DISTRIBUTE = flag("--distribute", "split each batch over all devices")
 POPULATION = option(

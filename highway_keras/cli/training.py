@@ -90,13 +90,13 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
     cli.DISTRIBUTE,
     cli.option(
         "--out",
-        help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-N-runs; for the "
+        help="folder (default: runs/MODEL-DATASET; for several runs, runs/MODEL-runs; for the "
         "network of a run, runs/RUN-further)",
     ),
     cli.flag(
         "--resume",
-        "continue a run that was stopped, or one that has ended to more --epochs; start one if "
-        "there is none",
+        "continue a run that was stopped or, unless its rate falls as a cosine (quick, modern-*, "
+        "muon-*), one that has ended to more --epochs; start one if there is none",
     ),
 )
 def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_policy, **arguments):
