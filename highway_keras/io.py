@@ -36,6 +36,8 @@ def replacing(path):
             os.fsync(file.fileno())  # or a power cut may leave the new name without its content
         os.replace(temporary, path)
     except OSError as error:
+        if isinstance(error.__cause__, OSError):  # of another file, written meanwhile
+            raise
         raise OSError(
             f"{path} cannot be written ({error.strerror or error}). The existing file is unchanged."
         ) from error

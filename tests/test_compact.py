@@ -186,14 +186,21 @@ def test_a_command_asks_first_whether_it_can_write(command, tmp_path, monkeypatc
     assert "folder that can be written" in printed and f"--out {out}" in printed
 
 
-def test_a_full_disk_leaves_the_way_free(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_way_free(tmp_path, monkeypatch, capsys):
     models.thin_mlp(3, input_shape=(8, 8, 1)).save(tmp_path / "thin.keras")
     small, save = tmp_path / "small", keras.Model.save
     command = f"compact {tmp_path}/thin.keras --layers 1 --dataset digits --limit 20 --out {small}"
     full = OSError(errno.ENOSPC, "No space left on device")
+    as_written = OSError("run.json cannot be written")
+    as_written.__cause__ = full
     monkeypatch.setattr(keras.Model, "save", mock.Mock(side_effect=full))
     assert run(*command.split()) == 1 and not (small / "run.json").exists()
     monkeypatch.setattr(keras.Model, "save", save)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_json", mock.Mock(side_effect=as_written))
+        assert run(*command.split()) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "run.json" in line]
+    assert line.count("cannot be written") == 1
     assert run(*command.split()) == 0
 
 

@@ -119,6 +119,15 @@ def test_a_bad_folder_is_refused(spoil, named, copy):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:.* of 75 pictures")
+def test_results_are_kept_out_of_the_pictures(copy, monkeypatch):
+    monkeypatch.chdir(copy)
+    for arguments in ({}, {"out": "run"}, {"out": copy}):
+        with pytest.raises(ValueError, match="in the folder of the pictures"):
+            training.fit("thin-highway-10", pathlib.Path("."), recipe="digits", **arguments)
+    assert {path.name for path in copy.iterdir()} == {"train", "test"}
+
+
 @pytest.mark.filterwarnings("ignore:The pictures of")
 @pytest.mark.parametrize("most", [dataset.MOST_IN_MEMORY, 0], ids=["in memory", "streamed"])
 def test_every_broken_picture_is_named_and_may_be_left_out(most, copy, tmp_path, monkeypatch):

@@ -164,7 +164,8 @@ NETWORKS = {
     "gone": None,
     "cut short": lambda b: b[:-3000],
     "damaged": lambda b: b.replace(b"HDF", b"hdf"),
-    "of another run": lambda b: b[:-16] + 16 * b"0",  # whose mark ends the file
+    "of another run": lambda b: b[:-18] + 16 * b"0" + b[-2:],  # whose mark ends the file
+    "of another epoch": lambda b: b,
 }
 
 
@@ -179,6 +180,22 @@ def test_without_its_best_network_a_run_does_not_go_on(change, run):
     with pytest.raises((ValueError, FileNotFoundError), match=r"best\.keras"):
         fit(run.path)
     assert run.saved_history() == known["history"]
+
+
+def test_without_its_state_a_run_does_not_start_over(run):
+    run.state.unlink()
+    before = {file: file.read_bytes() for file in run.path.glob("*.*")}
+    with pytest.raises(ValueError, match="gone"):
+        fit(run.path)
+    assert {file: file.read_bytes() for file in run.path.glob("*.*")} == before
+
+
+def test_a_run_that_has_ended_keeps_its_networks(whole, tmp_path):
+    """Or a run that began with one of them could not resume."""
+    folder = training.RunFolder(shutil.copytree(whole.folder.path, tmp_path / "run"))
+    before = folder.best.read_bytes(), folder.final.read_bytes()
+    fit(folder.path)
+    assert (folder.best.read_bytes(), folder.final.read_bytes()) == before
 
 
 @pytest.mark.parametrize("older", [False, True])

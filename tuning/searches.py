@@ -11,8 +11,8 @@ from highway_keras.io import folder_lock, replacing, write_rows
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder, check_same_settings
 from highway_keras.runs.machine import Session
+from highway_keras.training.networks import under_policy
 from highway_keras.training.trainer import data_settings
-from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import check_recorded
 from highway_keras.tuning.population import check_backend
@@ -96,12 +96,13 @@ def run_searches(
     checks.positive_integer("trials", trials)
     checks.positive_integer("epochs", epochs)
     checks.one_of("objective", objective, [p + metric for p in ("", "val_") for metric in METRICS])
+    out = checks.path("out", out)
+    data.check_outside(dataset, out)
     held_out = HELD_OUT if objective.startswith("val_") else 0.0
     images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
     if held_out and not len(images.x_val):
         raise ValueError(f"`dataset` must hold out images for objective={objective!r}.")
     space |= {"input_shape": images.input_shape, "classes": images.classes}
-    out = checks.path("out", out)
     tuners = [
         PopulationRandomSearch(
             HighwayHyperModel(depth, kind, **space),
@@ -132,7 +133,7 @@ def run_searches(
         settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
         settings |= shared
         if tuner.is_worker:
-            chief.wait()
+            tuner.has_chief(epochs)
             if folder.settings.exists():  # which the chief has written
                 check_same_settings(folder.read_json(), settings, f"the search in {folder.path}")
             continue
@@ -165,7 +166,8 @@ def _write_results(tuner, folder, preprocess):
     write_rows(folder.path / "trials.csv", rows, max(rows, key=len))
     if ended[0].status == "COMPLETED":
         best = tuner.get_best_models()[0]
-        inputs = keras.Input(best.input_shape[1:])
-        complete = keras.Sequential([inputs, preprocess, best], name=best.name)
+        with under_policy("float32"):  # to which Keras would round the inputs
+            inputs = keras.Input(best.input_shape[1:])
+            complete = keras.Sequential([inputs, preprocess, best], name=best.name)
         with replacing(folder.best) as temporary:
             complete.save(temporary)

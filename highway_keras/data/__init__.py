@@ -5,7 +5,7 @@
 from highway_keras.data.arrays import check_dataset
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import DataError, Dataset, fits_training, images_at_once
-from highway_keras.data.loading import NAMES, is_folder, load
+from highway_keras.data.loading import NAMES, check_outside, is_folder, load
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.data.picture_files import (
     PictureArray,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pathlib
 
 import numpy as np
 
@@ -111,6 +112,17 @@ def is_folder(name):
     if not is_path or os.fspath(name).endswith(".npz"):
         return False
     return os.path.isdir(os.path.expanduser(name))
+
+
+def check_outside(dataset, out):
+    """Raise a `ValueError` if a folder for results is in one of pictures, where it is a class."""
+    if is_folder(dataset):
+        pictures = pathlib.Path(dataset).expanduser().resolve()
+        if pictures in (out.resolve(), *out.resolve().parents):
+            raise ValueError(
+                "`out` must not be in the folder of the pictures, whose folders are its classes. "
+                f"Received: out={out}, dataset={dataset}."
+            )
 
 
 def _read(name, data_dir, skip_broken):

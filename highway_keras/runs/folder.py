@@ -174,7 +174,7 @@ class RunFolder:
 
     def saved(self, path):
         """Return whether this run saved the network in a file, which may carry no mark."""
-        return identity_in(path) in ("", self.identity())
+        return mark_in(path)[0] in ("", self.identity())
 
     @property
     def has_ended(self):
@@ -243,7 +243,7 @@ class RunFolder:
         """Load the saved state, if there is one, and rewrite `history.csv` from it.
 
         Raises:
-            ValueError: If the state is damaged, or gone although the run has ended.
+            ValueError: If the state is damaged, or gone although an epoch was saved.
         """
         rows = self.saved_history()
         if rows:
@@ -253,6 +253,12 @@ class RunFolder:
             raise ValueError(
                 f"The run in {self.path} has ended, and its saved state is gone. Its results are "
                 "in run.json; delete the folder to start anew."
+            )
+        elif self.history.is_file() and self.history.read_bytes().count(b"\n") > 2:
+            # The row of the first epoch is written before a state, that of the second one after.
+            raise ValueError(
+                f"The saved state of the run is gone: {self.state}. Restore it, or delete the "
+                "folder to start anew."
             )
         else:
             self.history.unlink(missing_ok=True)
@@ -281,19 +287,20 @@ class RunFolder:
             ) from error
 
 
-def mark(path, identity):
-    """Note in a network's file which run saves it, as `identity_in` reads it."""
+def mark(path, identity, epoch=""):
+    """Note in a network's file which run saves it, and after which epoch, as `mark_in` reads it."""
     with zipfile.ZipFile(path, "a") as archive:
-        archive.comment = identity.encode()
+        archive.comment = f"{identity} {epoch}".strip().encode()
 
 
-def identity_in(path):
-    """Return the `identity` of the run that saved a network; empty if its file carries none."""
+def mark_in(path):
+    """Return `identity` and epoch of the run that saved a network; what its file lacks is empty."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.comment.decode(errors="replace")
+            identity, _, epoch = archive.comment.decode(errors="replace").partition(" ")
     except zipfile.BadZipFile:  # such as `.weights.h5`, or damaged, which loading it reports
-        return ""
+        return "", ""
+    return identity, epoch
 
 
 def check_same_settings(before, now, what):

@@ -114,7 +114,7 @@ class Checkpoint(keras.callbacks.Callback):
         value = logs[self.monitor] if self.monitor else epoch
         if value > self.best:  # after the state, which can bring it back if a kill comes between
             self.best = value
-            self.save(self.folder.best)
+            self.save(self.folder.best, len(self.rows))
 
     def _save_changed_rate(self):
         if self.rate not in (None, self._current_rate()):  # set by a callback after this one

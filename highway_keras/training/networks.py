@@ -51,12 +51,7 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
     if isinstance(model, keras.Model):
         return UserModel(model, freeze)
     path = checks.existing_file("model", model)
-    saved, known = without_preprocessor(load_network(path)), settings_beside(path)
-    if "results" not in known and RunFolder(path.parent).state.exists():
-        notice(
-            f"{path} is of a run that has not ended. The command of that run continues it, with "
-            "--resume (`resume=True`); this one begins another."
-        )
+    saved, known = without_preprocessor(load_network(path)), _known(path)
     if known.get("freeze"):  # for that run alone
         for layer in saved._flatten_layers():  # `saved.trainable` is True, and TensorFlow's base
             layer.trainable = True  # class ignores what an attribute is already
@@ -64,6 +59,27 @@ def find_network(model, model_options=None, weights=None, freeze=False, distribu
     network.dataset, network.before = known.get("dataset"), known
     network.settings |= {"weights": str(path), "weights_sha256": shipped.sha256(path)[:16]}
     return network
+
+
+@contextlib.contextmanager
+def under_policy(dtype_policy):
+    """Set Keras's global policy for a `with` block."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype_policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _known(path):
+    known = settings_beside(path)
+    if "results" not in known and RunFolder(path.parent).state.exists():
+        notice(
+            f"{path} is of a run that has not ended. The command of that run continues it, with "
+            "--resume (`resume=True`); this one begins another."
+        )
+    return known
 
 
 class RegisteredModel:
@@ -111,7 +127,7 @@ class RegisteredModel:
             self.settings["weights"] = str(weights)
             if not shipped.is_on_hub(self.weights):
                 self.settings["weights_sha256"] = shipped.sha256(self.weights)[:16]
-                self.before = settings_beside(self.weights)
+                self.before = _known(self.weights)
 
     @contextlib.contextmanager
     def in_training(self, images, recipe, scope):
@@ -131,13 +147,9 @@ class RegisteredModel:
         _compare_preprocessing(self.before, recipe)
 
         def build(dtype_policy, **changes):
-            before = keras.config.dtype_policy()
-            keras.config.set_dtype_policy(dtype_policy)
-            try:
+            with under_policy(dtype_policy):
                 network = self.card.build(**{**options, **changes})
-                check_name(network.name)
-            finally:
-                keras.config.set_dtype_policy(before)
+            check_name(network.name)
             if self.freeze:
                 freeze_below_top(network)
             scale_dropout(network, recipe.dropout)

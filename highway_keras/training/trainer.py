@@ -20,7 +20,7 @@ from highway_keras.models.parts import check_image_shape
 from highway_keras.models.registry import BUILT_IN
 from highway_keras.models.weight_files import copy_weights
 from highway_keras.runs import check_free
-from highway_keras.runs.folder import RunFolder, identity_in, mark
+from highway_keras.runs.folder import RunFolder, mark, mark_in
 from highway_keras.runs.machine import Session
 from highway_keras.training.batches import PreprocessedImages, batches, plan_steps
 from highway_keras.training.callbacks import Checkpoint, EpochSeeds, Measured, check_users_own
@@ -213,6 +213,7 @@ def fit(
         if (source / "run.json").exists():
             default = f"runs/{source.name}-further"  # not its own
     folder = RunFolder(out or default)
+    data.check_outside(dataset, folder.path)
     paths = [
         getattr(c, name, None) for c in callbacks for name in ("filepath", "filename", "log_dir")
     ]
@@ -313,10 +314,11 @@ class _Run:
             self.trainee.optimizer.build(self.trainee.trainable_variables)
             folder.restore_state(self.trainee)
         if first:
-            ours = not folder.best.exists() or identity_in(folder.best) == folder.identity()
-            if ours and self._best_epoch(rows) == first:  # a kill may have come before it was saved
-                self.save(folder.best)
-            self._load_best()  # `finish` needs it: fail now, not after hours
+            best = self._best_epoch(rows)
+            ours = not folder.best.exists() or mark_in(folder.best)[0] == folder.identity()
+            if ours and best == first and not self._holds(folder.best, best):
+                self.save(folder.best, best)  # a kill may have come before
+            self._load_best(best)  # `finish` needs it: fail now, not after hours
         if changed:  # now that nothing is missing
             before = folder.read_json()["recipe"].get("epochs", 0)
             if self.recipe.epochs < before:
@@ -393,22 +395,24 @@ class _Run:
         images = self.images
         self.folder.write_history(self.folder.saved_history())  # whatever an editor left there
         rows = self.folder.read_history()
+        best_epoch = self._best_epoch(rows)
         try:
-            found = evaluate(self._load_best(), images)
+            found = evaluate(self._load_best(best_epoch), images)
         except NotProbabilities as error:  # NaN, from weights near the largest float
             message = f"{error} A lower `learning_rate` helps."
             raise self._diverged(len(rows), message) from error
-        kept = self.trainee.get_weights()  # a callback may have restored those of another epoch
-        with self.devices.scope():
-            self.folder.load_weights(self.trainee)
-        self.save(self.folder.final)
-        self.trainee.set_weights(kept)
+        if not self._holds(self.folder.final, len(rows)):
+            kept = self.trainee.get_weights()  # a callback may have restored those of another epoch
+            with self.devices.scope():
+                self.folder.load_weights(self.trainee)
+            self.save(self.folder.final, len(rows))
+            self.trainee.set_weights(kept)
         settings = {**self.folder.read_json(), "class_names": list(images.class_names)}
         seconds = seconds or settings.get("results", {}).get("seconds", 0.0)  # had ended
         results = {
             "test_accuracy": found.accuracy,
             "test_loss": found.loss,
-            "best_epoch": self._best_epoch(rows),
+            "best_epoch": best_epoch,
             "seconds": seconds,
             "class_accuracy": dict(zip(images.class_names, found.class_accuracy, strict=True)),
             "confusion": found.confusion.tolist(),
@@ -438,24 +442,30 @@ class _Run:
             copy_weights(self.network, self.saved)
         return self.complete
 
-    def save(self, path):
-        """Save that network in place of the file at `path`."""
+    def save(self, path, epoch):
+        """Save that network, as it is after an epoch, in place of the file at `path`."""
         with replacing(path) as temporary:
             self.as_saved().save(temporary)
-            mark(temporary, self.folder.identity())
+            mark(temporary, self.folder.identity(), epoch)
+
+    def _holds(self, path, epoch):
+        return path.exists() and mark_in(path) == (self.folder.identity(), str(epoch))
 
     def _best_epoch(self, rows):
         if not len(self.images.x_val):
             return len(rows)
         return 1 + int(np.argmax([float(row["val_accuracy"]) for row in rows]))
 
-    def _load_best(self):
+    def _load_best(self, epoch):
         best, remedy = self.folder.best, "Restore it, or delete the folder to start over."
         if not best.exists():
             raise FileNotFoundError(f"The best network so far is gone: {best}. {remedy}")
         network = load_network(best, remedy)
-        if not identity_in(best) or not self.folder.saved(best):
-            raise ValueError(f"{best} is not the network that this run saved. {remedy}")
+        identity, saved = mark_in(best)
+        if identity != self.folder.identity() or saved not in ("", str(epoch)):  # "" in older ones
+            raise ValueError(
+                f"{best} is not the network that this run saved after epoch {epoch}. {remedy}"
+            )
         return network
 
     def _diverged(self, epoch, message):
@@ -526,7 +536,7 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
         )
     model = os.fspath(named_network(model))
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
-    out = checks.path("out", out or f"runs/{name}-{runs}-runs")
+    out = checks.path("out", out or f"runs/{name}-runs")
     tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     if not arguments.get("resume"):
         for task in tasks:  # before the first trains for hours
