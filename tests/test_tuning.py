@@ -219,8 +219,10 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     models, trials = searched.get_best_models(2), searched.oracle.get_best_trials(6)
     scores = [trial.score for trial in trials]
     assert scores == sorted(scores)
-    for model, score in zip(models, scores[:2], strict=True):
-        assert model.evaluate(*digits[2:], verbose=0)[0] == pytest.approx(score, rel=1e-4)
+    for model, trial in zip(models, trials[:2], strict=True):
+        assert model.evaluate(*digits[2:], verbose=0)[0] == pytest.approx(trial.score, rel=1e-4)
+        rate = trial.hyperparameters["learning_rate"]
+        assert float(model.optimizer.learning_rate) == pytest.approx(rate)  # not another trial's
     kept = pathlib.Path(searched.project_dir).glob("trial_*/*.keras")
     assert {path.parent.name for path in kept} == {f"trial_{t.trial_id}" for t in trials[:2]}
     with pytest.raises(ValueError, match=f"Trial {trials[-1].trial_id} .*keep_models"):
@@ -231,6 +233,13 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     stock._set_project_dir(searched.directory, searched.project_name)
     stock.reload()
     assert sorted(stock.trials) == sorted(searched.oracle.trials)
+
+
+def test_models_are_in_float32_as_they_were_trained(searched):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    (model,) = searched.get_best_models(1)
+    keras.config.set_dtype_policy("float32")
+    assert {layer.compute_dtype for layer in model._flatten_layers()} == {"float32"}
 
 
 def drawn(search):

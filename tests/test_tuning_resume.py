@@ -14,7 +14,7 @@ import grpc
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, Killed, all_but, kill_at, needs_populations
+from helpers import COMMAND, Killed, all_but, kill_at, needs_populations, needs_tensorflow
 from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_client
 
@@ -170,9 +170,12 @@ def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monk
             search(tmp_path / "killed", digits, **wild)
     (trial, *_) = tmp_path.glob("killed/*/trial_*")
     half_written = io.LEFTOVERS.replace("*", "0-state-1.npz")
-    trial.joinpath(half_written).touch()
+    analysis = trial.parent / "analysis"  # where another process may be writing
+    analysis.mkdir()
+    for folder in (trial, analysis):
+        folder.joinpath(half_written).touch()
     search(tmp_path / "killed", digits, **wild)
-    assert not list(tmp_path.glob(f"killed/*/*/{io.LEFTOVERS}"))
+    assert list(tmp_path.glob(f"killed/*/*/{io.LEFTOVERS}")) == [analysis / half_written]
     assert [epoch for _, epoch in trained] == [0, 1, 2, 0, 1, 2, 3]  # none twice
     weights = [sorted(tmp_path.glob(f"{name}/*/*/*.keras")) for name in ("whole", "killed")]
     found = [[keras.models.load_model(file).get_weights() for file in files] for files in weights]
@@ -278,6 +281,14 @@ def test_a_round_on_an_accelerator_is_as_wide_as_its_trials(tmp_path, digits, mo
     assert sizes == [3, 2]
 
 
+@needs_tensorflow
+def test_hidden_gpus_are_not_used(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [f"hidden {kind}"])
+    assert shim.accelerators() == []
+
+
 DAMAGE = [  # the text of a file, or what changes in it
     ("oracle.json", "{"),
     ("oracle.json", "{}"),
@@ -317,8 +328,12 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
         oracle.end_trial(of_worker)
 
     assert oracle.create_trial("worker-0").trial_id == first.trial_id
-    for trial, loss in ((first, 1.0), (second, 2.0), (first, 3.0)):  # a second end changes nothing
+    for trial, loss in ((first, 1.0), (second, 2.0)):
         end(trial, loss, step=0)
+    state = oracle.file(second, "state-1.npz")
+    state.touch()
+    end(second, 0.0, step=0)  # a second end changes nothing
+    assert not state.exists() and second.metrics.get_history("loss")[0].value == [2.0]
     assert first.metrics.get_history("loss")[0].value == [1.0]
     waiting = oracle.create_trial("worker-0")
     assert waiting.status == "IDLE" and "worker-0" in oracle.tuner_ids
@@ -437,10 +452,11 @@ def test_a_restarted_worker_may_have_another_population(port, tmp_path, monkeypa
     assert (alone.slots, alone.population) == (0, None)  # the default is this machine's own
 
 
-def test_a_search_that_has_ended_needs_no_worker(tmp_path, digits, request, monkeypatch):
+def test_a_search_that_has_ended_needs_nobody(tmp_path, digits, request, monkeypatch):
     search(tmp_path, digits)
     make(tmp_path).save()  # which keeps the settings
     request.getfixturevalue("port")
+    search(tmp_path, digits)  # a worker that came late
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
     monkeypatch.setattr(chief, "lead", None)
     search(tmp_path, digits)
@@ -525,3 +541,6 @@ def test_a_chief_needs_a_port_of_its_own(listener, port, tmp_path, monkeypatch, 
     listener.close()
     monkeypatch.setattr(socket.socket, "listen", None)
     chief.check_port()  # without listening
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "192.0.2.1")  # of no machine
+    with pytest.raises(ValueError, match="KERASTUNER_ORACLE_IP to an address of this machine"):
+        chief.check_port()

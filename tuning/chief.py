@@ -50,8 +50,8 @@ def check_port():
         host, port = address()
         raise ValueError(
             f"The chief cannot listen on {host}:{port} ({error.strerror}). Set "
-            "KERASTUNER_ORACLE_PORT to a free port, for the workers too, or wait for the search "
-            "that has it."
+            "KERASTUNER_ORACLE_IP to an address of this machine and KERASTUNER_ORACLE_PORT to a "
+            "free port, for the workers too, or wait for the search that has it."
         ) from error
 
 
@@ -78,8 +78,11 @@ def lead(oracle):
         server.stop(grace=5).wait()  # the last worker still hears that it is done
 
 
-def outlive(work):
-    """Call `work`; if the chief goes away, wait for it to come back and call `work` again."""
+def outlive(work, is_over=lambda: False):
+    """Call `work`; if the chief goes away, wait for it to come back and call `work` again.
+
+    If it does not because `is_over()`, return `None`.
+    """
     for _ in range(round(SECONDS / PAUSE)):
         try:
             return work()
@@ -88,22 +91,29 @@ def outlive(work):
             if error.code() is not grpc.StatusCode.UNAVAILABLE:
                 break
             time.sleep(PAUSE)
-            wait()
+            if not wait(is_over):
+                return None
     raise RuntimeError(
         f"The chief no longer answers, or has failed ({found.code().name}). End it if it still "
         "runs, start it again, and then this worker under the same id: the search continues."
     ) from found
 
 
-def wait():
-    """Wait until the chief listens; raise a `RuntimeError` if it does not start in `SECONDS`."""
+def wait(is_over=lambda: False):
+    """Wait until the chief listens, and return true, or false if `is_over()` meanwhile.
+
+    Raises:
+        RuntimeError: If the chief does not start in `SECONDS`.
+    """
     host, port = address()
     end = None
     while end is None or time.monotonic() < end:
         try:
             socket.create_connection((host, port), timeout=PAUSE).close()
-            return
+            return True
         except OSError:
+            if is_over():
+                return False
             if end is None:
                 end = time.monotonic() + SECONDS
                 print(f"Waiting up to {SECONDS} s for the chief on {host}:{port}.", file=sys.stderr)

@@ -132,6 +132,7 @@ class PopulationOracle(keras_tuner.oracles.RandomSearchOracle):
         if trial is not mine:  # it comes from a worker
             # After a restart of the chief, two workers can finish the same round.
             if mine.status in ENDED or _round(mine) != _round(trial):
+                self._drop_files()  # the second one has saved states of its own
                 return
             # Take all epochs: a restarted chief has lost the metrics of running trials.
             mine.metrics = trial.metrics

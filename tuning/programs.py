@@ -67,7 +67,7 @@ def _fold(step, state, *columns):
 def _batch_sums(kind, weights, settings, x, y, counted):
     """Return cross-entropy and number of hits of every trial, summed over a batch."""
     scores = _logits(kind, weights, settings, x)
-    labels = ops.one_hot(y, scores.shape[-1])
+    labels = ops.one_hot(y, scores.shape[-1], dtype=scores.dtype)
     losses = -ops.sum(labels * ops.log_softmax(scores), axis=-1)
     hits = ops.cast(ops.argmax(scores, axis=-1), "int32") == y
     return (

@@ -25,6 +25,7 @@ from highway_keras.io import (
     write_json,
 )
 from highway_keras.runs.folder import check_same_settings
+from highway_keras.training.networks import under_policy
 from highway_keras.tuning import chief
 from highway_keras.tuning.hypermodel import ACTIVATIONS, RANGES, HighwayHyperModel
 from highway_keras.tuning.oracle import (
@@ -250,7 +251,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self._search_id = digest(settings)
             try:
                 with file_lock(self._get_tuner_fname()):
-                    chief.outlive(lambda: self._work(settings, images, epochs, verbose))
+                    chief.outlive(
+                        lambda: self._work(settings, images, epochs, verbose),
+                        lambda: self._is_over(epochs),
+                    )
             except BusyError as error:
                 raise BusyError(
                     f"Another process is worker {self.tuner_id!r} of this search. Give this one a "
@@ -263,17 +267,33 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                     self.oracle.reload()
             self.oracle.settings, self.oracle.epochs, self.oracle.error = settings, epochs, None
             if not self.is_chief:
-                for leftover in pathlib.Path(self.project_dir).rglob(LEFTOVERS):
-                    leftover.unlink(missing_ok=True)  # of a process that was killed
+                project = pathlib.Path(self.project_dir)
+                for folder in (project, *project.glob("trial_*")):  # others may write below it
+                    for leftover in folder.glob(LEFTOVERS):  # of a process that was killed
+                        leftover.unlink(missing_ok=True)
                 self._search(images, epochs, verbose)
             elif not self.oracle.has_ended:  # else it would wait for workers that never come
                 chief.check_port()
                 self.save()
                 chief.lead(self.oracle)
 
+    def has_chief(self, epochs):
+        """Wait until a worker's chief listens; return false if the search ended without one."""
+        return chief.wait(lambda: self._is_over(epochs))
+
+    def _is_over(self, epochs):
+        """Return whether all trials in the folder of a worker's search have ended."""
+        oracle = self.oracle._oracle  # the client's own, which reads the folder
+        oracle.epochs = epochs
+        # A file is missing, damaged or just being written.
+        with contextlib.suppress(ValueError), readable(self.project_dir):
+            oracle.reload()
+            return oracle.has_ended
+        return False
+
     def _work(self, settings, *arguments):
         """Train the trials that a chief hands out."""
-        chief.wait()  # a chief that listens has recorded its settings
+        self.has_chief(arguments[1])  # one that listens has recorded its settings
         if not check_recorded(self.project_dir, settings):
             raise ValueError(
                 "`directory` must be that of the chief's search: all its processes share one, and "
@@ -345,8 +365,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         slots = [f"{self.tuner_id}-{n}" for n in range(count)]
         shown = self.project_name, rounds, self._count_ended(rounds), self.objective.name, verbose
         with Progress(*shown) as progress:
-            while slots:
-                self._wait_for_chief()
+            while slots and self._may_ask(epochs):
                 asked = [self.oracle.create_trial(slot) for slot in slots]
                 # A slot that was told to stop must not ask again: the chief may be gone by then.
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
@@ -360,16 +379,22 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 elif slots:  # other workers are on their way to a rung
                     time.sleep(chief.PAUSE)
 
-    def _wait_for_chief(self):
-        """In a worker, wait until the chief listens: keras-tuner's client would wait an hour."""
-        if self.is_worker:
-            chief.wait()
-            if self.oracle.get_space().values.get(SEARCH) != self._search_id:
-                host, port = chief.address()
-                raise ValueError(
-                    f"The chief on {host}:{port} leads another search. Give each search a "
-                    "KERASTUNER_ORACLE_PORT of its own, and this worker the options of its chief."
-                )
+    def _may_ask(self, epochs):
+        """Return whether to ask for trials; a worker first waits until the chief listens.
+
+        keras-tuner's client would wait an hour.
+        """
+        if not self.is_worker:
+            return True
+        if not self.has_chief(epochs):
+            return False
+        if self.oracle.get_space().values.get(SEARCH) != self._search_id:
+            host, port = chief.address()
+            raise ValueError(
+                f"The chief on {host}:{port} leads another search. Give each search a "
+                "KERASTUNER_ORACLE_PORT of its own, and this worker the options of its chief."
+            )
+        return True
 
     def _start(self, trial, rounds):
         """Return the number of a trial's round, and the epoch of its last state on disk."""
@@ -423,7 +448,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         # `keep_models`: the oracle decides between tied trials later, and trials that continue may
         # still fail.
         self._save_running(population, trials, last, curves)
-        self._wait_for_chief()
+        if not self._may_ask(rounds[-1][1]):
+            return  # other workers have ended these trials
         # Where it was restarted, another worker may have ended the round of a trial, and gone on.
         stale = [t for t in trials if has_ended_round(self.oracle.get_trial(t.trial_id), last)]
         going = rounds[number + 1][2] if number + 1 < len(rounds) else 0
@@ -432,7 +458,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             best = part_of(population.state(index), "best")
             if trials[index] not in stale:
                 self._save_weights(trials[index], values[index]["activation"], best)
-        self._wait_for_chief()
+        self._may_ask(rounds[-1][1])  # waits
         for index, trial in enumerate(trials):
             if not trial.metrics.exists(name):
                 trial.metrics.register(name, self.objective.direction)
@@ -503,9 +529,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _save_weights(self, trial, activation, weights):
         if activation not in self._templates:
-            self._templates[activation] = self.hypermodel.build(trial.hyperparameters)
+            self._templates[activation] = self._build_hypermodel(trial.hyperparameters)
         assign(self._templates[activation], weights)
-        # The configuration saved is that of the first trial: `load_model` reads only the weights.
+        # Configuration and rate saved are those of the first trial: see `load_model`.
         # Not `save_weights`: on a full disk, HDF5 ends the process with a segmentation fault. For a
         # `.keras` archive, Keras writes the HDF5 part in memory.
         with replacing(self._get_checkpoint_fname(trial.trial_id)) as temporary:
@@ -527,7 +553,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             why = "is not among the best that the search kept (`keep_models`), or has not ended"
             why = "diverged" if trial.status == "FAILED" else why
             raise ValueError(f"Trial {trial.trial_id} has no weights on disk: it {why}.")
-        return super().load_model(trial)
+        model = super().load_model(trial)
+        # Keras loads the weights and, of an optimizer that was never built, also the rate.
+        model.optimizer.learning_rate = float(self._values(trial)["learning_rate"])
+        return model
+
+    def _build_hypermodel(self, hp):
+        with under_policy("float32"):  # in which a population trains, whatever the policy
+            return super()._build_hypermodel(hp)
 
 
 def _order(declared):

@@ -106,6 +106,6 @@ def summed(gradients):
 
 def accelerators():
     """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
-    found = tf.config.list_physical_devices("GPU")
+    found = tf.config.get_visible_devices("GPU")
     details = [tf.config.experimental.get_device_details(device) for device in found]
     return [detail.get("device_name", "GPU") for detail in details]
