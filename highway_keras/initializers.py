@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -82,11 +83,11 @@ def reseeded(
         initializer: What `get` returns.
         offset: What is added to a seed that the user chose.
     """
-    if not isinstance(initializer, keras.initializers.Initializer):
+    seed = getattr(initializer, "seed", None)
+    if not isinstance(initializer, keras.initializers.Initializer) or not isinstance(seed, int):
         return initializer
-    config = initializer.get_config()
-    if not isinstance(config.get("seed", "none"), int | None):
-        return initializer
-    if config["seed"] is not None:
-        config["seed"] += offset
-    return type(initializer).from_config(config)
+    # A copy, since the configuration of a user's own may lack some of its arguments.
+    again, chosen = copy.copy(initializer), initializer.get_config().get("seed", seed)
+    again.seed = keras.initializers.RandomNormal().seed if chosen is None else seed + offset
+    again._init_seed = None if chosen is None else again.seed  # what Keras saves
+    return again

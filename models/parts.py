@@ -87,12 +87,13 @@ def check_image_shape(input_shape, least, any_size=False):
 def predictions(x, classes, activation, kernel_initializer):
     """Return the classifier's output; the optimizers know the layer by its name, `predictions`."""
     is_softmax = keras.activations.get(activation) is keras.activations.softmax
+    is_double = keras.config.dtype_policy().compute_dtype == "float64"
     return keras.layers.Dense(
         checks.positive_integer("classes", classes),
         activation=activation,
         kernel_initializer=kernel_initializer,
         name=CLASSIFIER,
-        dtype="float32" if is_softmax else None,
+        dtype="float32" if is_softmax and not is_double else None,
     )(x)
 
 

@@ -121,13 +121,22 @@ def test_trials_equal_separate_networks(kind):
     assert_equal(found, expected, 1e-5)
 
 
-def test_the_gradient_passes_through_a_vectorized_map():
+@pytest.mark.parametrize("function", [False, pytest.param(True, marks=needs_tensorflow)])
+def test_the_gradient_passes_through_a_vectorized_map(function):
     """As in Keras's `TimeDistributed` over an unknown number of steps."""
     options = {"rematerialize": BACKEND != "torch"}  # which cannot map `torch.utils.checkpoint`
 
     def mapped(x, kernel, bias):
         steps = ops.reshape(x, (2, -1, WIDTH))
-        outputs = ops.vectorized_map(lambda rows: scan(rows, kernel, bias, **options), steps)
+
+        def of_step(rows):
+            return scan(rows, kernel, bias, **options)
+
+        if function:
+            import tensorflow as tf
+
+            of_step = tf.function(of_step)
+        outputs = ops.vectorized_map(of_step, steps)
         return weighted(ops.reshape(outputs, x.shape))
 
     inputs = weights(4, "coupled")

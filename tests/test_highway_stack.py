@@ -107,15 +107,30 @@ def by_its_shape(shape, dtype=None):
     return keras.random.normal(shape, stddev=shape[0] ** -0.5, dtype=dtype)
 
 
+class Wide(keras.initializers.HeNormal):
+    """Whose configuration lacks its argument."""
+
+    def __init__(self, gain=1.0, **arguments):
+        super().__init__(**arguments)
+        self.gain = gain
+
+    def __call__(self, shape, dtype=None):
+        return self.gain * super().__call__(shape, dtype)
+
+
 BY_AXES = keras.initializers.GlorotNormal(input_axes=[0], output_axes=[1])
 
 
-@pytest.mark.parametrize("initializer", [None, "he_normal", "orthogonal", by_its_shape, BY_AXES])
+@pytest.mark.parametrize(
+    "initializer",
+    [None, "he_normal", "orthogonal", by_its_shape, BY_AXES, Wide(0.1), Wide(9, seed=3)],
+)
 def test_every_layer_starts_as_a_layer_alone_does(initializer):
     start = {"kernel_initializer": initializer}
     stack, alone = HighwayStack(6, **start), Highway(**start)
     for layer in (stack, alone):
         layer.build((None, 100))
+    assert array(alone.transform_kernel).std() == pytest.approx(array(alone.kernel).std(), rel=0.2)
     for name in ("kernel", "transform_kernel"):
         kernels, expected = array(getattr(stack, name)), array(getattr(alone, name))
         for kernel in kernels:

@@ -211,6 +211,17 @@ def test_activations_may_change_in_a_built_layer(make, tmp_path):
     assert [getattr(loaded.layers[0], name).__name__ for name in names] == ["gelu", "hard_sigmoid"]
 
 
+def test_a_part_may_have_another_activation(tmp_path):
+    x, model = standard_normal((3, 4)), keras.Sequential([keras.Input((4,)), Highway()])
+    model.layers[0].transform.activation = keras.activations.hard_sigmoid
+    changed = array(model(x))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    stack = HighwayStack.from_layers(model.layers)
+    np.testing.assert_array_equal(array(loaded(x)), changed)
+    np.testing.assert_allclose(array(stack(x)), changed, atol=1e-6)
+
+
 @pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])
 def test_a_penalty_trains_where_the_layer_is_rematerialized(make):
     x, found = standard_normal((3, 4)), []
@@ -238,8 +249,15 @@ def test_weights_load_only_with_the_activations_they_were_trained_with(make, tmp
     same.load_weights(tmp_path / "w.weights.h5")
     np.testing.assert_array_equal(same.get_weights()[0], trained.get_weights()[0])
     for options in ({}, {"activation": "tanh", "transform_activation": "hard_sigmoid"}):
+        other = model(**options)
+        before = other.get_weights()
         with pytest.raises(ValueError, match=r"activation.*tanh, sigmoid in the file"):
-            model(**options).load_weights(tmp_path / "w.weights.h5")
+            other.load_weights(tmp_path / "w.weights.h5")
+        with pytest.warns(UserWarning, match="could not be loaded"):
+            other.load_weights(tmp_path / "w.weights.h5", skip_mismatch=True)
+        assert all(map(np.array_equal, other.get_weights(), before))
+        other.save_weights(tmp_path / "other.weights.h5")
+        other.load_weights(tmp_path / "other.weights.h5")
     for within in (HighwayWrapper, lambda layer: layer):  # Keras comes twice, by two attributes
         own = [Subclassed(within(make(**options))) for options in ({"activation": "tanh"}, {})]
         own[0].save_weights(tmp_path / "own.weights.h5")

@@ -256,6 +256,8 @@ def test_probabilities_stay_float32_under_mixed_precision():
         model = models.thin_mlp(3, classifier_activation=softmax)
         assert model.get_layer("highway_1").compute_dtype == "bfloat16"
         assert model.output.dtype == "float32"
+    keras.config.set_dtype_policy("float64")
+    assert models.thin_mlp(3).output.dtype == "float64"
 
 
 @pytest.mark.parametrize("name", ["thin-highway-10", "mnist-highway-16"])

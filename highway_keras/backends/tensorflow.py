@@ -21,9 +21,13 @@ def has_loops():
     """Return whether loops may be compiled: `scan` below.
 
     Not in `tf.vectorized_map`, which drops custom gradients. Keras's `TimeDistributed` calls it
-    where the number of steps is unknown.
+    where the number of steps is unknown. A `tf.function` that was traced before is not seen there.
     """
-    return "loop_body" not in tf.get_current_name_scope()
+    graph, scopes = tf.compat.v1.get_default_graph(), []
+    while graph is not None:
+        scopes.append(graph.get_name_scope())
+        graph = getattr(graph, "outer_graph", None)  # of a function that is called in the map
+    return not any("loop_body" in scope for scope in scopes)
 
 
 def compiled(f):

@@ -274,11 +274,18 @@ class GatedLayer(keras.Layer):
             # Keras may come again, by another attribute of the model and with an empty store, and
             # would forget what was refused.
             self._refused = saved
+            for part in self._flatten_layers(include_self=False):  # which Keras loads all the same
+                part.load_own_variables = self._refuse
             raise ValueError(
                 f"The weights of {self.name!r} need the `activation` and `transform_activation` "
                 f"that they were trained with. Received: {saved} in the file, {own} in the layer."
             )
+        for part in self._flatten_layers(include_self=False):
+            vars(part).pop("load_own_variables", None)
         super().load_own_variables(store)
+
+    def _refuse(self, store):
+        raise ValueError(f"The weights of {self.name!r} were refused.")
 
     def _activation_names(self):
         return ", ".join(getattr(f, "__name__", type(f).__name__) for f in self.activations)
@@ -287,9 +294,14 @@ class GatedLayer(keras.Layer):
     def activations(self):
         """The activations of H and T; `None` where a layer of the user's has none.
 
-        H's may have been changed on `block`; T's is changed by `transform_activation` alone.
+        They may have been changed on `block` and `transform`.
         """
-        return getattr(self.block, "activation", self.activation), self.transform_activation
+        block = getattr(self.block, "activation", self.activation)
+        return block, self._activation("transform_activation", "transform")
+
+    def _activation(self, name, part):
+        made = getattr(self, part).activation if part in self._made else getattr(self, name)
+        return getattr(made, "in_16_bits", made)
 
     def get_config(self):
         config = super().get_config()
@@ -305,11 +317,12 @@ class GatedLayer(keras.Layer):
             changed[name] = {k: v for k, v in now.items() if v != config.get(k)}
         if any(changed.values()):
             config["sublayers"] = changed
-        block = self.block if "block" in self._made else self
+        gate = self._activation("transform_activation", "transform")
         return {
             **config,
             **{name: of.serialize(getattr(self, name)) for name, of in OPTIONS.items()},
-            "activation": activations.serialize(block.activation),
+            "activation": activations.serialize(self._activation("activation", "block")),
+            "transform_activation": activations.serialize(gate),
             "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": self.carry_mode,
@@ -354,4 +367,5 @@ def _in_float32(activation):
     def gate(z):
         return ops.cast(activation(ops.cast(z, "float32")), z.dtype)
 
+    gate.in_16_bits = activation
     return gate

@@ -37,8 +37,9 @@ class HighwayStack(GatedLayer):
     of the batch.
 
     An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
-    chain. Muon trains the kernels of a chain only; those of a stack get AdamW, and Keras's Muon
-    takes a stack's biases for a matrix.
+    chain. So do Lamb and Adafactor where they scale an update: use the chain. Muon trains the
+    kernels of a chain only; those of a stack get AdamW, and Keras's Muon takes a stack's biases for
+    a matrix.
 
     On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
     derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of

@@ -113,7 +113,7 @@ class HighwayWrapper(GatedLayer):
 
     @property
     def activations(self):
-        of_gate = self.transform_activation
+        of_gate = self._activation("transform_activation", "transform")
         if "transform" in self.passed:
             of_gate = getattr(self.transform, "activation", None)
         return getattr(self.block, "activation", None), of_gate
