@@ -60,6 +60,7 @@ def every_option():
             keras.Input((15, 13, 3)),
             data.preprocessor(("gcn", "mean"), pictures((15, 13, 3))[0]),
             layers.Rescaling(1 / 2, offset=-1.0),
+            data.Mirror(),
             layers.Conv2D(6, (3, 5), strides=2, padding="same", activation="sigmoid"),
             ConvHighway2D(6, (3, 1), transform_kernel_size=(1, 3), **learned),
             ConvHighway2D(6, 3, dilation_rate=2, use_bias=False),

@@ -130,6 +130,12 @@ def test_a_lesion_plot_of_few_errors():
     assert drawn(0, 50) == ("log", [0.5, 50])
 
 
+def test_one_layer_has_a_whole_number():
+    lesions = analysis.Lesions(("a",), np.zeros(1), np.ones(1), 0.0, 0, 100)
+    (axis,) = analysis.plot_lesions(lesions).axes
+    assert all(tick == round(tick) for tick in axis.get_xticks())
+
+
 def images(figure):
     """The images that a figure shows, by their titles."""
     shown = [axis for axis in figure.axes if axis.get_images()]

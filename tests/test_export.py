@@ -16,7 +16,7 @@ from picture_folders import as_file
 from picture_folders import little as classifier
 from PIL import Image
 
-from highway_keras import data, export, layers
+from highway_keras import data, export, layers, training
 from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification, writers
 from highway_keras.messages import Notice
@@ -228,6 +228,17 @@ def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
     for other in (mixed, any_size, keras.Sequential([keras.layers.Dense(10)])):
         with pytest.raises(ValueError, match=r"`model`.*model="):
             export.export(other, tmp_path / "out.keras", dataset=digits)
+    folder = training.fit(
+        "thin-highway-10",
+        digits,
+        "digits",
+        out=tmp_path.parent / "arrays",
+        epochs=1,
+        limit=50,
+        verbose=0,
+    ).folder
+    with pytest.raises(ValueError, match=r"`dataset` must name .*verify=False does"):
+        export.export(folder.best, tmp_path / "out.keras")
     logits = shallow(digits)
     logits.layers[-1].activation = keras.activations.linear
     with pytest.raises(ValueError, match="must return class probabilities"):

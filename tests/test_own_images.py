@@ -125,6 +125,10 @@ def test_results_are_kept_out_of_the_pictures(copy, monkeypatch):
     for arguments in ({}, {"out": "run"}, {"out": copy}):
         with pytest.raises(ValueError, match="in the folder of the pictures"):
             training.fit("thin-highway-10", pathlib.Path("."), recipe="digits", **arguments)
+    network = copy.parent / "network.keras"
+    little(Highway(), classes=len(CLASSES)).save(network)
+    for command in ("analyze", "compact"):
+        assert run(command, network, "--dataset", copy, "--out", copy / "x") == 2
     assert {path.name for path in copy.iterdir()} == {"train", "test"}
 
 

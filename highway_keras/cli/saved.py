@@ -118,17 +118,20 @@ def evaluate(network, weights, dataset, data_dir, json):
     ),
     cli.option(
         "--out",
-        help="folder of the page (default: analysis next to the file, or here with --weights)",
+        help="folder of the page (default: analysis next to best.keras; for another FILE, "
+        "analysis-FILE next to it, or here with --weights)",
     ),
 )
 def analyze(network, weights, dataset, data_dir, limit, threshold, out):
     """Write a page of gates, routing and lesions."""
     file = cli.network_file(network, weights)
-    out = out or (pathlib.Path() if weights else file.parent) / "analysis"
+    name = "analysis" if file.name == "best.keras" else f"analysis-{file.stem}"
+    out = out or (pathlib.Path() if weights else file.parent) / name
     cli.check_paths(dataset, out)
     checks.number("threshold", threshold, least=0, below=1)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
+    library("data").check_outside(dataset or saved.dataset, out)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
     found = analysis.analyze(
         saved.model,
@@ -172,6 +175,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
     checks.number("budget", budget, least=0, below=100)
     analysis, training = library("analysis"), library("training")
     saved = training.SavedNetwork(file)
+    library("data").check_outside(dataset or saved.dataset, out)
     images = saved.load(dataset, data_dir, validation=0, limit=limit)
     before = saved.evaluate(images)
     done = analysis.compact(saved.model, images.x_train, images.y_train, budget / 100, layers)

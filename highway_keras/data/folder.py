@@ -1,8 +1,8 @@
 """A user's own pictures in folders, one folder per class.
 
 Keras's `image_dataset_from_directory` takes folders with the same layout, but sorts numeric names
-as text (10 before 2), ignores the EXIF rotation of photos, scales differently from `predict` and
-exported networks, and needs TensorFlow. Pillow works with every backend.
+as text (10 before 2), ignores the EXIF rotation of photos, and scales differently from `predict`
+and exported networks.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ def _naming_broken(paths):
 
 def _listed(paths):
     more = f" and {len(paths) - LISTED} more" if len(paths) > LISTED else ""
-    return f"{len(paths)} pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
+    return f"{len(paths)} of the pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
 
 
 def read_pictures(parts, input_shape, source, checked):

@@ -117,7 +117,7 @@ def is_folder(name):
 def check_outside(dataset, out):
     """Raise a `ValueError` if a folder for results is in one of pictures, where it is a class."""
     if is_folder(dataset):
-        pictures = pathlib.Path(dataset).expanduser().resolve()
+        out, pictures = checks.path("out", out), pathlib.Path(dataset).expanduser().resolve()
         if pictures in (out.resolve(), *out.resolve().parents):
             raise ValueError(
                 "`out` must not be in the folder of the pictures, whose folders are its classes. "

@@ -189,7 +189,7 @@ def _opened(path):
     with extra("train"):
         from PIL import Image
 
-    path = checks.existing_file("path", path)
+    path = checks.existing_file("picture", path)
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -202,7 +202,7 @@ def export(
                 "where the format has it."
             )
         images, calibrates = None, (format, quantize) == ("litert", "int8")
-        if dataset is not None or ("dataset" in saved.settings and (verify or calibrates)):
+        if dataset is not None or (saved.settings.get("dataset") and (verify or calibrates)):
             say("reading the images")
             try:
                 images = saved.load(dataset, data_dir, validation=0, test_only=not calibrates)

@@ -5,6 +5,7 @@ import base64
 import keras
 import numpy as np
 
+from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
@@ -53,7 +54,7 @@ def _steps(layer):
             raise _unsupported(layer, "data_format='channels_first'")
         if getattr(part, "groups", 1) != 1:
             raise _unsupported(layer, "groups")
-    if kind is keras.layers.Dropout:
+    if kind in (keras.layers.Dropout, Mirror, PadAndCrop):  # for training alone
         return []
     if kind is keras.layers.Flatten:
         return [{"op": "flatten"}]

@@ -192,6 +192,7 @@ def fit(
             "returns, all of them: their order stays. "
             f"Received: limit={limit}, a dataset of type {type(dataset).__name__}."
         )
+    data.check_outside(dataset, out or "runs")
     shape = network.input_shape if input_shape is None else check_image_shape(input_shape, least=1)
     images = data.load(dataset, data_dir, recipe.validation, limit, shape, skip_broken)
     settings = {**network.settings, **data_settings(dataset, images), "limit": limit, "seed": seed}
@@ -213,7 +214,6 @@ def fit(
         if (source / "run.json").exists():
             default = f"runs/{source.name}-further"  # not its own
     folder = RunFolder(out or default)
-    data.check_outside(dataset, folder.path)
     paths = [
         getattr(c, name, None) for c in callbacks for name in ("filepath", "filename", "log_dir")
     ]
