@@ -23,7 +23,7 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication less, and
     exactly `x` where the gate is 0.
 
-    Gradients of the coupled form (Eq. 4 of the supplement): `dh = t * dy`,
+    Gradients of the coupled form (Eq. 9, in the appendix): `dh = t * dy`,
     `dt = (h - x) * dy`, `dx = (1 - t) * dy`.
 
     Args:

@@ -23,7 +23,8 @@ FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
 def highway_a(transform_bias=-1.0, activation="relu", **arguments: Unpack[CifarArguments]):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
-    A reconstruction: the paper gives only the depth and parameter count (~236 K).
+    A reconstruction: the paper gives only the depth, the parameter count (~236 K), and Fitnet A as
+    its model.
     """
     return cifar_network("highway-a", HIGHWAY_A, 250, transform_bias, activation, **arguments)
 
@@ -31,8 +32,9 @@ def highway_a(transform_bias=-1.0, activation="relu", **arguments: Unpack[CifarA
 def highway_b(transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarArguments]):
     """Build Highway B of Table 2, 19 layers.
 
-    A reconstruction: the paper gives only the depth and parameter count (~2.3 M). The layers are
-    those of `highway_gap`, below a layer of 500 as in Fitnet B.
+    A reconstruction: the paper gives only the depth, the parameter count (~2.3 M), and Fitnet B as
+    its model. The layers are those of `highway_gap`, which section 3.3.2 derives from it, below a
+    layer of 500 as in Fitnet B.
 
     Args:
         transform_bias: Initial bias of the transform gates.

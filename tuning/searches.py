@@ -45,10 +45,10 @@ def run_searches(
 ):
     """Search for the hyperparameters with the lowest training loss, for each kind and depth.
 
-    Like the paper's, the searches train on all training images (or `limit` of them) and hold out
-    none: the question is how well a network can be optimized. A trial's score is the lowest mean
-    loss over the batches of an epoch. To choose a network for use, `objective="val_loss"` scores by
-    a tenth of the training images that is held out.
+    As the paper's apparently do, the searches train on all training images (or `limit` of them) and
+    hold out none: the question is how well a network can be optimized. A trial's score is the
+    lowest mean loss over the batches of an epoch. To choose a network for use,
+    `objective="val_loss"` scores by a tenth of the training images that is held out.
 
     Each search has a folder in `out`, named after the network. It holds keras-tuner's files, the
     settings in `run.json`, hardware and versions in `machine.json` (unless workers trained), all

@@ -35,9 +35,7 @@ class GlobalContrastNormalization(keras.layers.Layer):
         (100, 32, 32, 3)
 
     Reference:
-        [Goodfellow et al., 2013](https://arxiv.org/abs/1302.4389), whose preprocessing of CIFAR the
-        highway networks of section 3.3.2 of
-        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228) follow.
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.2, which names it.
     """
 
     def __init__(self, epsilon=1e-3, **kwargs):

@@ -92,7 +92,7 @@ class Block:
         return [ops.matmul(w, x) + b for w, b in zip(ws, bs, strict=True)]
 
     def _unmix(self, dy, d_gate, x, h, t=None, c=None):
-        """Eq. 4 of the supplement: the gradients of x (by the carry path), H, T and C."""
+        """The gradients of x (by the carry path), H, T and C: Eq. 9, or those of Eq. 2."""
         if self.kind == "plain":
             return 0, [dy]
         if self.kind == "residual":

@@ -31,7 +31,7 @@ def scan(
     x[l+1] = x[l] + H                        # kind="residual"
     ```
 
-    The gradient is hand-written (Eq. 4 of the supplement with the derivatives of H and T) and also
+    The gradient is hand-written (Eq. 9 with the derivatives of H and T) and also
     a loop. On TensorFlow and JAX, XLA compiles both even inside a program that is not compiled.
     On TensorFlow the result is differentiable once. On PyTorch, and in `tf.vectorized_map`, where
     `rematerialize` has no effect, the chain is a plain loop.
@@ -73,7 +73,7 @@ def scan(
         True
 
     Reference:
-        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2 to 4.
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2, 3 and 9.
     """
     kinds = ("highway",) if return_gate else ("highway", "plain", "residual")
     checks.one_of("kind", kind, kinds)

@@ -33,7 +33,7 @@ class HighwayStack(GatedLayer):
     16 bits, the gates, which a `Highway` alone computes in float32. In a chain, every layer has to
     be traced and compiled; the loop is compiled once for each number of rows (batch size times
     steps), in about a second at any depth, and its backward pass is a hand-written exact gradient
-    (Eq. 4 of the supplement). On a CPU, TensorFlow runs a loop on every core, each with its share
+    (Eq. 9 of the paper). On a CPU, TensorFlow runs a loop on every core, each with its share
     of the batch.
 
     An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
@@ -92,7 +92,7 @@ class HighwayStack(GatedLayer):
         5100000
 
     Reference:
-        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and supplement.
+        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and appendix A.
     """
 
     own_arguments = ("depth", "units", "rematerialize")

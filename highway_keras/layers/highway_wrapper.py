@@ -22,9 +22,10 @@ class HighwayWrapper(GatedLayer):
     y = layer(x) * T(x) + x * C(x)           # carry="learned", Eq. 2
     ```
 
-    The paper allows any H (section 2): dense, convolutional, recurrent, attention, or a whole
-    `keras.Sequential`. The gates of a convolution are convolutions with its receptive field; those
-    of any other layer are dense layers on the last axis. Attention layers attend to their input.
+    The paper allows any H (section 2), such as convolutional or recurrent ones; here also attention
+    or a whole `keras.Sequential`. The gates of a convolution are convolutions with its receptive
+    field; those of any other layer are dense layers on the last axis. Attention layers attend to
+    their input.
 
     Several dense layers in a row run as one loop in `highway_keras.HighwayStack`.
 
