@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -83,11 +84,20 @@ def reseeded(
         initializer: What `get` returns.
         offset: What is added to a seed that the user chose.
     """
-    seed = getattr(initializer, "seed", None)
-    if not isinstance(initializer, keras.initializers.Initializer) or not isinstance(seed, int):
+    if not isinstance(initializer, keras.initializers.Initializer):
         return initializer
-    # A copy, since the configuration of a user's own may lack some of its arguments.
-    again, chosen = copy.copy(initializer), initializer.get_config().get("seed", seed)
-    again.seed = keras.initializers.RandomNormal().seed if chosen is None else seed + offset
+    config, own = initializer.get_config(), getattr(initializer, "seed", None)
+    chosen = config.get("seed", own)  # `None`: by Keras
+    parameters = inspect.signature(type(initializer)).parameters.values()
+    if {p.name for p in parameters if p.kind != p.VAR_KEYWORD} <= config.keys():
+        if not isinstance(config.get("seed", "none"), int | None):
+            return initializer
+        config["seed"] = None if chosen is None else chosen + offset
+        return type(initializer).from_config(config)
+    # The configuration of a user's own lacks some of its arguments.
+    if not isinstance(own, int):
+        return initializer
+    again = copy.copy(initializer)
+    again.seed = keras.initializers.RandomNormal().seed if chosen is None else own + offset
     again._init_seed = None if chosen is None else again.seed  # what Keras saves
     return again

@@ -189,9 +189,11 @@ def test_a_batch_that_does_not_divide():
 
 def test_all_but_the_chief_write_elsewhere(tmp_path):
     folder = RunFolder(tmp_path)
-    folder.state.write_text("saved")
+    for file in (folder.state, folder.final):
+        file.write_text("saved")
     with Devices(is_chief=False).writable(folder) as copy:
-        assert copy.state.read_text() == "saved" and not copy.history.exists()
+        assert copy.state.read_text() == copy.final.read_text() == "saved"
+        assert not copy.history.exists()
         copy.history.write_text("written")
     assert not folder.history.exists() and not copy.path.exists()
     with Devices().writable(folder) as written:

@@ -118,12 +118,35 @@ class Wide(keras.initializers.HeNormal):
         return self.gain * super().__call__(shape, dtype)
 
 
+class Inner(keras.initializers.Initializer):
+    """Which draws by another one."""
+
+    def __init__(self, seed=None):
+        self.seed, self.inner = seed, keras.initializers.HeNormal(seed)
+
+    def __call__(self, shape, dtype=None):
+        return self.inner(shape, dtype)
+
+    def get_config(self):
+        return {"seed": self.seed}
+
+
 BY_AXES = keras.initializers.GlorotNormal(input_axes=[0], output_axes=[1])
 
 
 @pytest.mark.parametrize(
     "initializer",
-    [None, "he_normal", "orthogonal", by_its_shape, BY_AXES, Wide(0.1), Wide(9, seed=3)],
+    [
+        None,
+        "he_normal",
+        "orthogonal",
+        by_its_shape,
+        BY_AXES,
+        Wide(0.1),
+        Wide(9, seed=3),
+        Inner(),
+        Inner(3),
+    ],
 )
 def test_every_layer_starts_as_a_layer_alone_does(initializer):
     start = {"kernel_initializer": initializer}
@@ -131,6 +154,7 @@ def test_every_layer_starts_as_a_layer_alone_does(initializer):
     for layer in (stack, alone):
         layer.build((None, 100))
     assert array(alone.transform_kernel).std() == pytest.approx(array(alone.kernel).std(), rel=0.2)
+    assert not np.allclose(array(alone.transform_kernel), array(alone.kernel))
     for name in ("kernel", "transform_kernel"):
         kernels, expected = array(getattr(stack, name)), array(getattr(alone, name))
         for kernel in kernels:

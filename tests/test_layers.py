@@ -211,15 +211,22 @@ def test_activations_may_change_in_a_built_layer(make, tmp_path):
     assert [getattr(loaded.layers[0], name).__name__ for name in names] == ["gelu", "hard_sigmoid"]
 
 
-def test_a_part_may_have_another_activation(tmp_path):
-    x, model = standard_normal((3, 4)), keras.Sequential([keras.Input((4,)), Highway()])
-    model.layers[0].transform.activation = keras.activations.hard_sigmoid
+@pytest.mark.parametrize("parts", [("transform",), ("carry",), ("transform", "carry")])
+def test_a_part_may_have_another_activation(parts, tmp_path):
+    carry = "learned" if "carry" in parts else "coupled"
+    x, model = standard_normal((3, 4)), keras.Sequential([keras.Input((4,)), Highway(carry=carry)])
+    for part in parts:
+        getattr(model.layers[0], part).activation = keras.activations.hard_sigmoid
     changed = array(model(x))
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    stack = HighwayStack.from_layers(model.layers)
     np.testing.assert_array_equal(array(loaded(x)), changed)
-    np.testing.assert_allclose(array(stack(x)), changed, atol=1e-6)
+    if parts == ("carry",):  # which is not T's
+        with pytest.raises(ValueError, match="one activation of all gates"):
+            HighwayStack.from_layers(model.layers)
+    else:
+        stack = HighwayStack.from_layers(model.layers)
+        np.testing.assert_allclose(array(stack(x)), changed, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [Highway, lambda **k: HighwayStack(2, **k)])

@@ -120,15 +120,16 @@ def test_a_bad_folder_is_refused(spoil, named, copy):
 
 
 @pytest.mark.filterwarnings("ignore:.* of 75 pictures")
-def test_results_are_kept_out_of_the_pictures(copy, monkeypatch):
+def test_results_are_kept_out_of_the_pictures(copy, monkeypatch, capsys):
     monkeypatch.chdir(copy)
     for arguments in ({}, {"out": "run"}, {"out": copy}):
         with pytest.raises(ValueError, match="in the folder of the pictures"):
             training.fit("thin-highway-10", pathlib.Path("."), recipe="digits", **arguments)
     network = copy.parent / "network.keras"
     little(Highway(), classes=len(CLASSES)).save(network)
-    for command in ("analyze", "compact"):
+    for command in ("analyze", "compact", "export"):
         assert run(command, network, "--dataset", copy, "--out", copy / "x") == 2
+        assert "in the folder of the pictures" in capsys.readouterr().err
     assert {path.name for path in copy.iterdir()} == {"train", "test"}
 
 

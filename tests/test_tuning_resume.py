@@ -286,6 +286,7 @@ def test_hidden_gpus_are_not_used(monkeypatch):
     import tensorflow as tf
 
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [f"hidden {kind}"])
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
     assert shim.accelerators() == []
 
 
@@ -457,6 +458,9 @@ def test_a_search_that_has_ended_needs_nobody(tmp_path, digits, request, monkeyp
     make(tmp_path).save()  # which keeps the settings
     request.getfixturevalue("port")
     search(tmp_path, digits)  # a worker that came late
+    monkeypatch.setattr(chief, "SECONDS", 1)
+    with pytest.raises(RuntimeError, match="No chief listens"):  # which would replace the search
+        search(tmp_path, digits, overwrite=True)
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
     monkeypatch.setattr(chief, "lead", None)
     search(tmp_path, digits)

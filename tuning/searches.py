@@ -132,8 +132,9 @@ def run_searches(
     for tuner, folder in sorted(searches, key=lambda search: not search[1].settings.exists()):
         settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
         settings |= shared
+        tuner.oracle_here.epochs = epochs
         if tuner.is_worker:
-            tuner.has_chief(epochs)
+            tuner.has_chief()
             if folder.settings.exists():  # which the chief has written
                 check_same_settings(folder.read_json(), settings, f"the search in {folder.path}")
             continue
@@ -142,7 +143,6 @@ def run_searches(
                 check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
             folder.open(settings, resume)
     for tuner, folder in searches:
-        tuner.oracle.epochs = epochs
         trains_here = not (tuner.is_worker or tuner.is_chief or tuner.oracle.has_ended)
         with Session(folder) if trains_here else contextlib.nullcontext():
             tuner.search(*pairs[""], pairs.get("val_"), epochs, BATCH_SIZE, verbose)
@@ -166,7 +166,7 @@ def _write_results(tuner, folder, preprocess):
     write_rows(folder.path / "trials.csv", rows, max(rows, key=len))
     if ended[0].status == "COMPLETED":
         best = tuner.get_best_models()[0]
-        with under_policy("float32"):  # to which Keras would round the inputs
+        with under_policy("float32"):  # or Keras would round the inputs to that of the process
             inputs = keras.Input(best.input_shape[1:])
             complete = keras.Sequential([inputs, preprocess, best], name=best.name)
         with replacing(folder.best) as temporary:

@@ -1,6 +1,7 @@
 """A keras-tuner tuner that trains many trials together."""
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -154,7 +155,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         oracle = PopulationOracle(objective, max_trials, first, self.rungs, keep_models)
         self.objective = oracle.objective
         # Asked in any case: keras-tuner raises an error here if one of its variables is missing.
-        overwrite = not self.is_worker and overwrite  # the trials there are the chief's
+        # The trials there are the chief's, which may be about to delete them.
+        self._is_replaced, overwrite = overwrite, not self.is_worker and overwrite
         folder = checks.path("directory", directory or ".") / (project_name or "untitled_project")
         if overwrite and folder.exists():
             with folder_lock(folder):  # nobody else is searching there
@@ -245,16 +247,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
                 f"`validation_data`. Received: {self.objective}."
             )
-        settings = self.settings(pairs, epochs, batch_size)
+        settings, self.oracle_here.epochs = self.settings(pairs, epochs, batch_size), epochs
         images = {prefix: Images(*pair, batch_size) for prefix, pair in pairs.items()}
         if self.is_worker:
             self._search_id = digest(settings)
             try:
                 with file_lock(self._get_tuner_fname()):
-                    chief.outlive(
-                        lambda: self._work(settings, images, epochs, verbose),
-                        lambda: self._is_over(epochs),
-                    )
+                    work = self._work, settings, images, epochs, verbose
+                    chief.outlive(functools.partial(*work), self._is_over)
             except BusyError as error:
                 raise BusyError(
                     f"Another process is worker {self.tuner_id!r} of this search. Give this one a "
@@ -265,7 +265,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             if check_recorded(self.project_dir, settings):  # another process may have continued it
                 with readable(self.project_dir):
                     self.oracle.reload()
-            self.oracle.settings, self.oracle.epochs, self.oracle.error = settings, epochs, None
+            self.oracle.settings, self.oracle.error = settings, None
             if not self.is_chief:
                 project = pathlib.Path(self.project_dir)
                 for folder in (project, *project.glob("trial_*")):  # others may write below it
@@ -277,23 +277,28 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 self.save()
                 chief.lead(self.oracle)
 
-    def has_chief(self, epochs):
-        """Wait until a worker's chief listens; return false if the search ended without one."""
-        return chief.wait(lambda: self._is_over(epochs))
+    @property
+    def oracle_here(self):
+        """The oracle that reads the folder; that of a worker asks the chief."""
+        return self.oracle._oracle if self.is_worker else self.oracle
 
-    def _is_over(self, epochs):
+    def has_chief(self):
+        """Wait until a worker's chief listens; return false if the search ended without one."""
+        found = chief.wait(self._is_over)
+        self._is_replaced = False  # by this chief, before it listened
+        return found
+
+    def _is_over(self):
         """Return whether all trials in the folder of a worker's search have ended."""
-        oracle = self.oracle._oracle  # the client's own, which reads the folder
-        oracle.epochs = epochs
-        # A file is missing, damaged or just being written.
+        # Unless a file is missing, damaged or just being written
         with contextlib.suppress(ValueError), readable(self.project_dir):
-            oracle.reload()
-            return oracle.has_ended
+            self.oracle_here.reload()
+            return self.oracle_here.has_ended and not self._is_replaced
         return False
 
     def _work(self, settings, *arguments):
         """Train the trials that a chief hands out."""
-        self.has_chief(arguments[1])  # one that listens has recorded its settings
+        self.has_chief()  # one that listens has recorded its settings
         if not check_recorded(self.project_dir, settings):
             raise ValueError(
                 "`directory` must be that of the chief's search: all its processes share one, and "
@@ -365,7 +370,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         slots = [f"{self.tuner_id}-{n}" for n in range(count)]
         shown = self.project_name, rounds, self._count_ended(rounds), self.objective.name, verbose
         with Progress(*shown) as progress:
-            while slots and self._may_ask(epochs):
+            while slots and self._may_ask():
                 asked = [self.oracle.create_trial(slot) for slot in slots]
                 # A slot that was told to stop must not ask again: the chief may be gone by then.
                 slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
@@ -379,14 +384,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 elif slots:  # other workers are on their way to a rung
                     time.sleep(chief.PAUSE)
 
-    def _may_ask(self, epochs):
+    def _may_ask(self):
         """Return whether to ask for trials; a worker first waits until the chief listens.
 
         keras-tuner's client would wait an hour.
         """
         if not self.is_worker:
             return True
-        if not self.has_chief(epochs):
+        if not self.has_chief():
             return False
         if self.oracle.get_space().values.get(SEARCH) != self._search_id:
             host, port = chief.address()
@@ -448,7 +453,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         # `keep_models`: the oracle decides between tied trials later, and trials that continue may
         # still fail.
         self._save_running(population, trials, last, curves)
-        if not self._may_ask(rounds[-1][1]):
+        if not self._may_ask():
             return  # other workers have ended these trials
         # Where it was restarted, another worker may have ended the round of a trial, and gone on.
         stale = [t for t in trials if has_ended_round(self.oracle.get_trial(t.trial_id), last)]
@@ -458,7 +463,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             best = part_of(population.state(index), "best")
             if trials[index] not in stale:
                 self._save_weights(trials[index], values[index]["activation"], best)
-        self._may_ask(rounds[-1][1])  # waits
+        if not self._may_ask():
+            return
         for index, trial in enumerate(trials):
             if not trial.metrics.exists(name):
                 trial.metrics.register(name, self.objective.direction)

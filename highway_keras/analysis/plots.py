@@ -361,8 +361,8 @@ def _finish(axes, title, xlabel, ylabel):
     axes.spines[["top", "right"]].set_visible(False)
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "linear":
-            whole = axis is axes.xaxis
-            axis.get_major_locator().set_params(integer=whole, min_n_ticks=1 if whole else 2)
+            if axis is axes.xaxis:
+                axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         elif limits[1] < 1000 * limits[0]:  # powers of 10 alone would be too few
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")

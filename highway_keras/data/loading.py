@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pathlib
 
 import numpy as np
 
@@ -117,10 +116,14 @@ def is_folder(name):
 def check_outside(dataset, out):
     """Raise a `ValueError` if a folder for results is in one of pictures, where it is a class."""
     if is_folder(dataset):
-        out, pictures = checks.path("out", out), pathlib.Path(dataset).expanduser().resolve()
-        if pictures in (out.resolve(), *out.resolve().parents):
+        folder, pictures = (
+            checks.path("out", out).resolve(),
+            checks.path("dataset", dataset).resolve(),
+        )
+        is_in = folder.is_relative_to(pictures)
+        if is_in and not any(part.startswith(".") for part in folder.relative_to(pictures).parts):
             raise ValueError(
-                "`out` must not be in the folder of the pictures, whose folders are its classes. "
+                "`out` must not be in the folder of the pictures, whose folders are classes. "
                 f"Received: out={out}, dataset={dataset}."
             )
 

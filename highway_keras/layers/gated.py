@@ -301,7 +301,7 @@ class GatedLayer(keras.Layer):
 
     def _activation(self, name, part):
         made = getattr(self, part).activation if part in self._made else getattr(self, name)
-        return getattr(made, "in_16_bits", made)
+        return getattr(made, "of", made)
 
     def get_config(self):
         config = super().get_config()
@@ -315,14 +315,19 @@ class GatedLayer(keras.Layer):
                 "quantization_config": keras.saving.serialize_keras_object(quantization),
             }
             changed[name] = {k: v for k, v in now.items() if v != config.get(k)}
+        gate, of_carry = (
+            activations.serialize(self._activation("transform_activation", part))
+            for part in ("transform", "carry")
+        )
+        if "carry" in self._made and of_carry != gate:
+            changed["carry"]["activation"] = of_carry
         if any(changed.values()):
             config["sublayers"] = changed
-        gate = self._activation("transform_activation", "transform")
         return {
             **config,
             **{name: of.serialize(getattr(self, name)) for name, of in OPTIONS.items()},
             "activation": activations.serialize(self._activation("activation", "block")),
-            "transform_activation": activations.serialize(gate),
+            "transform_activation": gate,
             "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
             "use_bias": self.use_bias,
             "carry": self.carry_mode,
@@ -367,5 +372,5 @@ def _in_float32(activation):
     def gate(z):
         return ops.cast(activation(ops.cast(z, "float32")), z.dtype)
 
-    gate.in_16_bits = activation
+    gate.of = activation
     return gate

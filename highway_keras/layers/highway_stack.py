@@ -212,7 +212,7 @@ class HighwayStack(GatedLayer):
         if not (layers and fit and all(map(_is_uniform, layers))):
             raise ValueError(
                 "`layers` must be one or more built `Highway` layers, neither quantized nor frozen "
-                f"in part. Received: layers={layers!r}."
+                f"in part, with one activation of all gates. Received: layers={layers!r}."
             )
         options = _options(layers[0])
         shape = layers[0].transform_bias.shape
@@ -270,9 +270,10 @@ class HighwayStack(GatedLayer):
 
 
 def _is_uniform(layer):
-    """Return whether H, T and C are in floating point, and train if the whole layer does."""
-    parts = layer.sublayers
-    return all(not p.quantization_mode and p.trainable == layer.trainable for p in parts)
+    """Return whether H, T and C are in floating point, and train, and close, as one layer."""
+    gates = {layer._activation("transform_activation", part) for part in layer._made[1:]}
+    plain = all(not p.quantization_mode and p.trainable == layer.trainable for p in layer.sublayers)
+    return plain and len(gates) == 1
 
 
 def joint_weights(stack: HighwayStack):

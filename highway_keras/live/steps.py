@@ -82,7 +82,7 @@ def _steps(layer):
     if kind in (ConvHighway2D, Highway):
         h, *gates = parts
         transforms = [_transform(h, h.activation)]
-        transforms += [_transform(gate, layer.transform_activation) for gate in gates]
+        transforms += [_transform(t, getattr(t.activation, "of", t.activation)) for t in gates]
         return [{"op": "highway", "transforms": transforms}]
     raise _unsupported(layer, "a layer of that type")
 

@@ -59,7 +59,7 @@ class RunFolder:
 
     Files are written under another name and renamed, so a run killed at any moment leaves no
     half-written file. Weights, epoch and history that a run resumes from are one file, so they
-    never disagree; the best network so far must be there, too.
+    never disagree; the best network so far must be there, too, unless it is that of the last epoch.
 
     Args:
         path: Path of the folder, which need not exist yet.

@@ -316,7 +316,8 @@ class _Run:
         if first:
             best = self._best_epoch(rows)
             ours = not folder.best.exists() or mark_in(folder.best)[0] == folder.identity()
-            if ours and best == first and not self._holds(folder.best, best):
+            kept = folder.has_ended and folder.best.exists()
+            if ours and best == first and not kept and not self._holds(folder.best, best):
                 self.save(folder.best, best)  # a kill may have come before
             self._load_best(best)  # `finish` needs it: fail now, not after hours
         if changed:  # now that nothing is missing

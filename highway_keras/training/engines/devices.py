@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import keras
 
+from highway_keras.runs import HELD
 from highway_keras.runs.folder import RunFolder
 
 
@@ -67,7 +68,7 @@ class Devices:
             return
         with tempfile.TemporaryDirectory() as temporary:
             if folder.state.exists():  # else the chief may be starting the run this moment
-                for file in (folder.best, folder.history, folder.settings, folder.state):
+                for file in (folder.path / name for name in HELD):
                     if file.exists():
                         shutil.copy(file, temporary)
             yield RunFolder(temporary)
