@@ -20,6 +20,7 @@ def main(arguments=None):
     parser = rows.parser("benchmarks", "Time the networks beside their peers.", turns=9)
     models = dict.fromkeys(case.model for case in CASES.values())
     peers = dict.fromkeys(peer for case in CASES.values() for peer in case.peers)
+    peers = [peer for peer in peers if not peer.startswith("machine")]  # always measured
     text = 'networks, or cases such as "highway-b train" (default: all)'
     parser.add_argument("--case", nargs="+", choices=[*models, *CASES], metavar="CASE", help=text)
     text = "peers to compare with (default: all installed)"
@@ -42,7 +43,7 @@ def measure(case, turns, peers=None):
     """Return how the peers of a case compare, a dictionary for each; none if ours does not run."""
     workers = []
     for name in case.peers:
-        if name == "ours" or not peers or name in peers:
+        if name == "ours" or name.startswith("machine") or not peers or name in peers:
             place = f"benchmarks.peers.with_{FRAMEWORKS.get(name, 'keras')}:{name}"
             workers.append(Worker(name, place, case, backend="tensorflow"))
     ours = workers[0]

@@ -29,7 +29,7 @@ def main(arguments=None):
             options.turns,
             all_needed=True,
         )
-        row = {"file": pathlib.Path(file).name, "layers": ours.turns[0]["layers"]}
+        row = {"file": rows.name_of(file), "layers": ours.turns[0]["layers"]}
         row |= {"images": ours.turns[0]["images"], "n": options.turns}
         row |= rows.middle("seconds", ours.values("seconds"))
         for size, other in zip(EVALUATE_BATCHES, others, strict=True):

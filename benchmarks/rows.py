@@ -56,6 +56,12 @@ def middle(name, values):
     return {name: statistics.median(values), low: min(values), high: max(values)}
 
 
+def name_of(file):
+    """Return what rows call a network: the name of a file of the zoo, the path of any other."""
+    file = pathlib.Path(file)
+    return file.name if file.parent.name == "weights" else str(file)
+
+
 def ratios(values, others):
     """Return the ratio of each turn's value to that of the other in the same turn."""
     return [a / b for a, b in zip(values, others, strict=True)]

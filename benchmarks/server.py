@@ -48,7 +48,7 @@ def main(arguments=None):
                     turns[protocol].append(asyncio.run(_load(*asked, clients=options.clients)))
     found = []
     for protocol, counted in turns.items():
-        row = {"file": pathlib.Path(options.file).name, "protocol": protocol}
+        row = {"file": rows.name_of(options.file), "protocol": protocol}
         row["server"] = f"kserve {metadata.version('kserve')}"
         row |= {"clients": options.clients, "seconds": options.seconds, "n": options.turns}
         row["answers"] = sum(len(latencies) for latencies, _ in counted)
@@ -123,7 +123,7 @@ async def _client(protocol, address, files, classes, seconds, first):
     async with connected(protocol, address, MODEL) as ask:
         for number in itertools.count(first):
             if number == first + WARM_UP:
-                latencies, errors, ends = [], 0, time.monotonic() + seconds
+                latencies, ends = [], time.monotonic() + seconds
             picture, begun = number % len(files), time.perf_counter()
             try:
                 answer = await ask([files[picture]])

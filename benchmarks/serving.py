@@ -28,7 +28,8 @@ def main(arguments=None):
     dataset = training.SavedNetwork(options.file).load(None, options.data_dir)
     with tempfile.TemporaryDirectory() as folder:
         images = pathlib.Path(folder, "images.npy")
-        np.save(images, dataset.x_test[: max(BATCHES)])
+        x = dataset.x_test[: max(BATCHES)]  # repeated where there are fewer
+        np.save(images, np.resize(x, (max(BATCHES), *x.shape[1:])))
         own = {("keras", None): pathlib.Path(options.file).resolve()}
         others = {way: path for way, path, _ in exported(options.file, folder, dataset)}
         paths = own | others | own
@@ -40,7 +41,7 @@ def main(arguments=None):
         present = take_turns(workers, options.turns)
     keras, found = workers[0], []
     for worker in present:
-        row = {"file": pathlib.Path(options.file).name, "format": worker.name, "n": options.turns}
+        row = {"file": rows.name_of(options.file), "format": worker.name, "n": options.turns}
         for size in BATCHES:
             theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
             row |= rows.middle(f"ms_{size}", ours)

@@ -22,6 +22,8 @@ ENVIRONMENT = {
     # Several processes share a GPU.
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    # Or a first step would be one that compiles only where the disk has no earlier one.
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
 }
 
 

@@ -6,7 +6,7 @@
 import csv
 import pathlib
 
-from highway_keras.io import write_rows
+from highway_keras.io import file_lock, write_rows
 from highway_keras.results.provenance import COLUMNS
 from highway_keras.results.spread import mean_text, summarize
 
@@ -47,9 +47,11 @@ def update_rows(path, rows, keys):
             last.
         keys: Names of the columns that identify a row.
     """
-    found = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
-    names = dict.fromkeys(name for row in (*rows, *found.values()) for name in row)
-    write_rows(path, list(found.values()), [*(n for n in names if n not in COLUMNS), *COLUMNS])
+    with file_lock(path):  # another process may be writing rows of its own
+        found = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
+        names = dict.fromkeys(name for row in (*rows, *found.values()) for name in row)
+        names = [*(name for name in names if name not in COLUMNS), *COLUMNS]
+        write_rows(path, list(found.values()), names)
 
 
 def authors_logs():

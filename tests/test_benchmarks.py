@@ -121,7 +121,7 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(command, "measure", measure)
     out = tmp_path / "speed.csv"
-    asked = ["--peer", "plain", "machine", "--turns", "2"]
+    asked = ["--peer", "plain", "maxout", "--turns", "2"]
     with pytest.raises(SystemExit, match=second):
         command.main(["--case", first, second, third, *asked, "--out", str(out)])
     assert written == [0, 1, 1]

@@ -75,6 +75,8 @@ def pack(folders, data_dir=None):
     packed = keras.Sequential([trained.layers[0], network], name=name)
     with np.errstate(over="raise"):  # a weight that is too large for float16
         packed.set_weights([weight.astype(DTYPE) for weight in packed.get_weights()])
+    before, edge = evaluate(trained, images)[1], data.edge_brightness(images.x_train[:100])
+    made = {key: joined(sessions(runs[0]), key) for key in ("hardware", "versions")}
     shipped.FOLDER.mkdir(exist_ok=True)
     file = shipped.FOLDER / f"{name}-{dataset}.keras"
     with replacing(file) as temporary:
@@ -90,7 +92,7 @@ def pack(folders, data_dir=None):
         "dtype": DTYPE,
         "loss": loss,
         "accuracy": accuracy,
-        "accuracy_before": evaluate(trained, images)[1],
+        "accuracy_before": before,
         "accuracies": [run["results"]["test_accuracy"] for run in ended],
         "seeds": [run["seed"] for run in ended],
         "recipe": recipe["name"],
@@ -100,8 +102,8 @@ def pack(folders, data_dir=None):
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],
         "class_names": settings["class_names"],
-        "edge_brightness": data.edge_brightness(images.x_train[:100]),
-        **{key: joined(sessions(runs[0]), key) for key in ("hardware", "versions")},
+        "edge_brightness": edge,
+        **made,
         "licence": "Apache-2.0",
     }
     others = [e for e in shipped.read_index() if (e["name"], e["dataset"]) != (name, dataset)]

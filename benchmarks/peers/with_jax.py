@@ -1,4 +1,4 @@
-"""JAX by hand, no Keras: a highway network, and the floor under it."""
+"""JAX by hand, no Keras: a highway network, and its products alone."""
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ def _train(weights, velocity, x, y):
 
 
 def products(case):
-    """The floor: the matrix products of a step and nothing else, through the same compiler (XLA).
+    """The matrix products of a step and nothing else, through the same compiler (XLA).
 
     Forward, one product of `(batch, d) @ (d, 2 d)` per layer; in training, two more, for the
     gradients of the weights and of the layer's input.

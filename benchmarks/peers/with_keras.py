@@ -54,7 +54,7 @@ def plain(case):
     """A plain Keras network of equal parameters: 71 units, no gates."""
     from highway_keras import models
 
-    return take(lambda: models.thin_mlp(case.depth, "plain"), case, jit_compile=False)
+    return take(lambda: models.thin_mlp(case.depth, "plain"), case)
 
 
 def two_convolutions(case):
@@ -76,7 +76,7 @@ def _twin(case, replacement):
 
     original = models.create(case.model)  # here, where its time does not count
     build = gates.twin(replacement, lambda **options: original)
-    return take(lambda: build((32, 32, 3), 10, "twin"), case, jit_compile=False)
+    return take(lambda: build((32, 32, 3), 10, "twin"), case)
 
 
 def by_hand(layer):

@@ -6,10 +6,11 @@ from torch import nn
 
 def torch_eager(case, compiled=lambda module: module):
     """PyTorch as it comes."""
-    x, y = map(torch.from_numpy, case.images())
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, y = (torch.from_numpy(array).to(device) for array in case.images())
     x = x.flatten(1) if case.thin else x.movedim(-1, 1).contiguous()
     yield
-    module = thin(case.depth) if case.thin else convolutional()
+    module = (thin(case.depth) if case.thin else convolutional()).to(device)
     module = compiled(module.train(case.training))
     optimizer = torch.optim.SGD(module.parameters(), 0.01, momentum=0.9)
 
@@ -23,6 +24,8 @@ def torch_eager(case, compiled=lambda module: module):
             else:
                 with torch.inference_mode():
                     module(x[batch])
+        if device == "cuda":
+            torch.cuda.synchronize()
         yield
 
 
