@@ -56,9 +56,9 @@ def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
             Hub under that name, which needs the package `huggingface_hub`. The package's and
             `fit`'s weights expect preprocessed images, such as `x / 256`: their files include the
             preprocessing, the network alone does not (`get(name).preprocessor`). With
-            `include_top=False`, as in `keras.applications`, only the layers below the classifier
-            take the weights. The same holds for another number of `classes`, where the classifier
-            is new, as a warning says.
+            `include_top=False`, as in `keras.applications`, the network ends before its head, in a
+            CIFAR network with the last stage; `features_at="head"` returns the head's output. For
+            another number of `classes` the classifier is new, as a warning says.
         features_at: A layer's name, or a list of them; the model returns their outputs instead of
             its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or the model's

@@ -420,6 +420,7 @@ ARGUMENTS = [
     (lambda: HighwayStack(0), "depth"),
     (lambda: HighwayWrapper(Dense(4), Dense(4), "learned"), "carry"),
     (lambda: HighwayWrapper(Dense(4), carry=None), "carry"),
+    (lambda: HighwayWrapper(Dense(4), activation="relu"), "activation"),
     (lambda: HighwayStack(3, rematerialize="tanh"), "rematerialize"),
     (lambda: HighwayStack(3, transform_bias_initializer=[-1.0, np.nan, -2.0]), "value"),
     (lambda: MatchSize(0), "channels"),

@@ -195,7 +195,11 @@ def test_a_taken_seed_is_named_before_the_first_run_trains(runs, tmp_path):
     with pytest.raises(ValueError, match="seed-1"):
         training.fit_runs("thin-highway-10", 2, **options)
     assert not (tmp_path / "seed-0").exists()
+    seeds, state = [], (random.getstate(), np.random.get_state()[1].tolist())
+    options["callbacks"] = lambda seed: seeds.append(seed) or []
     again = training.fit_runs("thin-highway-10", 2, seed=1, resume=True, **options)
+    assert seeds == [1, 2]
+    assert state == (random.getstate(), np.random.get_state()[1].tolist())  # the caller's
     assert again[0].history == runs[1].history != again[1].history
     assert [(one.folder.path.name, one.folder.read_json()["seed"]) for one in again] == [
         ("seed-1", 1),

@@ -61,7 +61,7 @@ class GateMonitor(keras.callbacks.Callback):
             from tensorboard.summary import Writer
 
         self._graph = Graph(self.model)
-        self._arrays = as_arrays(self.sample, self._graph.inputs)
+        self._arrays = as_arrays(self.sample, self._graph.inputs, "sample")
         self._gates = observer(self._graph, "gates", per_position=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._events, self._file = Writer(str(self.folder)), None

@@ -9,7 +9,7 @@ from highway_keras.messages import shows_progress
 from highway_keras.ops import agree
 
 
-def as_arrays(x, model_inputs):
+def as_arrays(x, model_inputs, name="x"):
     """Return the arrays of `x`, one for each input of the model, all of the same length."""
     # A dictionary is not flattened, as its order may not be that of the inputs: it does not fit.
     arrays = keras.tree.flatten(x) if isinstance(x, list | tuple) else [x]
@@ -20,10 +20,10 @@ def as_arrays(x, model_inputs):
     )
     if not fit or len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
         raise ValueError(
-            "`x` must hold an array of samples for each of the model's inputs, of shape "
+            f"`{name}` must hold an array of samples for each of the model's inputs, of shape "
             f"{', '.join(map(str, wanted))}, all of the same length. Received: arrays of shape "
             f"{checks.short_repr([array.shape for array in arrays])}. A list of samples: "
-            "`numpy.stack(x)`. One sample: `x[:1]`."
+            f"`numpy.stack({name})`. One sample: `{name}[:1]`."
         )
     return arrays
 

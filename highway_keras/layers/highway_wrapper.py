@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 
+from highway_keras import checks
 from highway_keras.layers import types
 from highway_keras.layers.gated import OPTIONS, GatedLayer
 
@@ -83,6 +84,11 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
+        for name in sorted(_OPTIONS_OF_H & kwargs.keys()):
+            raise ValueError(
+                f"`{name}` is an option of the layers H, T and C: give it to those that you pass. "
+                f"{checks.received(name, kwargs[name])}"
+            )
         super().__init__(
             carry=carry if carry is None or isinstance(carry, str) else "learned",
             activity_regularizer=activity_regularizer,

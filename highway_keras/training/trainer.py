@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import os
 import pathlib
+import random
 import sys
 import time
 
@@ -116,6 +117,7 @@ def fit(
             are dropped then; until a new epoch is saved, the number of epochs trained brings them
             back.
         seed: Non-negative integer; decides weights, order of images, dropout and augmentation.
+            Keras's backend keeps it as its global seed.
         data_dir: Where TFDS keeps its data.
         limit: Number of training images to use; default all.
         model_options: Arguments of the network's factory, such as `{"transform_bias": -3.0}`. They
@@ -223,8 +225,8 @@ def fit(
             "that folder's files are those of `fit`."
         )
     verbose = (1 if sys.stdout.isatty() else 2) if verbose == "auto" else verbose
-    keras.utils.set_random_seed(seed)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_seeded(seed))
         built = stack.enter_context(network.in_training(images, recipe, devices.scope))
         if network.name not in BUILT_IN:  # whose factories do not change
             settings.setdefault("architecture", architecture(built[1]))
@@ -238,6 +240,18 @@ def fit(
         verbose = verbose if devices.is_chief else 0
         seconds = run.train(first, test_curve, callbacks, session, verbose)
         return dataclasses.replace(run.finish(seconds), folder=folder)
+
+
+@contextlib.contextmanager
+def _seeded(seed):
+    """Draw by `seed` in a `with` block; afterwards Python and NumPy go on from where they were."""
+    before = random.getstate(), np.random.get_state()
+    keras.utils.set_random_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def data_settings(dataset, images):
@@ -516,7 +530,8 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
         runs: Number of runs, a positive integer.
         out: Folder; several runs are in `OUT/seed-0`, `OUT/seed-1`, ...
         seed: Seed of the first run.
-        **arguments: As for `fit`.
+        **arguments: As for `fit`; `callbacks` may be a function from a seed to a list, else all
+            runs share the same objects.
 
     Returns:
         A list of `Result`, in the order of the seeds.
@@ -526,9 +541,10 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
         TrainingDiverged, BusyError: After all other runs, if some fail so; the type is that of the
             first one.
     """
-    seeds = checks.seeds(seed, runs)
+    seeds, callbacks = checks.seeds(seed, runs), arguments.pop("callbacks", ())
+    of_seed = callbacks if callable(callbacks) else lambda seed: callbacks
     if runs == 1:
-        return [fit(model, out=out, seed=seed, **arguments)]
+        return [fit(model, out=out, seed=seed, callbacks=of_seed(seed), **arguments)]
     if isinstance(model, keras.Model):
         raise ValueError(
             "`model` must be a registered name or a path where `runs` is above 1, so that each run "
@@ -538,7 +554,10 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
     model = os.fspath(named_network(model))
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
     out = checks.path("out", out or f"runs/{name}-runs")
-    tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
+    tasks = [
+        {"model": model, "out": out / f"seed-{s}", "seed": s, "callbacks": of_seed(s), **arguments}
+        for s in seeds
+    ]
     if not arguments.get("resume"):
         for task in tasks:  # before the first trains for hours
             check_free(task["out"])
