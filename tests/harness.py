@@ -8,6 +8,8 @@ import numpy as np
 from keras import ops
 from layer_cases import DEFAULTS, GATED
 
+from highway_keras.backends import shim
+
 
 def check_layer(case, folder):
     """Run every check on the layer of `case`; `folder` takes its saved model."""
@@ -128,28 +130,27 @@ def named_weights(layer):
     return {k: array(w).astype("float64") for k, w in weights.items() if w is not None}
 
 
+def shaken(layer):
+    """A layer or model with biases away from their start, so that each one shows."""
+    for weight in layer.trainable_weights:
+        if "bias" in weight.name:
+            weight.assign(weight + 0.3 * standard_normal(weight.shape, seed=1))
+    return layer
+
+
 def value_and_gradients(function, values, wrap=lambda f: f):
     """The value of a scalar function and its gradients, in NumPy; on TensorFlow, `wrap` traces."""
-    values = [ops.convert_to_tensor(v) for v in values]
-    if keras.backend.backend() == "jax":
-        import jax
+    values, backend = [ops.convert_to_tensor(v) for v in values], keras.backend.backend()
 
-        arguments = tuple(range(len(values)))
-        value, results = jax.jit(jax.value_and_grad(function, argnums=arguments))(*values)
-    elif keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
+    def run(*values):
+        return shim.gradients(lambda values: 2 * (function(*values),), values)
 
-        def run(*values):
-            with tf.GradientTape() as tape:
-                tape.watch(values)
-                value = function(*values)
-            return value, tape.gradient(value, values)
-
-        value, results = wrap(run)(*values)
-    else:
+    if backend == "torch":
         import torch
 
         values = [v.detach().clone().requires_grad_() for v in values]
         value = function(*values)
-        results = torch.autograd.grad(value, values, allow_unused=True)
-    return [None if z is None else ops.convert_to_numpy(z) for z in (value, *results)]
+        results = torch.autograd.grad(value, values)
+    else:
+        value, results = (shim.compiled(run) if backend == "jax" else wrap(run))(*values)
+    return [ops.convert_to_numpy(z) for z in (value, *results)]

@@ -10,6 +10,7 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+from harness import shaken
 from test_analysis import carried, layer_by_layer
 
 from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data, models, training
@@ -41,15 +42,6 @@ console.log(JSON.stringify(JSON.parse(process.argv[2]).map((one) => pass(...one)
 
 def shipped(name):
     return training.SavedNetwork(models.get(name).weights_file("mnist")).model
-
-
-def shaken(model):
-    """`model` with biases and gates that are not all alike."""
-    random = np.random.default_rng(1)
-    for weight in model.weights:
-        if "bias" in weight.path and "scale" not in weight.path:
-            weight.assign(weight.numpy() + random.normal(0, 0.5, weight.shape))
-    return model
 
 
 def every_option():
