@@ -186,6 +186,8 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
 
 
 def make(path, hypermodel=None, **arguments):
+    if keras.backend.backend() == "torch":
+        pytest.skip("populations need TensorFlow or JAX")
     defaults = {"objective": "val_loss", "max_trials": 6, "population": 3, "keep_models": 2}
     arguments = {**defaults, "directory": path, **arguments}
     return PopulationRandomSearch(hypermodel or small(), **arguments)
@@ -207,7 +209,6 @@ def scores_of(search):
     return {trial_id: trial.score for trial_id, trial in search.oracle.trials.items()}
 
 
-@needs_populations
 def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     for trial in searched.oracle.trials.values():
         assert trial.status == "COMPLETED"
@@ -248,14 +249,12 @@ def drawn(search):
     return [trial.hyperparameters.values for trial in trials]
 
 
-@needs_populations
 @pytest.mark.parametrize(("seed", "of_stock"), [(0, 1), (5, 5)])
 def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, tmp_path):
     stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=of_stock, directory=tmp_path)
     assert drawn(make(tmp_path, project_name="ours", seed=seed)) == drawn(stock)
 
 
-@needs_populations
 def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, digits, monkeypatch):
     """To the last bit; nor does it matter how many train together, or in which place."""
 
@@ -272,7 +271,6 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
         search.load_model(search.oracle.trials["1"])
 
 
-@needs_populations
 def test_a_search_goes_on_with_its_own_settings_and_images_only(tmp_path, digits):
     meanwhile = make(tmp_path, max_trials=1)
     train(make(tmp_path, max_trials=1), digits)
@@ -298,14 +296,12 @@ def test_a_search_goes_on_with_its_own_settings_and_images_only(tmp_path, digits
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
 
 
-@needs_populations
 def test_the_search_of_another_tuner_is_left_alone(tmp_path):
     keras_tuner.RandomSearch(small(), "loss", max_trials=2, directory=tmp_path).save()
     with pytest.raises(ValueError, match="project_name"):
         make(tmp_path)
 
 
-@needs_populations
 def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     options = {"max_trials": 12, "directory": tmp_path}
     network = HighwayHyperModel(2, "plain", input_shape=(2,), units=2)
@@ -327,7 +323,12 @@ def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
     assert list(again.oracle.trials) == [f"{number:02}" for number in range(12)]
 
 
-@needs_populations
+# Hypermodels of a user's own
+
+SIZES = {"input_shape": (6,), "classes": 3, "units": 5}
+X, Y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
+
+
 def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path):
     class Three(HighwayHyperModel):
         rates = (0.3, 0.1, 0.03)
@@ -338,20 +339,17 @@ def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path
                 hp.Fixed(name, value)
             return super().declare_hyperparameters(hp)
 
-    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
-    network = Three(3, input_shape=(6,), classes=3, units=5)
-    options = {"objective": "loss", "max_trials": 6, "rungs": {1: 2}}
+    network, options = Three(3, **SIZES), {"objective": "loss", "rungs": {1: 2}}
     search = make(tmp_path, network, **options)
     with pytest.warns(Notice, match="ends after 3 trials"):
-        search.search(x, y, epochs=2, verbose=0)
+        search.search(X, Y, epochs=2, verbose=0)
     trained = [len(t.metrics.get_history("loss")) for t in search.oracle.trials.values()]
     assert sorted(trained) == [1, 2, 2]
     network.rates = (3.0, 1.0)
     with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path, network, **options).search(x, y, epochs=2, verbose=0)
+        make(tmp_path, network, **options).search(X, Y, epochs=2, verbose=0)
 
 
-@needs_populations
 def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
     class ByActivation(HighwayHyperModel):
         in_scope, highest = True, 1e-1
@@ -366,55 +364,21 @@ def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
                     )
             return found
 
-    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
-    network, options = ByActivation(3, input_shape=(6,), classes=3, units=5), {"max_trials": 8}
-    options["objective"] = "loss"
+    network, options = ByActivation(3, **SIZES), {"objective": "loss", "max_trials": 8}
     search = make(tmp_path, network, **options)
-    search.search(x, y, verbose=0)
+    search.search(X, Y, verbose=0)
     found = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
     rates = [values["rate_of_tanh"] for values in found if values["activation"] == "tanh"]
     assert len({*rates}) == len(rates) > 1
     network.highest = 1.0
     with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path, network, **options).search(x, y, verbose=0)
+        make(tmp_path, network, **options).search(X, Y, verbose=0)
     network.in_scope = False
     with pytest.raises(ValueError, match="Received: rate_of_tanh of trial"):
-        make(tmp_path / "none", network, **options).search(x, y, verbose=0)
+        make(tmp_path / "none", network, **options).search(X, Y, verbose=0)
     network.in_scope = True  # in the same folder
     with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path / "none", network, **options).search(x, y, verbose=0)
-
-
-@needs_populations
-def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
-    """Whether or not `hp` knows of it; and what a population cannot train is refused."""
-
-    class Fixed(HighwayHyperModel):
-        activation = "tanh"
-
-        def declare_hyperparameters(self, hp):
-            found = {**super().declare_hyperparameters(hp), "learning_rate": 1e-9}
-            return {**found, "activation": self.activation}
-
-    network = Fixed(3, input_shape=(6,), classes=3, units=5)
-    x = np.random.default_rng(0).standard_normal((40, 6))
-    y = np.arange(40) % 3
-    search = make(tmp_path, network, objective="loss")
-    search.search(x, y, epochs=3, verbose=0)
-    (model,) = search.get_best_models()
-    assert model.layers[-2].activation is keras.activations.tanh
-    score = search.oracle.get_best_trials()[0].score
-    assert model.evaluate(x, y, verbose=0)[0] == pytest.approx(score, rel=1e-5)  # it stood still
-    network.activation = "relu"
-    with pytest.raises(ValueError, match="fixed"):
-        make(tmp_path, network, objective="loss").search(x, y, epochs=3, verbose=0)
-    monkeypatch.setattr(Fixed, "declare_hyperparameters", lambda self, hp: {"decay": 1.0})
-    with pytest.raises(ValueError, match="return a dictionary of activation, decay"):
-        make(tmp_path / "one", network)
-    monkeypatch.undo()
-    network.activation = "gelu"
-    with pytest.raises(ValueError, match="`activation`"):
-        make(tmp_path / "gelu", network, objective="loss").search(x, y, verbose=0)
+        make(tmp_path / "none", network, **options).search(X, Y, verbose=0)
 
 
 class Changed(HighwayHyperModel):
@@ -422,26 +386,43 @@ class Changed(HighwayHyperModel):
         return {**super().declare_hyperparameters(hp), "decay": 1, **self.changes}
 
 
+def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
+    """Whether or not `hp` knows of it."""
+    network = Changed(3, **SIZES)
+    network.changes = {"learning_rate": 1e-9, "activation": "tanh"}
+    search = make(tmp_path, network, objective="loss")
+    search.search(X, Y, epochs=3, verbose=0)
+    (model,) = search.get_best_models()
+    assert model.layers[-2].activation is keras.activations.tanh
+    score = search.oracle.get_best_trials()[0].score
+    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(score, rel=1e-5)  # it stood still
+    network.changes["activation"] = "relu"
+    with pytest.raises(ValueError, match="fixed"):
+        make(tmp_path, network, objective="loss").search(X, Y, epochs=3, verbose=0)
+    monkeypatch.setattr(Changed, "declare_hyperparameters", lambda self, hp: {"decay": 1.0})
+    with pytest.raises(ValueError, match="return a dictionary of activation, decay"):
+        make(tmp_path / "one", network)
+
+
 CHANGES = [  # `None` where a condition does not hold
     ({"learning_rate": None}, "`learning_rate`.*None"),
     ({"one_minus_momentum": 1.5}, "one_minus_momentum"),
+    ({"activation": "gelu"}, "`activation`"),
     ({"units": 7}, "nothing else.*units"),
     ({"learning_rate": 1, "one_minus_momentum": 1, "transform_bias": None}, None),
 ]
 
 
-@needs_populations
 @pytest.mark.parametrize(("changes", "refused"), CHANGES)
 def test_values_of_a_users_own(changes, refused, tmp_path):
-    network = Changed(3, "plain", input_shape=(6,), classes=3, units=5)
+    network = Changed(3, "plain", **SIZES)
     network.changes = changes
-    x, y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
     if refused:
         with pytest.raises(ValueError, match=refused):
-            make(tmp_path, network, objective="loss").search(x, y, verbose=0)
+            make(tmp_path, network, objective="loss").search(X, Y, verbose=0)
         return
     search = make(tmp_path, network, objective="loss")
-    search.search(x, y, verbose=0)
+    search.search(X, Y, verbose=0)
     assert search.get_best_models()[0].optimizer.momentum == 0
 
 
@@ -474,7 +455,6 @@ BAD = [  # the error, what it names, arguments of the tuner, of `search`
 ]
 
 
-@needs_populations
 @pytest.mark.parametrize(("error", "name", "of_tuner", "of_search"), BAD)
 def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
     with pytest.raises(error, match=name):
