@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import types
 
 import keras
 import numpy as np
@@ -19,7 +18,7 @@ from highway_keras.training.batches import (
     batches,
     plan_steps,
 )
-from highway_keras.training.callbacks import Checkpoint, EpochSeeds
+from highway_keras.training.callbacks import EpochSeeds
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import variants
 
@@ -98,11 +97,9 @@ def test_choose_recipe():
     assert training.choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
     with pytest.raises(ValueError, match="recipe='slow'"):
         training.choose_recipe("slow", "highway-b")
-
-
-def test_a_recipe_with_the_name_of_a_network_comes_before_that_of_its_kind():
-    of_networks = {name: variants(models.get(name))["muon"] for name in ("fitnet-a", "fitnet-b")}
-    assert of_networks == {"fitnet-a": "muon-fitnet", "fitnet-b": "muon-fitnet-b"}
+    # One with the name of a network comes before that of its kind.
+    muon = {name: variants(models.get(name))["muon"] for name in ("fitnet-a", "fitnet-b")}
+    assert muon == {"fitnet-a": "muon-fitnet", "fitnet-b": "muon-fitnet-b"}
 
 
 # Rates
@@ -353,18 +350,6 @@ def test_an_epoch_repeats_its_dropout():
         keras.callbacks.CallbackList([EpochSeeds(seed)], model=model).on_epoch_begin(0)
         drawn |= {tuple(np.asarray(state)) for state in states}
     assert len(drawn) == 2 * len(states) == 8
-
-
-def test_of_tied_epochs_the_first_is_the_best():
-    nothing = {"saved_history": list, "write_history": list, "save_state": lambda *_: None}
-    saved, folder = [], types.SimpleNamespace(best="best", **nothing)
-    keep = Checkpoint(folder, lambda path: saved.append(epoch), "val_accuracy")
-    model = models.thin_mlp(2, input_shape=(4,))
-    model.compile("sgd")
-    keep.set_model(model)
-    for epoch, value in enumerate((0.5, 0.7, 0.7)):
-        keep.on_epoch_end(epoch, {"loss": 1.0, "val_accuracy": value})
-    assert saved == [0, 1]
 
 
 def test_streamed_images_are_preprocessed_where_they_are_indexed():

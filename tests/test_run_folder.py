@@ -68,7 +68,7 @@ def test_a_state_is_continued_under_its_own_settings_only(run, whole):
 def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
     shorter = fit(tmp_path / "run", epochs=2)
     assert len(shorter.history) == 2
-    names = ("run.json", "history.csv", "final.keras", "machine.json")
+    names = ("run.json", "history.csv", "machine.json", "best.keras", "final.keras")
     kept = [tmp_path / "run" / name for name in names]
     before = [file.read_bytes() for file in kept]
     state = shorter.folder.state.rename(tmp_path / "state.npz")
@@ -81,9 +81,10 @@ def test_a_run_that_has_ended_goes_on_to_more_epochs(whole, tmp_path):
         fit(tmp_path / "run", callbacks=[stop])
     with pytest.warns(Notice, match="2 epochs, no longer 3"):  # as if never asked
         assert fit(tmp_path / "run", epochs=2).test_loss == shorter.test_loss
-    before = kept[-1].read_bytes()
+    sessions, *networks = kept[2].read_bytes(), *before[3:]
     fit(tmp_path / "run", epochs=2)
-    assert kept[-1].read_bytes() == before  # no further session
+    # No further session, and the networks with which other runs may have begun, which resume
+    assert [file.read_bytes() for file in kept[2:]] == [sessions, *networks]
     longer = fit(tmp_path / "run")
     with pytest.raises(ValueError, match="epochs: 3 → 2"):
         fit(tmp_path / "run", epochs=2)
@@ -113,9 +114,13 @@ def test_what_passes_is_no_damage(error, run, monkeypatch):
     assert caught.value is error
 
 
-def test_without_any_settings_nothing_is_continued(run):
-    run.settings.unlink()
+def test_without_its_state_or_any_settings_a_run_does_not_start_over(run):
     run.state.unlink()
+    before = {file: file.read_bytes() for file in run.path.glob("*.*")}
+    with pytest.raises(ValueError, match="gone"):
+        fit(run.path)
+    assert {file: file.read_bytes() for file in run.path.glob("*.*")} == before
+    run.settings.unlink()
     for file in (run.history, run.best):
         with pytest.raises(ValueError, match=str(run.path)):
             fit(run.path)
@@ -180,22 +185,6 @@ def test_without_its_best_network_a_run_does_not_go_on(change, run):
     with pytest.raises((ValueError, FileNotFoundError), match=r"best\.keras"):
         fit(run.path)
     assert run.saved_history() == known["history"]
-
-
-def test_without_its_state_a_run_does_not_start_over(run):
-    run.state.unlink()
-    before = {file: file.read_bytes() for file in run.path.glob("*.*")}
-    with pytest.raises(ValueError, match="gone"):
-        fit(run.path)
-    assert {file: file.read_bytes() for file in run.path.glob("*.*")} == before
-
-
-def test_a_run_that_has_ended_keeps_its_networks(whole, tmp_path):
-    """Or a run that began with one of them could not resume."""
-    folder = training.RunFolder(shutil.copytree(whole.folder.path, tmp_path / "run"))
-    before = folder.best.read_bytes(), folder.final.read_bytes()
-    fit(folder.path)
-    assert (folder.best.read_bytes(), folder.final.read_bytes()) == before
 
 
 @pytest.mark.parametrize("older", [False, True])
