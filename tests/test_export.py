@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+from harness import array
 from helpers import needs_tensorflow
 from picture_folders import as_file
 from picture_folders import little as classifier
@@ -21,6 +23,7 @@ from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification, writers
 from highway_keras.messages import Notice
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
 SCALE = keras.layers.Rescaling(1 / 256)
 NAMES = [f"class {n} é" for n in range(10)]
 
@@ -411,6 +414,72 @@ def test_files_of_others_are_not_replaced(little, tmp_path):
     with pytest.raises(ValueError, match="only an earlier export"):
         exporting.check_place(tmp_path, "saved_model", overwrite=True)
     assert contents(tmp_path) == before
+
+
+# Networks in int8
+
+
+def quantizable(digits):
+    start = [keras.Input((8, 8, 1)), data.preprocessor(("scale", "mean"), digits.x_train)]
+    start += [layers.ConvHighway2D(1, 3), keras.layers.Flatten(), keras.layers.Dense(24)]
+    gated = [layers.HighwayStack(2, activation="tanh"), layers.Highway()]
+    return keras.Sequential([*start, *gated, keras.layers.Dense(10, activation="softmax")])
+
+
+@pytest.fixture(scope="module")
+def quantized(digits, tmp_path_factory):
+    """A network, and the int8 file of it."""
+    model, path = quantizable(digits), tmp_path_factory.mktemp("small") / "small.keras"
+    before = model.get_weights()
+    export.export(model, path, "keras", "int8", verify=False)
+    np.testing.assert_equal(model.get_weights(), before)
+    return model, path
+
+
+def test_what_is_exported_is_what_keras_quantizes(quantized, tmp_path):
+    model, path = quantized
+    chain = writers.unrolled(model)
+    twin = keras.models.clone_model(chain)
+    twin.set_weights(chain.get_weights())
+    twin.quantize("int8")
+    loaded = keras.models.load_model(path)
+    np.testing.assert_equal(loaded.get_weights(), twin.get_weights())
+    assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # and no convolution
+    loaded.save(tmp_path / "by_keras.keras")
+    assert path.stat().st_size < 0.5 * (tmp_path / "by_keras.keras").stat().st_size
+    card = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
+    assert (card["format"], card["quantize"]) == ("keras", "int8")
+    assert card["parameters"] == model.count_params()
+
+
+@pytest.mark.slow
+def test_exported_for_keras(digits, tmp_path):
+    model = quantizable(digits)
+    model.compile(keras.optimizers.Adam(0.005), "sparse_categorical_crossentropy")
+    model.fit(digits.x_train, digits.y_train, epochs=12, verbose=0)
+    done = export.export(model, tmp_path / "small.keras", "keras", "int8", digits)
+    assert done.keras_accuracy > 0.9 and 0 < done.difference < 0.1
+    # In floating point, the file leaves out the optimizer.
+    assert export.export(model, tmp_path / "float.keras", "keras", None, digits).difference <= 1e-5
+    with zipfile.ZipFile(tmp_path / "float.keras") as file:
+        assert b"optimizer" not in file.read("model.weights.h5")
+
+
+@needs_tensorflow
+def test_a_quantized_network_is_served_by_tensorflow(quantized, digits):
+    model = keras.models.load_model(quantized[1])
+    expected = model.predict(digits.x_test[:50], verbose=0)
+    outputs = writers.classifier(model)(digits.x_test[:50])
+    np.testing.assert_allclose(array(outputs["probabilities"]), expected, atol=1e-5)
+
+
+@needs_tensorflow
+def test_other_runtimes_want_the_float_network(quantized, digits, tmp_path, monkeypatch):
+    installed = dataclasses.replace(FORMATS["onnx"], packages=())
+    monkeypatch.setitem(FORMATS, "onnx", installed)
+    with pytest.raises(ValueError, match=r"`format='onnx'`.*int8"):
+        export.export(quantized[1], tmp_path / "out.onnx", "onnx", dataset=digits)
+    assert not (tmp_path / "out.onnx").exists()
 
 
 # The command
