@@ -88,16 +88,22 @@ def reseeded(
         return initializer
     config, own = initializer.get_config(), getattr(initializer, "seed", None)
     chosen = config.get("seed", own)  # `None`: by Keras
-    parameters = inspect.signature(type(initializer)).parameters.values()
-    if {p.name for p in parameters if p.kind != p.VAR_KEYWORD} <= config.keys():
-        if not isinstance(config.get("seed", "none"), int | None):
-            return initializer
+    if "seed" in config and isinstance(chosen, int | None) and _makes(initializer, config):
         config["seed"] = None if chosen is None else chosen + offset
         return type(initializer).from_config(config)
-    # The configuration of a user's own lacks some of its arguments.
     if not isinstance(own, int):
         return initializer
     again = copy.copy(initializer)
     again.seed = keras.initializers.RandomNormal().seed if chosen is None else own + offset
     again._init_seed = None if chosen is None else again.seed  # what Keras saves
     return again
+
+
+def _makes(initializer, config):
+    """Return whether a configuration has all arguments, which that of a user's own may lack."""
+    signature = inspect.signature(type(initializer))
+    try:
+        given = signature.bind(**config).arguments
+    except TypeError:  # or has those of a base class
+        return False
+    return {p.name for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD} <= {*given}

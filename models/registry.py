@@ -57,8 +57,9 @@ def create(name, /, weights=None, features_at=None, **overrides) -> keras.Model:
             `fit`'s weights expect preprocessed images, such as `x / 256`: their files include the
             preprocessing, the network alone does not (`get(name).preprocessor`). With
             `include_top=False`, as in `keras.applications`, the network ends before its head, in a
-            CIFAR network with the last stage; `features_at="head"` returns the head's output. For
-            another number of `classes` the classifier is new, as a warning says.
+            CIFAR network with the last stage; `features_at="head_dropout"` returns what the
+            classifier sees. For another number of `classes` the classifier is new, as a warning
+            says.
         features_at: A layer's name, or a list of them; the model returns their outputs instead of
             its own.
         **overrides: Arguments of the factory, such as `input_shape`, `classes` or the model's

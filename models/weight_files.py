@@ -17,7 +17,7 @@ from highway_keras.models import shipped
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(
     r".*(initializer|regularizer|constraint|config)|((batch|input)_)?shape|name|trainable|dtype|seed|rate"
-    r"|inbound_nodes|(in|out)put_layers|lora_.*|sublayers|rematerialize|units"
+    r"|inbound_nodes|(in|out)put_layers|lora_.*|rematerialize|units"
 )
 
 
@@ -166,8 +166,9 @@ def _computes(config):
         return [_computes(one) for one in config]
     if not isinstance(config, dict):
         return config
-    return {
+    computes = {
         key: _computes(value)
         for key, value in config.items()
         if key == "config" or not _COMPUTES_NOTHING.fullmatch(key)
     }
+    return {key: value for key, value in computes.items() if value != {}}

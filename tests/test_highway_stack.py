@@ -118,6 +118,23 @@ class Wide(keras.initializers.HeNormal):
         return self.gain * super().__call__(shape, dtype)
 
 
+class Gain(Wide):
+    """Which takes no seed."""
+
+    def __init__(self, gain):
+        super().__init__(gain)
+
+    def get_config(self):
+        return {"gain": self.gain}
+
+
+class Small(keras.initializers.RandomNormal):
+    """Whose configuration has arguments of its base class."""
+
+    def __init__(self, seed=None):
+        super().__init__(0.0, 0.01, seed)
+
+
 class Inner(keras.initializers.Initializer):
     """Which draws by another one."""
 
@@ -146,6 +163,9 @@ BY_AXES = keras.initializers.GlorotNormal(input_axes=[0], output_axes=[1])
         Wide(9, seed=3),
         Inner(),
         Inner(3),
+        Gain(2.0),
+        Small(),
+        Small(3),
     ],
 )
 def test_every_layer_starts_as_a_layer_alone_does(initializer):

@@ -196,7 +196,13 @@ def test_a_taken_seed_is_named_before_the_first_run_trains(runs, tmp_path):
         training.fit_runs("thin-highway-10", 2, **options)
     assert not (tmp_path / "seed-0").exists()
     seeds, state = [], (random.getstate(), np.random.get_state()[1].tolist())
-    options["callbacks"] = lambda seed: seeds.append(seed) or []
+
+    def callbacks(seed):
+        assert (tmp_path / f"seed-{seed}").exists() == (seed == 1)  # when its run begins
+        seeds.append(seed)
+        return []
+
+    options["callbacks"] = callbacks
     again = training.fit_runs("thin-highway-10", 2, seed=1, resume=True, **options)
     assert seeds == [1, 2]
     assert state == (random.getstate(), np.random.get_state()[1].tolist())  # the caller's

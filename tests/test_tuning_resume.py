@@ -461,6 +461,12 @@ def test_a_search_that_has_ended_needs_nobody(tmp_path, digits, request, monkeyp
     monkeypatch.setattr(chief, "SECONDS", 1)
     with pytest.raises(RuntimeError, match="No chief listens"):  # which would replace the search
         search(tmp_path, digits, overwrite=True)
+    late = make(tmp_path, overwrite=True)
+    late.oracle_here.epochs = EPOCHS
+    with monkeypatch.context() as patch:
+        patch.setattr(chief, "wait", lambda is_over: True)
+        late.has_chief()
+    assert late._is_over()  # that of the chief that has come and gone
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "chief")
     monkeypatch.setattr(chief, "lead", None)
     search(tmp_path, digits)

@@ -253,13 +253,13 @@ def test_features_at_several_depths():
 # Networks of a user's own
 
 
-def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max", rows=2):
+def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max", rows=2, **of):
     images = keras.Input(input_shape)
     pools = {"max": keras.layers.MaxPooling2D, "avg": keras.layers.AveragePooling2D}
     x = pools[pool](2)(keras.layers.Normalization()(images))
     x = keras.layers.Permute((2, 1))(keras.layers.Reshape((rows, -1))(x))
     x = keras.layers.Flatten()(x)
-    x = Highway(activation=activation, transform_activation=gate)(x)
+    x = Highway(activation=activation, transform_activation=gate, **of)(x)
     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
 
 
@@ -277,6 +277,11 @@ def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_pa
     again.layers[-2].transform.trainable = False  # which changes no output
     again.save(tmp_path / "frozen.keras")
     models.create("gated", weights=tmp_path / "frozen.keras", **changes)
+    learned = models.create("gated", carry="learned")
+    learned.layers[-2].carry.activation = keras.activations.hard_sigmoid
+    learned.save(tmp_path / "learned.keras")
+    with pytest.raises(ValueError, match="weights"):
+        models.create("gated", weights=tmp_path / "learned.keras", carry="learned")
 
 
 def test_weights_that_keras_derives_others_from_are_copied_whole(tmp_path):

@@ -1,7 +1,6 @@
 """A keras-tuner tuner that trains many trials together."""
 
 import contextlib
-import functools
 import io
 import itertools
 import json
@@ -253,8 +252,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             self._search_id = digest(settings)
             try:
                 with file_lock(self._get_tuner_fname()):
-                    work = self._work, settings, images, epochs, verbose
-                    chief.outlive(functools.partial(*work), self._is_over)
+                    chief.outlive(
+                        lambda: self._work(settings, images, epochs, verbose), self._is_over
+                    )
             except BusyError as error:
                 raise BusyError(
                     f"Another process is worker {self.tuner_id!r} of this search. Give this one a "

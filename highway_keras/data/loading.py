@@ -113,7 +113,7 @@ def is_folder(name):
     return os.path.isdir(os.path.expanduser(name))
 
 
-def check_outside(dataset, out):
+def check_outside(dataset, out, name="out"):
     """Raise a `ValueError` if a folder for results is in one of pictures, where it is a class."""
     if is_folder(dataset):
         folder, pictures = (
@@ -123,8 +123,8 @@ def check_outside(dataset, out):
         is_in = folder.is_relative_to(pictures)
         if is_in and not any(part.startswith(".") for part in folder.relative_to(pictures).parts):
             raise ValueError(
-                "`out` must not be in the folder of the pictures, whose folders are classes. "
-                f"Received: out={out}, dataset={dataset}."
+                f"`{name}` must not be in the folder of the pictures, whose folders are classes. "
+                f"Received: {name}={out}, dataset={dataset}."
             )
 
 

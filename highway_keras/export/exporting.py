@@ -190,7 +190,9 @@ def export(
             file = pathlib.Path(folder) / f"{model.name}.keras"
             model.save(file)  # so that the model stays untouched
         saved = SavedNetwork(file)
-        data.check_outside(saved.settings.get("dataset") if dataset is None else dataset, path)
+        data.check_outside(
+            saved.settings.get("dataset") if dataset is None else dataset, path, "path"
+        )
         if not any(isinstance(layer, SCALING) for layer in saved.model._flatten_layers()):
             notice(f"{saved.model.name!r} has no layer that scales its input, 0 to 255.")
         noise = np.random.default_rng(0).integers(256, size=(8, *saved.model.input_shape[1:]))

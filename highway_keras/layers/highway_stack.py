@@ -204,8 +204,8 @@ class HighwayStack(GatedLayer):
             A built `HighwayStack` with copies of their weights.
 
         Raises:
-            ValueError: If there are none, one is not built, quantized or frozen in part, or their
-                options differ.
+            ValueError: If there are none, one is not built, quantized or frozen in part, has
+                gates of two activations, or their options differ.
         """
         layers = list(layers)
         fit = all(type(layer) is Highway and layer.built for layer in layers)

@@ -53,8 +53,8 @@ class HighwayWrapper(GatedLayer):
 
     Raises:
         TypeError: If a layer is not a Keras layer.
-        ValueError: If a layer changes the shape of its input, or `carry` is `"learned"` where
-            `transform` is a layer.
+        ValueError: If a layer changes the shape of its input, `carry` is `"learned"` where
+            `transform` is a layer, or an argument is an option of the layer H.
 
     Examples:
         >>> import keras
@@ -84,7 +84,8 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: types.Initializer = -2.0,
         **kwargs: types.Unpack[types.LayerArguments],
     ):
-        for name in sorted(_OPTIONS_OF_H & kwargs.keys()):
+        if refused := sorted(_OPTIONS_OF_H & kwargs.keys()):
+            name = refused[0]
             raise ValueError(
                 f"`{name}` is an option of the layers H, T and C: give it to those that you pass. "
                 f"{checks.received(name, kwargs[name])}"

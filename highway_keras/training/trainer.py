@@ -506,17 +506,18 @@ def _check_classifier(network, inputs, classes):
 FAILURES = (TrainingDiverged, BusyError)  # of one run, which do not end the others
 
 
-def train_all(tasks):
+def train_all(tasks, callbacks=lambda seed: ()):
     """Train runs one after the other, and yield (task, outcome) as they end.
 
-    A task holds the arguments of `fit`, an outcome is its `Result` or one of `FAILURES`.
+    A task holds the arguments of `fit`, but for the `callbacks` of its seed; an outcome is its
+    `Result` or one of `FAILURES`.
     """
     for number, task in enumerate(tasks, start=1):
         if len(tasks) > 1 and task.get("verbose", "auto"):
             run = f"run {number} of {len(tasks)}"
             print(f"{task['model']}, seed {task['seed']}: {run}", flush=True)
         try:
-            outcome = fit(**task)
+            outcome = fit(**task, callbacks=callbacks(task["seed"]))
         except FAILURES as error:
             outcome = error
         yield task, outcome
@@ -554,14 +555,11 @@ def fit_runs(model, runs, out=None, seed=0, **arguments) -> list[Result]:
     model = os.fspath(named_network(model))
     name = pathlib.Path(model).resolve().parent.name if model.endswith(".keras") else model
     out = checks.path("out", out or f"runs/{name}-runs")
-    tasks = [
-        {"model": model, "out": out / f"seed-{s}", "seed": s, "callbacks": of_seed(s), **arguments}
-        for s in seeds
-    ]
+    tasks = [{"model": model, "out": out / f"seed-{s}", "seed": s, **arguments} for s in seeds]
     if not arguments.get("resume"):
         for task in tasks:  # before the first trains for hours
             check_free(task["out"])
-    outcomes = [outcome for _, outcome in train_all(tasks)]
+    outcomes = [outcome for _, outcome in train_all(tasks, of_seed)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, FAILURES)]
     if failed:
         said = [
