@@ -184,6 +184,10 @@ def test_shipped_weights_are_whole_and_described(name, dataset):
 SMALL = [("thin-highway-100", "mnist"), ("mnist-highway-16", "mnist"), ("highway-a", "cifar10")]
 
 
+def test_shipped_weights_stay_small():
+    assert sum(entry["bytes"] for entry in shipped.read_index()) <= 25_000_000
+
+
 @pytest.mark.parametrize("trained", all_but(SMALL, SHIPPED), ids="-".join)
 def test_shipped_weights_compute_what_they_did(trained):
     name, dataset = trained
