@@ -49,7 +49,8 @@ def is_out_of_memory(error):
     """Whether an error may mean that the computer or a device ran out of memory."""
     # TensorFlow's, PyTorch's and JAX's; the last two are also those of other failures in XLA.
     names = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
-    return isinstance(error, MemoryError) or type(error).__name__ in names
+    of_torch = isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    return isinstance(error, MemoryError) or type(error).__name__ in names or of_torch
 
 
 def is_transient(error):

@@ -224,6 +224,24 @@ def test_masks_and_the_arguments_of_a_call_hold_in_lesions(make):
         layer.transform_bias.assign(bias)
 
 
+def test_a_nested_model_casts_its_input_and_takes_the_mask_of_its_call():
+    words, ids = keras.Input((None, 4)), keras.Input((6,), dtype="int32")
+    pooled = keras.layers.GlobalAveragePooling1D()(Highway()(words))
+    embedded = keras.layers.Embedding(9, 4)(ids)
+    vectors = keras.Model(words, pooled)(embedded, mask=ops.not_equal(ids, 0))
+    masked = keras.Model(ids, keras.layers.Dense(CLASSES, "softmax")(vectors))
+    images, pixels = keras.Input((8, 8, 1)), keras.Input((8, 8, 1), dtype="uint8")
+    x = keras.layers.Flatten()(keras.layers.Conv2D(2, 3)(images))
+    network = keras.Model(images, keras.layers.Dense(CLASSES, "softmax")(Highway()(x)))
+    rng = np.random.default_rng(0)
+    for model in (masked, keras.Model(pixels, network(pixels))):
+        x = rng.integers(0, 9, (30, *model.input_shape[1:])).astype(model.inputs[0].dtype)
+        y = rng.integers(0, CLASSES, 30)
+        found = analysis.lesions(model, x, y, verbose=0)
+        expected = scores(model.predict(x, verbose=0), y)
+        assert (found.intact_loss, found.intact_error) == pytest.approx(expected, rel=1e-5)
+
+
 def test_all_lesions_of_a_stack_run_as_one_loop():
     scored = lesion_model(Graph(stack()), (), from_logits=False)
     depths = [layer.layer.depth for layer in scored.layers if isinstance(layer, LesionedStack)]

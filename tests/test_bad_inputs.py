@@ -91,6 +91,8 @@ COMMANDS = {
     f"evaluate {RUN} --weights mnist": "--weights",
     # Numbers.
     f"{FIT} --seed 2147483647 --runs 2": "--seed",
+    f"{FIT} --resume --runs 2 --out run": "Name another folder",
+    "fit file": "A saved network is a .keras file",
     f"predict {RUN} picture.png --top 11": "--top",
     # Fields of the recipe, and arguments of the network.
     f"{FIT} --set momentun=0.9": "Did you mean 'momentum'",
@@ -100,7 +102,7 @@ COMMANDS = {
     f"{FIT} --model-set weights=mnist": "--model-set",
     f"{FIT} --model-set depth={30 * '9'}": "depth",
     # What an empty variable of the shell leaves.
-    f"{FIT} --out ''": "--out",
+    f"{FIT} --out ''": "--out: expected text, received ''. See highway-keras fit --help",
     f"predict {RUN} ''": "IMAGE",
     # Data and folders.
     "fit thin-plain-10 --dataset cut.npz": "cut.npz",

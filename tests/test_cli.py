@@ -368,13 +368,21 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
         run("list")
 
 
+def test_values_of_an_option_given_again_are_added():
+    asked = "search --depth 2 --depth 3 4 --rungs 4:3 --rungs 6:1 --kind plain --kind highway"
+    options = cli.parser().parse_args(asked.split())
+    assert options.depths == [2, 3, 4] and options.rungs == [(4, 3), (6, 1)]
+    assert options.kinds == ["plain", "highway"]
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
 @pytest.mark.parametrize(
     ("command", "again"),
     [
-        ("search --depth 2", " --resume"),
-        ("search --out 'two  spaces' --resume", ""),
-        ("reproduce figure1", ""),
+        ("search --depth 2", "search --resume --depth 2"),
+        ("search --out 'two  spaces' --resume", "search --out 'two  spaces' --resume"),
+        ("fit --out new -- -odd", "fit --resume --out new -- -odd"),
+        ("reproduce figure1", "reproduce figure1"),
     ],
 )
 def test_an_interrupted_command_says_how_it_continues(command, again, error, monkeypatch, capsys):
@@ -386,10 +394,12 @@ def test_an_interrupted_command_says_how_it_continues(command, again, error, mon
     monkeypatch.setitem(shared.COMMANDS, name, (interrupt, *rest))
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker 1")
-    monkeypatch.delenv("TFDS_DATA_DIR", raising=False)
+    for variable in {*cli.REPEATED} - {"KERAS_BACKEND", "KERASTUNER_TUNER_ID"}:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # no GPU
     assert run(*shlex.split(command)) == 130
-    variables = "KERAS_BACKEND=jax KERASTUNER_TUNER_ID='worker 1'"
-    again = f"continue with: {variables} highway-keras {command}{again}\n"
+    variables = "CUDA_VISIBLE_DEVICES='' KERAS_BACKEND=jax KERASTUNER_TUNER_ID='worker 1'"
+    again = f"continue with: {variables} highway-keras {again}\n"
     assert capsys.readouterr().err.endswith(again)
 
 

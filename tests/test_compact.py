@@ -154,6 +154,24 @@ def test_what_cannot_be_compacted(name, layer, options):
         analysis.compact(model, x, y, **options, verbose=0)
 
 
+def test_a_function_that_keras_cannot_find_again():
+    model = as_model((8,), Highway(), Highway(activation=lambda z: z), softmax())
+    with pytest.raises(ValueError, match="register your own functions"):
+        analysis.compact(model, np.ones((9, 8)), np.zeros(9, int), verbose=0)
+
+
+def test_nothing_is_left_of_a_nested_model_of_any_size():
+    stage = keras.Sequential([keras.Input((None, None, 3)), ConvHighway2D(3, 3, name="inner")])
+    parts = stage, ConvHighway2D(3, 3, name="outer"), layers.Flatten(), softmax()
+    model = as_model((4, 4, 3), *parts)
+    small = leave_out(model, {"inner"})
+    assert [type(layer) for layer in small.layers[1:]] == [
+        ConvHighway2D,
+        layers.Flatten,
+        layers.Dense,
+    ]
+
+
 def test_the_command(tmp_path, capsys):
     network = models.thin_mlp(5, input_shape=(8, 8, 1), transform_bias=-6.0)
     network.save(tmp_path / "thin.keras")

@@ -11,6 +11,7 @@ import threading
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from highway_keras import analysis, data, models, training
 from highway_keras.export.exporting import staged
@@ -170,3 +171,19 @@ def test_what_a_killed_process_left_is_put_back_or_removed(tmp_path):
     half.write_bytes(b"half")
     with training.RunFolder(path).locked():
         assert not half.exists()
+
+
+def test_a_writer_that_comes_while_another_leaves_keeps_its_lock(tmp_path, monkeypatch):
+    """As of filelock 3.29.5."""
+    second, unlink = FileLock(tmp_path / ".lock"), pathlib.Path.unlink
+
+    def unlink_and_lock(path, **options):
+        unlink(path, **options)
+        if path == tmp_path / ".lock" and not second.is_locked:
+            second.acquire(timeout=1)
+
+    with monkeypatch.context() as patch, folder_lock(tmp_path):
+        patch.setattr(pathlib.Path, "unlink", unlink_and_lock)
+    with pytest.raises(BusyError), folder_lock(tmp_path, seconds=0.1):
+        pass
+    second.release()

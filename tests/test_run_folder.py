@@ -103,7 +103,12 @@ def test_the_state_of_another_run_is_refused(run):
         fit(run.path)
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EIO, "Input/output error")])
+NO_MEMORY = RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")  # PyTorch's
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), NO_MEMORY, OSError(errno.EIO, "Input/output error")]
+)
 def test_what_passes_is_no_damage(error, run, monkeypatch):
     def load(path):
         raise error

@@ -120,6 +120,7 @@ def test_a_network_beside_the_settings_of_another_run_has_none(run, tmp_path):
 def test_best_and_final_are_of_their_epochs(run):
     found, best = data.load("digits"), keras.models.load_model(run.folder.best)
     assert evaluate(best, found) == (run.test_loss, run.test_accuracy)
+    assert best.get_compile_config()["jit_compile"] is None  # as suits the backend that loads it
     taken = best.predict(found.x_test, verbose=0).argmax(-1)
     for number, name in enumerate(found.class_names):
         of_class = taken[found.y_test == number]

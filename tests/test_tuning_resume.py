@@ -479,8 +479,13 @@ def test_a_chief_that_was_killed_starts_again(port, tmp_path, monkeypatch):
     for name in ("TUNER_ID", "ORACLE_PORT"):  # forgotten, which is no damage
         with monkeypatch.context() as without:
             without.delenv(f"KERASTUNER_{name}")
-            with pytest.raises(RuntimeError, match=f'"KERASTUNER_{name}" was not'):
+            with pytest.raises(ValueError, match=rf"Missing: KERASTUNER_{name}\."):
                 make(tmp_path)
+    for name in ("ORACLE_IP", "ORACLE_PORT"):
+        with monkeypatch.context() as without:
+            without.delenv(f"KERASTUNER_{name}")
+            with pytest.raises(ValueError, match="Unset KERASTUNER_ORACLE_IP and"):
+                chief.check_alone()
     for name in ("ORACLE_IP", "ORACLE_PORT", "TUNER_ID"):
         monkeypatch.delenv(f"KERASTUNER_{name}")
     assert not make(tmp_path).is_chief  # a process on its own goes on with it

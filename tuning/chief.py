@@ -21,11 +21,24 @@ PAUSE = 0.5  # between two attempts
 
 def check_alone():
     """Raise a `ValueError` if this process shares a search, which others may go on with."""
-    if "KERASTUNER_ORACLE_PORT" in os.environ:
+    if {"KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"} & os.environ.keys():
         raise ValueError(
             "An experiment of the paper needs all of its searches in one process. Unset "
-            "KERASTUNER_ORACLE_PORT; `highway-keras search` shares one, and `reproduce figure1 "
-            "--search` draws it."
+            "KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT; `highway-keras search` shares one, "
+            "and `reproduce figure1 --search` draws it."
+        )
+
+
+def check_variables():
+    """Raise a `ValueError` if only some of keras-tuner's variables are set."""
+    needed = ("KERASTUNER_ORACLE_PORT", "KERASTUNER_TUNER_ID")
+    shares = {"KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"} & os.environ.keys()
+    missing = [name for name in needed if name not in os.environ]
+    if shares and missing:
+        raise ValueError(
+            f"Processes that share a search need {' and '.join(needed)}, each an id of its own; "
+            f"without {' and '.join(sorted(shares))}, one searches alone. Missing: "
+            f"{', '.join(missing)}."
         )
 
 

@@ -147,6 +147,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.population = checks.positive_integer("population", population, or_none="the default")
         self.slots = 0  # by which a restarted worker asks for its former trials
         self._templates = {}  # models to save weights by, one for each activation
+        chief.check_variables()
         if "KERASTUNER_ORACLE_PORT" in os.environ:
             os.environ.setdefault("KERASTUNER_ORACLE_IP", "127.0.0.1")
             chief.address()  # raises an error if the port is invalid
@@ -619,8 +620,9 @@ def _check_rungs(rungs, trials):
     falling = all(checks.is_positive_integer(b) and a > b for a, b in itertools.pairwise(counts))
     if not rising or not falling:
         raise ValueError(
-            "`rungs` must name rising epochs and, for each, fewer trials than before, such as "
-            f"{{40: 30, 133: 10}} of 100 trials. Received: rungs={rungs}, max_trials={trials}."
+            "`rungs` must name rising epochs and, for each, fewer trials than before, such as 30 "
+            "from epoch 40 and 10 from epoch 133 of 100 trials. Received: "
+            f"rungs={rungs}, max_trials={trials}."
         )
     return {int(epoch): int(count) for epoch, count in ladder}
 

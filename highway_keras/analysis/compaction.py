@@ -13,7 +13,7 @@ from highway_keras.analysis.graph import Graph, has_graph, of_gated
 from highway_keras.analysis.lesioning import measurement
 from highway_keras.data import PictureArray
 from highway_keras.layers import HighwayStack
-from highway_keras.messages import shows_progress
+from highway_keras.messages import reason, shows_progress
 from highway_keras.models.weight_files import copy_weights
 
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
@@ -80,7 +80,14 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     checks.number("budget", budget, least=0, below=1)
     Graph(model)  # raises if the model cannot be analyzed, before it is copied
     # Clone an uncompiled model: the clone of a compiled one would need its custom loss registered.
-    copy = keras.models.clone_model(keras.Model(model.inputs, model.outputs, name=model.name))
+    uncompiled = keras.Model(model.inputs, model.outputs, name=model.name)
+    try:
+        copy = keras.models.clone_model(uncompiled)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ValueError(
+            "`model` must be one that Keras can save and load: register your own functions and "
+            f"layers by `keras.saving.register_keras_serializable`. Received: {reason(error)}"
+        ) from error
     if len(copy.weights) != len(model.weights):
         raise ValueError(
             "`model` must have no adapters (save it and load it first, which merges them), and "
@@ -173,6 +180,8 @@ def leave_out(model, closed):
 
     def call(layer, *args, **kwargs):
         out = left.get(id(layer)) == []
+        if has_graph(layer):  # of which nothing may be left
+            out = list(map(id, layer.inputs)) == list(map(id, layer.outputs))
         return of_gated(args, kwargs)[0] if out else layer(*args, **kwargs)
 
     def without(model):

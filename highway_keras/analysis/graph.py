@@ -117,7 +117,7 @@ class Graph:
         for layer, args, kwargs, outputs in recorded:
             args, kwargs = replaced((args, kwargs), tensors)
             if has_graph(layer):
-                results = self._inline(layer, _inputs_of(layer, args, kwargs))
+                results = self._inline(layer, self._entered(layer, args, kwargs))
             else:
                 homonyms = (c.layer for c in self.calls if c.layer.name == layer.name)
                 clash = any(other is not layer for other in homonyms)
@@ -135,6 +135,33 @@ class Graph:
                     self.blocks += (name if count == 1 else f"{name} ({count})",)
             note(outputs, results, tensors)
         return replaced(clone.outputs, tensors)
+
+    def _entered(self, model, args, kwargs):
+        """Append what calling a nested model does to its inputs; return them."""
+        inputs, masks = _inputs_of(model, args, kwargs), keras.tree.flatten(kwargs.get("mask"))
+        for i, (x, own) in enumerate(zip(inputs, model.inputs, strict=True)):
+            of_call = (
+                {"mask": masks[i]} if len(masks) == len(inputs) and masks[i] is not None else {}
+            )
+            if of_call or x.dtype != own.dtype:
+                enter = Entry(own.dtype, name=f"{model.name}_input_{len(self.calls)}")
+                inputs[i] = enter(x, **of_call)
+                self.calls.append(Call(enter, enter, (x,), of_call, inputs[i], range(0)))
+        return inputs
+
+
+class Entry(keras.Layer):
+    """What a nested model does to an input: cast it, and give it the mask of its call."""
+
+    def __init__(self, dtype, name):
+        super().__init__(autocast=False, name=name)
+        self.to, self.supports_masking = dtype, True
+
+    def call(self, inputs, mask=None):
+        outputs = keras.ops.cast(inputs, self.to)
+        if mask is not None:
+            outputs._keras_mask = mask  # as Keras marks it, else only layers with a mask would
+        return outputs
 
 
 class Renamed(keras.Layer):

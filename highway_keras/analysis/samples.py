@@ -23,7 +23,8 @@ def as_arrays(x, model_inputs, name="x"):
             f"`{name}` must hold an array of samples for each of the model's inputs, of shape "
             f"{', '.join(map(str, wanted))}, all of the same length. Received: arrays of shape "
             f"{checks.short_repr([array.shape for array in arrays])}. A list of samples: "
-            f"`numpy.stack({name})`. One sample: `{name}[:1]`."
+            f"`numpy.stack({name})`. One sample: `{name}[:1]`. A dictionary: "
+            f"`[{name}[tensor.name] for tensor in model.inputs]`."
         )
     return arrays
 

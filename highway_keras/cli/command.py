@@ -22,9 +22,11 @@ ORDER = "list fit predict evaluate analyze compact export search reproduce".spli
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# Variables by which a run continues: another backend draws other batches
+# Variables by which a run continues: another backend or device computes otherwise
 REPEATED = ["KERASTUNER_" + name for name in ("ORACLE_IP", "ORACLE_PORT", "TUNER_ID")]
 REPEATED += ["TFDS_DATA_DIR", "KERAS_BACKEND"]
+REPEATED += ["CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "KERAS_TORCH_DEVICE", "TF_CONFIG"]
+REPEATED += ["KERAS_DISTRIBUTION_" + s for s in ("JOB_ADDRESSES", "NUM_PROCESSES", "PROCESS_ID")]
 
 
 def main(arguments=None):
@@ -58,9 +60,10 @@ def main(arguments=None):
             return 0
         if resumes:
             again = [] if continues or options["resume"] else ["--resume"]
-            again = shlex.join(["highway-keras", *arguments, *again])
+            name, *rest = arguments  # which may hold --
+            again = shlex.join(["highway-keras", name, *again, *rest])
             for name in REPEATED:
-                if value := os.environ.get(name):
+                if (value := os.environ.get(name)) is not None:
                     again = f"{name}={shlex.quote(value)} {again}"
             message = f"Interrupted. Nothing finished is lost; continue with: {again}"
         return _end(INTERRUPTED, message)
@@ -113,7 +116,7 @@ def _with_flags(message, flags):
         message = message.replace(f"`{name}`", flag)
         given = not flag.startswith("--no-")
         message = re.sub(rf"\b{name}={given}\b", flag, message)
-        message = re.sub(rf"(?<!-set )(?<![\w/.-]){name}=(?=\S)", f"{flag} ", message)
+        message = re.sub(rf"(?<!-set )(?<![\w/.=-]){name}=(?=\S)", f"{flag} ", message)
     return message
 
 
@@ -127,15 +130,11 @@ class _Parser(argparse.ArgumentParser):
         options, unknown = super().parse_known_args(*arguments, **settings)
         if unknown:  # here, where the command is known whose help lists its options
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return options, unknown
-
-    def parse_args(self, *arguments):
-        options = super().parse_args(*arguments)
         for name, value in vars(options).items():
             if "" in (value if isinstance(value, list) else [value]):
                 # For example an unset shell variable, which must not stand for the default.
                 self.error(f"argument {options.flags.get(name, name)}: expected text, received ''")
-        return options
+        return options, unknown
 
     def error(self, message):
         self.exit(MISUSED, f"{self.prog}: {printable(message)}. See {self.prog} --help.\n")

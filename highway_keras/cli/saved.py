@@ -35,6 +35,7 @@ ITS_DATA = (cli.dataset("that of its training"), cli.DATA_DIR)
 )
 def predict(network, weights, images, top, json, csv):
     """Print the most probable classes of each picture; return 1 if one cannot be read."""
+    checks.positive_integer("top", top)
     file = cli.network_file(network, weights)
     data, training = library("data"), library("training")
     with extra("train"):
@@ -66,9 +67,10 @@ def predict(network, weights, images, top, json, csv):
 def _print_csv(found):
     """Yield what was found after its rows are written, so that an interruption keeps them."""
     writer = csv_files.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = [COLUMNS]  # with the first picture, after which nothing is refused
     for one in found:
-        writer.writerows([cell(one.path), cell(name), p] for name, p in one.classes)
+        writer.writerows([*rows, *([cell(one.path), cell(name), p] for name, p in one.classes)])
+        rows = []
         yield one
 
 

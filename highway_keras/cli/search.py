@@ -31,6 +31,7 @@ def rungs(default):
     return cli.option(
         "--rungs",
         nargs="*",
+        action=cli.Collect,
         type=_rung,
         metavar="EPOCH:TRIALS",
         help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10;"

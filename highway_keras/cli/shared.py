@@ -10,6 +10,7 @@ passes on `**arguments` without naming them again, and a message about an argume
 flag.
 """
 
+import argparse
 import json
 
 from highway_keras import checks, io, models
@@ -46,9 +47,17 @@ def option(*flags, help="", complete=None, **settings):
     return flags, {"help": help, **settings}, complete
 
 
+class Collect(argparse.Action):
+    """Add the values of an option that is given again; its default is not among them."""
+
+    def __call__(self, parser, options, values, flag=None):
+        before = getattr(options, self.dest)
+        setattr(options, self.dest, values if before is self.default else [*before, *values])
+
+
 def several(*flags, **settings):
     """Declare an option that takes one or more values."""
-    return option(*flags, nargs="+", **settings)
+    return option(*flags, nargs="+", action=Collect, **settings)
 
 
 def flag(name, help):

@@ -25,7 +25,7 @@ def _pair(text):
     return key, literal
 
 
-PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metavar": "KEY=VALUE"}
+PAIRS = {"nargs": "+", "type": _pair, "action": cli.Collect, "default": [], "metavar": "KEY=VALUE"}
 
 
 @cli.command(
@@ -103,6 +103,8 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     if model not in models.list_models():  # else a folder of that name is not meant
         file = checks.path("model", trained_file(model))
         model = str(cli.trained_network("model", file) if cli.is_path(file) else file)
+        if cli.is_path(file) and file.suffix != ".keras":
+            raise ValueError(f"A saved network is a .keras file. Received: {file}.")
     named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     named = checks.given(**named, dtype_policy=dtype_policy)
     for name in named.keys() & dict(set):
@@ -120,7 +122,9 @@ def fit(model, runs, recipe, set, epochs, batch_size, learning_rate, dtype_polic
     if recipe or not model.endswith(".keras"):
         choose_recipe(recipe, model, arguments["dataset"]).override(**dict(set), **named)
     arguments["model_options"] = dict(arguments["model_options"])
-    cli.check_paths(arguments["dataset"], arguments["out"], arguments["resume"])
+    # A run in a folder for several is not one of them.
+    resume = arguments["resume"] if runs == 1 else None
+    cli.check_paths(arguments["dataset"], arguments["out"], resume)
     training = library("training")
     done = training.fit_runs(model, runs, recipe=recipe, **dict(set), **named, **arguments)
     for result in done:

@@ -50,9 +50,10 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Under PyTorch, Keras's dropout draws from PyTorch's generator. `on_epoch_begin` would be
-        # too early to seed it: in the first epoch after a start or resumption, the iterator over
-        # the batches is made after that call, and draws a number, too.
+        # Under PyTorch, Keras's dropout without a seed draws from PyTorch's generator.
+        # `on_epoch_begin` would be too early to seed it: in the first epoch after a start or
+        # resumption, the iterator over the batches is made after that call, and draws a number,
+        # too.
         if batch == 0 and keras.backend.backend() == "torch":
             import torch
 

@@ -47,6 +47,7 @@ def compile_classifier(model, optimizer=None, steps_per_execution=1):
         LOSS if optimizer else "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         steps_per_execution=steps_per_execution,
+        jit_compile=None,  # "auto", but files do not hold what that is on this backend
         auto_scale_loss=False,
     )
     return model
