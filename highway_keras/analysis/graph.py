@@ -140,28 +140,27 @@ class Graph:
         """Append what calling a nested model does to its inputs; return them."""
         inputs, masks = _inputs_of(model, args, kwargs), keras.tree.flatten(kwargs.get("mask"))
         for i, (x, own) in enumerate(zip(inputs, model.inputs, strict=True)):
-            of_call = (
-                {"mask": masks[i]} if len(masks) == len(inputs) and masks[i] is not None else {}
-            )
-            if of_call or x.dtype != own.dtype:
+            has_mask = len(masks) == len(inputs) and masks[i] is not None
+            if has_mask or x.dtype != own.dtype:
                 enter = Entry(own.dtype, name=f"{model.name}_input_{len(self.calls)}")
-                inputs[i] = enter(x, **of_call)
-                self.calls.append(Call(enter, enter, (x,), of_call, inputs[i], range(0)))
+                taken = [x, masks[i]] if has_mask else [x]
+                inputs[i] = enter(taken)
+                self.calls.append(Call(enter, enter, (taken,), {}, inputs[i], range(0)))
         return inputs
 
 
 class Entry(keras.Layer):
-    """What a nested model does to an input: cast it, and give it the mask of its call."""
+    """What a nested model does to an input: cast it, and give it the mask of its call, if any."""
 
     def __init__(self, dtype, name):
         super().__init__(autocast=False, name=name)
         self.to, self.supports_masking = dtype, True
 
-    def call(self, inputs, mask=None):
-        outputs = keras.ops.cast(inputs, self.to)
-        if mask is not None:
-            outputs._keras_mask = mask  # as Keras marks it, else only layers with a mask would
-        return outputs
+    def call(self, inputs):
+        return keras.ops.cast(inputs[0], self.to)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return inputs[1] if len(inputs) > 1 else previous_mask and previous_mask[0]
 
 
 class Renamed(keras.Layer):
