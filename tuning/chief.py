@@ -15,13 +15,14 @@ with extra("tune"):
     from keras_tuner.src import protos
     from keras_tuner.src.distribute.oracle_chief import OracleServicer
 
+ADDRESS = {"KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"}
 SECONDS = 120  # for which a worker waits
 PAUSE = 0.5  # between two attempts
 
 
 def check_alone():
     """Raise a `ValueError` if this process shares a search, which others may go on with."""
-    if {"KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"} & os.environ.keys():
+    if ADDRESS & os.environ.keys():
         raise ValueError(
             "An experiment of the paper needs all of its searches in one process. Unset "
             "KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT; `highway-keras search` shares one, "
@@ -32,7 +33,7 @@ def check_alone():
 def check_variables():
     """Raise a `ValueError` if only some of keras-tuner's variables are set."""
     needed = ("KERASTUNER_ORACLE_PORT", "KERASTUNER_TUNER_ID")
-    shares = {"KERASTUNER_ORACLE_IP", "KERASTUNER_ORACLE_PORT"} & os.environ.keys()
+    shares = ADDRESS & os.environ.keys()
     missing = [name for name in needed if name not in os.environ]
     if shares and missing:
         raise ValueError(

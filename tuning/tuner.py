@@ -154,7 +154,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         first = self.seed or 1  # the stock oracle takes 0 for "any"
         oracle = PopulationOracle(objective, max_trials, first, self.rungs, keep_models)
         self.objective = oracle.objective
-        # Asked in any case: keras-tuner raises an error here if one of its variables is missing.
         # The trials there are the chief's, which may be about to delete them.
         self._is_replaced, overwrite = overwrite, not self.is_worker and overwrite
         folder = checks.path("directory", directory or ".") / (project_name or "untitled_project")
@@ -291,10 +290,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     def _is_over(self):
         """Return whether all trials in the folder of a worker's search have ended."""
+        if self._is_replaced:
+            return False
         # Unless a file is missing, damaged or just being written
         with contextlib.suppress(ValueError), readable(self.project_dir):
             self.oracle_here.reload()
-            return self.oracle_here.has_ended and not self._is_replaced
+            return self.oracle_here.has_ended
         return False
 
     def _work(self, settings, *arguments):

@@ -116,10 +116,8 @@ def is_folder(name):
 def check_outside(dataset, out, name="out"):
     """Raise a `ValueError` if a folder for results is in one of pictures, where it is a class."""
     if is_folder(dataset):
-        folder, pictures = (
-            checks.path("out", out).resolve(),
-            checks.path("dataset", dataset).resolve(),
-        )
+        folder = checks.path(name, out).resolve()
+        pictures = checks.path("dataset", dataset).resolve()
         is_in = folder.is_relative_to(pictures)
         if is_in and not any(part.startswith(".") for part in folder.relative_to(pictures).parts):
             raise ValueError(
