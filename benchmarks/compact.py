@@ -10,9 +10,10 @@ import json
 import pathlib
 
 from benchmarks import rows
-from highway_keras import analysis, io, models, results, training
+from highway_keras import analysis, models, results, training
 from highway_keras.analysis.compaction import leave_out
 from highway_keras.models import shipped
+from highway_keras.util import files
 
 RUNS, TUNED = 3, 3  # seeds; epochs of fine-tuning, at a tenth of the recipe's rate
 # For each network: the data set and recipe of its weights, the numbers of gated layers to leave,
@@ -56,7 +57,7 @@ def measure(name, layers, runs, data_dir):
     closed, cost = order[: whole - layers], curve[whole - layers]
     small = folder / f"{layers}.keras"
     if not small.exists():
-        with io.replacing(small) as temporary:
+        with files.replacing(small) as temporary:
             leave_out(network.model, closed).save(temporary)
 
     def row(way, accuracies, epochs, of):
@@ -113,7 +114,7 @@ def _order(name, network, images, folder):
         least = min(CASES[name][2])
         found = analysis.compact(network, images.x_train, images.y_train, layers=least, verbose=1)
         folder.mkdir(parents=True, exist_ok=True)
-        io.write_json(order, [found.closed, found.curve])
+        files.write_json(order, [found.closed, found.curve])
     return json.loads(order.read_text())
 
 

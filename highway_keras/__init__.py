@@ -18,21 +18,12 @@ from highway_keras.layers import (
     HighwayWrapper,
     MatchSize,
 )
-from highway_keras.lazy_imports import lazy
+from highway_keras.util.lazy_imports import lazy
 from highway_keras.version import __version__
 
 if TYPE_CHECKING:
-    from highway_keras import (
-        analysis,
-        convert,
-        depth_loop,
-        export,
-        models,
-        paper,
-        results,
-        training,
-        tuning,
-    )
+    from highway_keras import analysis, convert, export, models, paper, results, training, tuning
+    from highway_keras.layers import depth_loop
 else:
     __getattr__, __dir__ = lazy(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from highway_keras import checks
+from highway_keras.util import checks
 
 __all__ = ["TransformBias"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from highway_keras import checks
-from highway_keras.backends import shim
+from highway_keras.layers.backends import shim
+from highway_keras.util import checks
 
 __all__ = ["CaffeSGD", "ConvMuon"]
 

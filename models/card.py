@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from highway_keras import checks
 from highway_keras.models import shipped
+from highway_keras.util import checks
 
 
 @dataclass(frozen=True)

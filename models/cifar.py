@@ -6,8 +6,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Unpack
 
-from highway_keras import checks
 from highway_keras.models.card import Card
+from highway_keras.util import checks
 
 if TYPE_CHECKING:
     from highway_keras.models.types import CifarArguments

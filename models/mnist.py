@@ -1,7 +1,7 @@
 """Section 3.2: the convolutional highway networks of Table 1."""
 
-from highway_keras import checks
 from highway_keras.models.card import Card
+from highway_keras.util import checks
 
 NAME = "mnist-highway-{width}"
 # Highway layers of a stage, size of the max-pooling after them, dropout after that.

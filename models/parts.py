@@ -2,10 +2,10 @@
 
 import keras
 
-from highway_keras import checks
 from highway_keras.models import shipped
 from highway_keras.models.weight_files import load_weights
 from highway_keras.optimizers import CLASSIFIER
+from highway_keras.util import checks
 
 # "xavier" in the Caffe that the authors released: N(0, 2 / fan-in), with its tails, which Keras's
 # "he_normal" cuts off. Caffe's own "xavier" is Keras's "lecun_uniform".

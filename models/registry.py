@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from highway_keras import checks
-from highway_keras.messages import did_you_mean
 from highway_keras.models import cifar, mnist, thin
 from highway_keras.models.card import Card
+from highway_keras.util import checks
+from highway_keras.util.messages import did_you_mean
 
 if TYPE_CHECKING:
     import keras

@@ -8,8 +8,8 @@ import hashlib
 import json
 import pathlib
 
-from highway_keras import checks
 from highway_keras.runs import trained_file
+from highway_keras.util import checks
 
 FOLDER = pathlib.Path(__file__).with_name("weights")
 INDEX = "index.json"

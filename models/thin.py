@@ -2,8 +2,8 @@
 
 import math
 
-from highway_keras import checks
 from highway_keras.models.card import Card
+from highway_keras.util import checks
 
 NAME = "thin-{kind}-{depth}"
 # About 5000 parameters per layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.

@@ -5,7 +5,7 @@ from typing import Literal, TypedDict
 
 import keras
 
-from highway_keras.layers.types import Activation, Initializer
+from highway_keras.layers.arguments import Activation, Initializer
 
 
 class NetworkArguments(TypedDict, total=False):

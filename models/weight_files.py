@@ -7,12 +7,12 @@ import re
 import h5py
 import keras
 
-from highway_keras import checks
 from highway_keras.data.preprocessing import PREPROCESSOR
-from highway_keras.io import is_transient
 from highway_keras.layers import HighwayStack
-from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
+from highway_keras.util import checks
+from highway_keras.util.files import is_transient
+from highway_keras.util.messages import notice, reason
 
 # What a layer's configuration says that does not change what it computes once it has its weights.
 _COMPUTES_NOTHING = re.compile(

@@ -6,9 +6,9 @@
 import csv
 import pathlib
 
-from highway_keras.io import file_lock, write_rows
 from highway_keras.results.provenance import COLUMNS
 from highway_keras.results.spread import mean_text, summarize
+from highway_keras.util.files import file_lock, write_rows
 
 # The tables of the paper that `highway-keras reproduce` repeats: the name of the experiment, which
 # is that of its CSV file with a row per run, and the title that cards of networks refer to.

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from layer_cases import DEFAULTS, GATED
 
-from highway_keras.backends import shim
+from highway_keras.layers.backends import shim
 
 
 def check_layer(case, folder):

@@ -8,7 +8,7 @@ from keras import ops
 from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, analysis
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import LesionedStack, largest_batch, lesion_model
-from highway_keras.messages import Notice
+from highway_keras.util.messages import Notice
 
 SAMPLES, CLASSES = 23, 3
 

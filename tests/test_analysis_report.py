@@ -14,7 +14,7 @@ from highway_keras import ConvHighway2D, Highway, HighwayStack, HighwayWrapper, 
 from highway_keras.analysis import plots
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
-from highway_keras.messages import Notice
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

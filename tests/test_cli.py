@@ -28,10 +28,10 @@ from highway_keras import data, models, paper, results, training, tuning
 from highway_keras.cli import backend, saved, shared
 from highway_keras.cli import command as cli
 from highway_keras.export import export
-from highway_keras.io import replacing, write_json
-from highway_keras.messages import notice
 from highway_keras.models.shipped import find_entry
 from highway_keras.training import saved_network
+from highway_keras.util.files import replacing, write_json
+from highway_keras.util.messages import notice
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from highway_keras.analysis.compaction import leave_out
 from highway_keras.analysis.gating import block_starts
 from highway_keras.analysis.graph import Graph
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack, HighwayWrapper
-from highway_keras.messages import Notice
 from highway_keras.runs.folder import RunFolder
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

@@ -12,7 +12,7 @@ import pytest
 from keras import ops, tree
 from test_depth_loop import WIDTH, weights
 
-from highway_keras.depth_loop import scan
+from highway_keras.layers.depth_loop import scan
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="only JAX lowers for a device that is not there"

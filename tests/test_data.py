@@ -23,7 +23,7 @@ from highway_keras.data import (
 )
 from highway_keras.data.dataset import hold_out
 from highway_keras.data.public import read_records
-from highway_keras.messages import Notice
+from highway_keras.util.messages import Notice
 
 X, Y = images(60)
 GOOD = {"x_train": X, "y_train": Y, "x_test": X[:9], "y_test": Y[:9]}

@@ -7,7 +7,7 @@ from harness import value_and_gradients
 from helpers import needs_tensorflow
 from keras import ops
 
-from highway_keras.depth_loop import scan
+from highway_keras.layers.depth_loop import scan
 
 BACKEND = keras.backend.backend()
 WIDTH, BATCH = 5, 6

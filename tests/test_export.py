@@ -21,7 +21,7 @@ from PIL import Image
 from highway_keras import data, export, layers, training
 from highway_keras.cli import command as cli
 from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification, writers
-from highway_keras.messages import Notice
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
 SCALE = keras.layers.Rescaling(1 / 256)

@@ -12,12 +12,12 @@ from helpers import needs_populations, read_rows, run
 
 from highway_keras import data, paper, tuning
 from highway_keras.analysis import plots
-from highway_keras.io import write_json
-from highway_keras.messages import Notice
 from highway_keras.paper import section4
 from highway_keras.results import provenance
 from highway_keras.training import TrainingDiverged
 from highway_keras.tuning.search_results import read_searches
+from highway_keras.util.files import write_json
+from highway_keras.util.messages import Notice
 
 pytestmark = needs_populations
 

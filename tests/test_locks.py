@@ -15,15 +15,15 @@ from filelock import FileLock
 
 from highway_keras import analysis, data, models, training
 from highway_keras.export.exporting import staged
-from highway_keras.io import BusyError, file_lock, folder_lock, replacing
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+from highway_keras.util.files import BusyError, file_lock, folder_lock, replacing
 
 HOLDS = """
 import importlib.util, sys
 # Without the package's `__init__`, which imports Keras
 package = importlib.util.module_from_spec(importlib.util.find_spec("highway_keras"))
 sys.modules["highway_keras"] = package
-from highway_keras.io import folder_lock
+from highway_keras.util.files import folder_lock
 with folder_lock(sys.argv[1]):
     print("has it", flush=True)
     sys.stdin.read()

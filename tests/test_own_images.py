@@ -14,7 +14,7 @@ from PIL import Image
 
 from highway_keras import Highway, analysis, data, training
 from highway_keras.data import DataError, dataset, load, picture_files
-from highway_keras.messages import Notice
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 SMALL = {"verbose": 0, "recipe": "digits", "batch_size": 16, "epochs": 2}

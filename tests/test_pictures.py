@@ -208,7 +208,7 @@ NAMES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")  # of notes.txt
+@pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")  # of notes.txt
 @pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES)
 def test_names_and_patterns(name, expected, tmp_path, monkeypatch):
     """In a working folder that is the user's home, with links that lead in circles."""

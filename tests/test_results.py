@@ -14,9 +14,9 @@ from helpers import altered, read_rows
 
 from highway_keras import results, training
 from highway_keras.cli.command import main
-from highway_keras.io import write_figure, write_rows
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
+from highway_keras.util.files import write_figure, write_rows
 from tools import numbers, pictures, rows, templates
 from tools.render import NONE, ROOT, number
 

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from helpers import Killed, kill_at
 
-from highway_keras import io, paper, training
-from highway_keras.messages import Notice
+from highway_keras import paper, training
 from highway_keras.runs import machine
 from highway_keras.runs.folder import check_same_settings
 from highway_keras.runs.machine import Session, minutes, sessions
 from highway_keras.tuning import run_searches
+from highway_keras.util import files
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 OPTIONS = {"limit": 96, "epochs": 3, "model_options": {"depth": 2}, "verbose": 0}
@@ -243,7 +244,7 @@ def test_crash_at_every_file_that_training_writes(whole, tmp_path, monkeypatch):
     for moment in itertools.count():
         out = tmp_path / str(moment)
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
-            patch.setattr(io.os, "replace", kill_at(moment))
+            patch.setattr(files.os, "replace", kill_at(moment))
             fit(out, resume=False)
             break  # not killed: it writes no more files
         again = fit(out)

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from picture_folders import little
 from PIL import Image
 
-from highway_keras import analysis, data, export, io, messages, models, training
+from highway_keras import analysis, data, export, models, training
 from highway_keras.cli import command as cli
+from highway_keras.util import files, messages
 
 # Spellings of `keras.utils.get_file`, which would fetch a file while the network predicts.
 DOWNLOADS = {
@@ -99,7 +100,7 @@ def test_formulas_are_disarmed(tmp_path):
         assert messages.cell(value) == "'" + value
     for value in ("-1.5", "+3", "1e-3", "-inf", "a=b", "", 3, -2.5, None):
         assert messages.cell(value) == value
-    io.write_rows(tmp_path / "rows.csv", [{"name": "=1+1", "loss": -0.5, "text": EVIL}])
+    files.write_rows(tmp_path / "rows.csv", [{"name": "=1+1", "loss": -0.5, "text": EVIL}])
     gates = analysis.NamedArray(np.ones((1, 1)), {"layer": ("=1+1",), "unit": (0,)})
     gates.to_csv(tmp_path / "gates.csv")
     for name, row in [

@@ -6,8 +6,8 @@ from helpers import needs_tensorflow
 from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
-from highway_keras.backends import shim
-from highway_keras.depth_loop import scan, shares
+from highway_keras.layers.backends import shim
+from highway_keras.layers.depth_loop import scan, shares
 
 pytestmark = needs_tensorflow
 CORES = 3

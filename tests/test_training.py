@@ -17,7 +17,6 @@ from picture_folders import CLASSES, images, little, write_parts
 
 from highway_keras import Highway, data, models, training
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.messages import Notice
 from highway_keras.training import get_recipe
 from highway_keras.training.callbacks import Measured
 from highway_keras.training.evaluation import (
@@ -28,6 +27,7 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.networks import architecture, find_network
 from highway_keras.training.saved_network import settings_beside
+from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 SMALL = {"limit": 128, "model_options": {"depth": 2}, "verbose": 0, "epochs": 3}
@@ -290,7 +290,7 @@ def test_a_run_in_half_the_bits_is_saved_in_float32(tmp_path):
 # Trained weights as a start
 
 
-@pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")
+@pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")
 def test_freezing(tmp_path):
     """All below the classifier stays, to the last bit."""
     name, mnist_sized = "thin-highway-10", data.load(images(60, size=(28, 28)), validation=0.1)
@@ -652,7 +652,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")
+@pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")
 @pytest.mark.parametrize(("make", "changes", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_a_model_cannot_be(make, changes, message, dataset, tmp_path):
     with pytest.raises(ValueError, match=message) as caught:
@@ -779,7 +779,7 @@ def test_probabilities():
             check_probabilities("it", np.array([[0.5, 0.5], row]))
 
 
-@pytest.mark.filterwarnings("ignore::highway_keras.messages.Notice")
+@pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")
 def test_the_benchmark_of_fine_tuning_is_fair():
     """It chooses on images of neither training nor test; adapters leave kernels frozen."""
     from benchmarks import transfer

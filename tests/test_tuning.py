@@ -12,11 +12,11 @@ from helpers import all_but, needs_populations
 from keras_tuner.errors import FailedTrialError
 
 from highway_keras import data
-from highway_keras.messages import Notice
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of
+from highway_keras.util.messages import Notice
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32

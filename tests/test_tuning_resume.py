@@ -18,13 +18,14 @@ from helpers import COMMAND, Killed, all_but, kill_at, needs_populations, needs_
 from keras_tuner.engine.trial import Trial
 from keras_tuner.src.distribute import oracle_client
 
-from highway_keras import data, io
-from highway_keras.backends import shim
+from highway_keras import data
 from highway_keras.cli import command as cli
+from highway_keras.layers.backends import shim
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, chief, population, tuner
 from highway_keras.tuning.oracle import ENDED, PopulationOracle, rounds_of
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
+from highway_keras.util import files
 
 pytestmark = needs_populations
 TRIALS, EPOCHS, RUNGS = 7, 4, {1: 4, 2: 2}
@@ -137,7 +138,7 @@ def test_a_search_killed_at_any_file_loses_and_doubles_nothing(
     tmp_path /= "lr[0.1]"  # no pattern
     for moment in moments:
         with monkeypatch.context() as patched:
-            patched.setattr(io.os, "replace", kill_at(moment))
+            patched.setattr(files.os, "replace", kill_at(moment))
             with pytest.raises(Killed):
                 search(tmp_path, digits)
     search(tmp_path, digits)
@@ -169,13 +170,13 @@ def test_an_interrupted_round_goes_on_from_its_last_state(tmp_path, digits, monk
         with pytest.raises(Killed):
             search(tmp_path / "killed", digits, **wild)
     (trial, *_) = tmp_path.glob("killed/*/trial_*")
-    half_written = io.LEFTOVERS.replace("*", "0-state-1.npz")
+    half_written = files.LEFTOVERS.replace("*", "0-state-1.npz")
     analysis = trial.parent / "analysis"  # where another process may be writing
     analysis.mkdir()
     for folder in (trial, analysis):
         folder.joinpath(half_written).touch()
     search(tmp_path / "killed", digits, **wild)
-    assert list(tmp_path.glob(f"killed/*/*/{io.LEFTOVERS}")) == [analysis / half_written]
+    assert list(tmp_path.glob(f"killed/*/*/{files.LEFTOVERS}")) == [analysis / half_written]
     assert [epoch for _, epoch in trained] == [0, 1, 2, 0, 1, 2, 3]  # none twice
     weights = [sorted(tmp_path.glob(f"{name}/*/*/*.keras")) for name in ("whole", "killed")]
     found = [[keras.models.load_model(file).get_weights() for file in files] for files in weights]
@@ -536,8 +537,8 @@ def test_a_chief_that_fails_hands_out_nothing_more(listener, port, tmp_path, mon
 
 def test_a_worker_needs_an_id_of_its_own(port, tmp_path, digits):
     make(tmp_path).save()
-    with io.file_lock(tmp_path / "untitled_project" / "worker0.json"):
-        with pytest.raises(io.BusyError, match=r"worker 'worker0'.*KERASTUNER_TUNER_ID"):
+    with files.file_lock(tmp_path / "untitled_project" / "worker0.json"):
+        with pytest.raises(files.BusyError, match=r"worker 'worker0'.*KERASTUNER_TUNER_ID"):
             search(tmp_path, digits)
 
 

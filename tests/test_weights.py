@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from helpers import all_but, altered, read_noise
 
-from highway_keras import Highway, HighwayStack, data, io, models, results, training
+from highway_keras import Highway, HighwayStack, data, models, results, training
 from highway_keras.cli import command as cli
 from highway_keras.data import loading
-from highway_keras.messages import Notice
 from highway_keras.models import shipped
 from highway_keras.models.weight_files import load_features, load_weights
 from highway_keras.results.spread import mean_text
 from highway_keras.training.saved_network import settings_beside
+from highway_keras.util import files
+from highway_keras.util.messages import Notice
 from tools.pack import RECORD, outputs, pack
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -75,7 +76,7 @@ def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
     facts = ("85,660 parameters", "| `thin`, 1 epoch |", "2 (seeds 3, 4)", packed["sha256"])
     facts += ("| 54 training images, preprocessed by `scale` (gray levels / 256); 6 others held",)
     assert [fact for fact in facts if fact not in text] == []
-    io.write_json(shipped.FOLDER / shipped.INDEX, [{**packed, "dtype_policy": "mixed_bfloat16"}])
+    files.write_json(shipped.FOLDER / shipped.INDEX, [{**packed, "dtype_policy": "mixed_bfloat16"}])
     assert "| `thin`, 1 epoch, in `mixed_bfloat16` |" in models.card_text(NAME, "mnist")
 
 

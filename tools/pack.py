@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.rows import ROOT
 from highway_keras import data, models
-from highway_keras.io import compress, replacing, write_json, write_text
 from highway_keras.models import shipped
 from highway_keras.runs import PROSE
 from highway_keras.runs.folder import RunFolder
 from highway_keras.runs.machine import joined, sessions
 from highway_keras.training.evaluation import evaluate
+from highway_keras.util.files import compress, replacing, write_json, write_text
 
 DTYPE = "float16"  # that weights are rounded to
 RECORD = ROOT / "tests" / "recorded" / "outputs.json"

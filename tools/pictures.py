@@ -8,7 +8,7 @@ from benchmarks.rows import ROOT
 from highway_keras import results
 from highway_keras.analysis import plots
 from highway_keras.analysis.plots import Line, plot_lines
-from highway_keras.io import write_figure
+from highway_keras.util.files import write_figure
 from tools.templates import long_trials, rows, whole_trainings
 
 STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points

@@ -7,7 +7,7 @@ import re
 import shlex
 
 from benchmarks.rows import ROOT
-from highway_keras.io import write_text
+from highway_keras.util.files import write_text
 from tools import numbers, templates
 
 MARK = re.compile(r"<!--=(?P<call>[^>]+?)-->(?P<text>.*?)<!--/-->", re.DOTALL)

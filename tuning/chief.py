@@ -7,8 +7,8 @@ import sys
 import time
 from concurrent import futures
 
-from highway_keras import checks
-from highway_keras.extras import extra
+from highway_keras.util import checks
+from highway_keras.util.extras import extra
 
 with extra("tune"):
     import grpc

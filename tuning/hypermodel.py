@@ -5,11 +5,11 @@ import math
 import keras
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.extras import extra
 from highway_keras.models import thin_mlp
 from highway_keras.models.thin import UNITS
 from highway_keras.ops import LOSS
+from highway_keras.util import checks
+from highway_keras.util.extras import extra
 
 with extra("tune"):
     import keras_tuner

@@ -6,10 +6,10 @@ import json
 import math
 import pathlib
 
-from highway_keras.extras import extra
-from highway_keras.io import digest, is_transient, read_text, write_json
-from highway_keras.messages import notice
 from highway_keras.runs.folder import check_same_settings
+from highway_keras.util.extras import extra
+from highway_keras.util.files import digest, is_transient, read_text, write_json
+from highway_keras.util.messages import notice
 
 with extra("tune"):
     import keras_tuner

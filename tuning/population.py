@@ -7,9 +7,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras.backends import on_every_core, shim
+from highway_keras.layers.backends import shim
 from highway_keras.tuning.programs import by_trial, programs
 from highway_keras.tuning.weights import part_of
+from highway_keras.util.cores import on_every_core
 
 # Measured at depths 10 to 100: a trial costs about the same in cohorts of 2 to 5, up to 15 % more
 # alone, and up to 25 % more in cohorts of 10, whose block states no longer fit into the cache of a

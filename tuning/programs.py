@@ -8,8 +8,8 @@ import functools
 
 from keras import ops
 
-from highway_keras.backends import shim
-from highway_keras.depth_loop import scan
+from highway_keras.layers.backends import shim
+from highway_keras.layers.depth_loop import scan
 
 
 @functools.cache

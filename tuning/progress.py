@@ -4,7 +4,7 @@ import math
 import sys
 import time
 
-from highway_keras.extras import extra
+from highway_keras.util.extras import extra
 
 with extra("tune"):
     from tqdm import tqdm

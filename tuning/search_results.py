@@ -5,10 +5,10 @@ import json
 import math
 import statistics
 
-from highway_keras import checks
-from highway_keras.messages import notice
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.trainer import TrainingDiverged
+from highway_keras.util import checks
+from highway_keras.util.messages import notice
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,7 @@ import os
 import keras
 import numpy as np
 
-from highway_keras import checks, data
-from highway_keras.io import folder_lock, replacing, write_rows
+from highway_keras import data
 from highway_keras.models import thin
 from highway_keras.runs.folder import RunFolder, check_same_settings
 from highway_keras.runs.machine import Session
@@ -17,6 +16,8 @@ from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import check_recorded
 from highway_keras.tuning.population import check_backend
 from highway_keras.tuning.tuner import METRICS, PopulationRandomSearch
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock, replacing, write_rows
 
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")

@@ -11,19 +11,7 @@ import types
 
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.backends import cores, shim
-from highway_keras.extras import extra
-from highway_keras.io import (
-    LEFTOVERS,
-    BusyError,
-    digest,
-    file_lock,
-    folder_lock,
-    make_folder,
-    replacing,
-    write_json,
-)
+from highway_keras.layers.backends import shim
 from highway_keras.runs.folder import check_same_settings
 from highway_keras.training.networks import under_policy
 from highway_keras.tuning import chief
@@ -46,6 +34,19 @@ from highway_keras.tuning.oracle import (
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of
+from highway_keras.util import checks
+from highway_keras.util.cores import cores
+from highway_keras.util.extras import extra
+from highway_keras.util.files import (
+    LEFTOVERS,
+    BusyError,
+    digest,
+    file_lock,
+    folder_lock,
+    make_folder,
+    replacing,
+    write_json,
+)
 
 with extra("tune"):
     import keras_tuner

@@ -6,7 +6,7 @@ Numbers first: `transform_biases`, `mean_gates`, `gates`, `block_outputs`, `lesi
 
 from typing import TYPE_CHECKING
 
-from highway_keras.lazy_imports import lazy
+from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
     from highway_keras.analysis.compaction import Compacted, compact

@@ -8,13 +8,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras import checks
 from highway_keras.analysis.graph import Graph, has_graph, of_gated
 from highway_keras.analysis.lesioning import measurement
 from highway_keras.data import PictureArray
 from highway_keras.layers import HighwayStack
-from highway_keras.messages import reason, shows_progress
 from highway_keras.models.weight_files import copy_weights
+from highway_keras.util import checks
+from highway_keras.util.messages import reason, shows_progress
 
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
 SIGMOIDS = (keras.activations.sigmoid, keras.activations.hard_sigmoid)

@@ -10,10 +10,10 @@ import math
 
 import keras
 
-from highway_keras import checks
 from highway_keras.layers import HighwayStack
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.messages import notice
+from highway_keras.util import checks
+from highway_keras.util.messages import notice
 
 # They multiply at each position of their input, others at each of their output.
 TRANSPOSED = tuple(getattr(keras.layers, f"Conv{n}DTranspose") for n in (1, 2, 3))

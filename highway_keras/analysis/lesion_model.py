@@ -12,11 +12,12 @@ import keras
 from keras import ops
 
 from highway_keras.analysis.graph import of_gated
-from highway_keras.backends import cores, shim
-from highway_keras.depth_loop.block import Block
 from highway_keras.layers import HighwayStack
+from highway_keras.layers.backends import shim
+from highway_keras.layers.depth_loop.block import Block
 from highway_keras.layers.highway_stack import joint_weights
 from highway_keras.ops import log_loss
+from highway_keras.util.cores import cores
 
 # XLA runs the loop of a `LesionedStack` on one core; TensorFlow runs several of them at once.
 SHARES = min(cores(), 4) if keras.backend.backend() == "tensorflow" else 1

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.lesion_model import SHARES, largest_batch, lesion_model
 from highway_keras.analysis.samples import as_arrays, as_labels, by_batch
 from highway_keras.layers import HighwayStack
+from highway_keras.util import checks
 
 THRESHOLD = 0.001  # a tenth of a percentage point
 FEW = 10  # samples: a count varies by about its square root, which for 10 is a third of it

@@ -5,12 +5,12 @@ import csv
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.analysis.gating import block_biases, observer
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.samples import as_arrays, by_batch
-from highway_keras.extras import extra
-from highway_keras.messages import cell
+from highway_keras.util import checks
+from highway_keras.util.extras import extra
+from highway_keras.util.messages import cell
 
 COLUMNS = ("epoch", "layer", "mean_gate", "open_gates", "mean_bias")
 

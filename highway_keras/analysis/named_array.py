@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from highway_keras import io
+from highway_keras.util import files
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class NamedArray:
         columns = [*self.axes, "value"]
         cells = zip(itertools.product(*self.axes.values()), self.values.flat, strict=True)
         rows = ([*labels, float(value)] for labels, value in cells if not np.isnan(value))
-        io.write_rows(path, (dict(zip(columns, row, strict=True)) for row in rows), columns)
+        files.write_rows(path, (dict(zip(columns, row, strict=True)) for row in rows), columns)
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)

@@ -1,7 +1,7 @@
 """Draw the picture of a result; if that fails, say so and keep the result."""
 
-from highway_keras.io import write_figure
-from highway_keras.messages import notice, printable, reason
+from highway_keras.util.files import write_figure
+from highway_keras.util.messages import notice, printable, reason
 
 
 def write_picture(path, picture, dpi=150):

@@ -1,7 +1,7 @@
 """Every picture of the package, in one style.
 
 A function takes numbers and returns a `matplotlib.figure.Figure` made without pyplot, which needs
-no display and changes no global state; `figure.savefig(path)` or `highway_keras.io.write_figure`
+no display and changes no global state; `figure.savefig(path)` or `write_figure`
 writes it. All colors can be told apart with any color vision. Nothing in this module calls Keras.
 """
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from highway_keras.extras import extra
-from highway_keras.messages import in_picture
+from highway_keras.util.extras import extra
+from highway_keras.util.messages import in_picture
 
 with extra("plot"):
     from matplotlib.figure import Figure

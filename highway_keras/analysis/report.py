@@ -10,15 +10,15 @@ import string
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.analysis import gating, lesioning
 from highway_keras.analysis.graph import Graph
 from highway_keras.analysis.named_array import by_layer
 from highway_keras.analysis.pictures import write_picture
 from highway_keras.analysis.samples import as_arrays, as_labels
-from highway_keras.io import folder_lock, write_rows, write_text
 from highway_keras.live.page import check_shapes, render
-from highway_keras.messages import reason
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock, write_rows, write_text
+from highway_keras.util.messages import reason
 
 DOTS_PER_INCH = 110
 TABLE = "layers.csv"

@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.data import PictureArray, images_at_once
-from highway_keras.messages import shows_progress
 from highway_keras.ops import agree
+from highway_keras.util import checks
+from highway_keras.util.messages import shows_progress
 
 
 def as_arrays(x, model_inputs, name="x"):

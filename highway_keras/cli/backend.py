@@ -7,9 +7,9 @@ import os
 import sys
 import warnings
 
-from highway_keras import checks
-from highway_keras.extras import BACKENDS, missing
-from highway_keras.messages import Notice, printable
+from highway_keras.util import checks
+from highway_keras.util.extras import BACKENDS, missing
+from highway_keras.util.messages import Notice, printable
 
 
 def library(module):

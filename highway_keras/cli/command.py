@@ -14,8 +14,8 @@ import traceback
 
 from highway_keras.cli import reproduce, saved, search, training, zoo  # noqa: F401 (they declare)
 from highway_keras.cli.shared import COMMANDS
-from highway_keras.io import is_out_of_memory
-from highway_keras.messages import printable
+from highway_keras.util.files import is_out_of_memory
+from highway_keras.util.messages import printable
 from highway_keras.version import __version__
 
 ORDER = "list fit predict evaluate analyze compact export search reproduce".split()

@@ -2,12 +2,13 @@
 
 import functools
 
-from highway_keras import checks, models, results
+from highway_keras import models, results
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
 from highway_keras.cli.search import DEPTH, KIND, rungs
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
+from highway_keras.util import checks
 
 SECTION_4 = {
     "figure2": "Gates and block outputs of the best of 100 tanh networks of 50 layers.",

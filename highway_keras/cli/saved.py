@@ -4,11 +4,11 @@ import csv as csv_files
 import pathlib
 import sys
 
-from highway_keras import checks, io
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library, silent_libraries
-from highway_keras.extras import extra
-from highway_keras.messages import cell, printable
+from highway_keras.util import checks, files
+from highway_keras.util.extras import extra
+from highway_keras.util.messages import cell, printable
 
 COLUMNS = ("image", "class", "probability")
 # Settings of a run that `compact` keeps
@@ -195,7 +195,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
         chosen = {"network": str(network), "weights": weights, "dataset": dataset, "limit": limit}
         chosen |= {"budget": budget} if layers is None else {"layers": layers}
         chosen |= {"closed": done.closed}
-        io.write_rows(folder.path / "compact.csv", done.curve)
+        files.write_rows(folder.path / "compact.csv", done.curve)
         numbers = [row["layers"] for row in done.curve]
         errors = [100 * row["error"] for row in done.curve]
         axes = {"xlabel": "gated layers left", "yscale": "linear"}
@@ -206,7 +206,7 @@ def compact(network, weights, dataset, data_dir, limit, budget, layers, out):
                 [plots.Line(errors, x=numbers)], saved.model.name, **axes
             ),
         )
-        with io.replacing(folder.best) as temporary:
+        with files.replacing(folder.best) as temporary:
             done.model.save(temporary)
             folder.write_json({**settings, "compacted": chosen})  # a full disk is found before
             library("runs.folder").mark(temporary, folder.identity())

@@ -10,8 +10,8 @@ import sys
 
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.messages import printable
 from highway_keras.models.thin import NAME
+from highway_keras.util.messages import printable
 
 OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
 DEPTH = {"dest": "depths", "metavar": "DEPTH", "type": int}

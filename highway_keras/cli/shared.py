@@ -13,9 +13,10 @@ flag.
 import argparse
 import json
 
-from highway_keras import checks, io, models
-from highway_keras.messages import did_you_mean, printable
+from highway_keras import models
 from highway_keras.runs import check_free, trained_file
+from highway_keras.util import checks, files
+from highway_keras.util.messages import did_you_mean, printable
 
 COMMANDS = {}  # function, summary, arguments, and whether an interrupted one continues; by name
 # What shtab's scripts call to complete a file's name.
@@ -165,7 +166,7 @@ def check_paths(dataset=None, out=None, resume=True):
     if out is None:
         return
     folder = checks.path("out", out)
-    if not io.can_write(folder):  # now, not after the work
+    if not files.can_write(folder):  # now, not after the work
         raise PermissionError(
             f"`out` must be a folder that can be written. Received: out={folder}."
         )

@@ -5,12 +5,13 @@ import ast
 import json
 import shlex
 
-from highway_keras import checks, models
+from highway_keras import models
 from highway_keras.cli import shared as cli
 from highway_keras.cli.backend import library
-from highway_keras.messages import did_you_mean, printable
 from highway_keras.runs import PROSE, trained_file
 from highway_keras.training.recipes import RECIPES, choose_recipe
+from highway_keras.util import checks
+from highway_keras.util.messages import did_you_mean, printable
 
 
 def _pair(text):

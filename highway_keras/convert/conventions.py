@@ -9,8 +9,8 @@ import dataclasses
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.layers import Highway
+from highway_keras.util import checks
 
 FEWEST_UNITS = 4  # fewer biases lie close together by chance
 

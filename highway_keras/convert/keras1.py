@@ -14,9 +14,9 @@ import h5py
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.convert.conventions import KERAS, to_highway
 from highway_keras.convert.reading import finite_array, opened, read_array
+from highway_keras.util import checks
 
 # highway_1_W_carry (Theano), highway_1_W_carry:0 (TensorFlow), highway_1_W_carry_1:0 (loaded into a
 # session where the name was taken), highway_1/W_carry:0 (Keras 2).

@@ -7,8 +7,8 @@ import re
 import h5py
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.io import is_transient
+from highway_keras.util import checks
+from highway_keras.util.files import is_transient
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"  # of a layer
 MOST = 5  # mistakes that a message lists

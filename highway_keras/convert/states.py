@@ -3,9 +3,9 @@
 import os
 from collections.abc import Mapping
 
-from highway_keras import checks
 from highway_keras.convert import conventions
 from highway_keras.convert.reading import layers_of_state, opened, prefixes_in, read_array
+from highway_keras.util import checks
 
 
 def from_allennlp(state, activation, prefix="", *, check_biases=True):

@@ -9,10 +9,10 @@ import hashlib
 
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.data.dataset import DataError, Dataset
-from highway_keras.io import is_transient
-from highway_keras.messages import notice
+from highway_keras.util import checks
+from highway_keras.util.files import is_transient
+from highway_keras.util.messages import notice
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 DARK = 64  # Float images whose maximum is below this are taken to be scaled already.

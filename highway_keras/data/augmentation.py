@@ -7,7 +7,7 @@ and `RandomFlip` keeps flipping when a model is called without `training`.
 import keras
 from keras import ops
 
-from highway_keras import checks
+from highway_keras.util import checks
 
 
 class _RandomImages(keras.layers.Layer):

@@ -11,7 +11,6 @@ import re
 
 import numpy as np
 
-from highway_keras.backends import on_every_core
 from highway_keras.data.dataset import DataError, fits_training
 from highway_keras.data.picture_files import (
     PictureArray,
@@ -22,7 +21,8 @@ from highway_keras.data.picture_files import (
     pictures_among,
     say_left_out,
 )
-from highway_keras.messages import notice
+from highway_keras.util.cores import on_every_core
+from highway_keras.util.messages import notice
 
 PARTS = ("train", "test")
 LISTED = 50  # paths in a message

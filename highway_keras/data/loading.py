@@ -5,13 +5,13 @@ import os
 
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.data.arrays import check_dataset, read_memory, read_npz
 from highway_keras.data.dataset import DataError, Dataset, hold_out, shuffled
 from highway_keras.data.folder import read_folder, read_pictures
 from highway_keras.data.picture_files import PictureArray
 from highway_keras.data.public import NAMES, read_digits, read_public
-from highway_keras.messages import did_you_mean, notice
+from highway_keras.util import checks
+from highway_keras.util.messages import did_you_mean, notice
 
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from highway_keras import checks
+from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

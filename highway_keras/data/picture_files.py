@@ -9,11 +9,11 @@ import re
 
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.backends import on_every_core
 from highway_keras.data.dataset import DataError
-from highway_keras.extras import extra
-from highway_keras.messages import notice
+from highway_keras.util import checks
+from highway_keras.util.cores import on_every_core
+from highway_keras.util.extras import extra
+from highway_keras.util.messages import notice
 
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")

@@ -8,10 +8,10 @@ import re
 
 import keras
 
-from highway_keras import checks
 from highway_keras.data.augmentation import Mirror, PadAndCrop
 from highway_keras.data.dataset import images_at_once
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.util import checks
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
 FACTORS = {"scale": 1 / 256, "half": 1 / 2}

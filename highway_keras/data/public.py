@@ -12,9 +12,9 @@ import sys
 import numpy as np
 
 from highway_keras.data.dataset import DataError
-from highway_keras.extras import command, extra
-from highway_keras.io import BusyError, folder_lock, is_transient
-from highway_keras.messages import reason
+from highway_keras.util.extras import command, extra
+from highway_keras.util.files import BusyError, folder_lock, is_transient
+from highway_keras.util.messages import reason
 
 # One file of each download: a download can begin if the server answers for it.
 PUBLIC_URLS = {

@@ -13,19 +13,20 @@ import keras
 import numpy as np
 
 import highway_keras
-from highway_keras import checks, data, io
+from highway_keras import data
 from highway_keras.analysis.graph import has_graph
 from highway_keras.data.dataset import MOST_IN_MEMORY, shuffled
 from highway_keras.export import verification
 from highway_keras.export.writers import write
-from highway_keras.extras import missing
-from highway_keras.messages import notice, printable, reason, shows_progress
 from highway_keras.models import shipped
 from highway_keras.runs import trained_file
 from highway_keras.training import SavedNetwork
 from highway_keras.training.evaluation import probabilities
 from highway_keras.training.networks import SCALING, check_loads_as_saved
 from highway_keras.training.saved_network import read_card
+from highway_keras.util import checks, files
+from highway_keras.util.extras import missing
+from highway_keras.util.messages import notice, printable, reason, shows_progress
 
 VERIFIED_IMAGES = 1000
 CALIBRATION_IMAGES = 500
@@ -239,8 +240,8 @@ def export(
             except Exception as error:  # converters raise any kind, also when the disk is full
                 kept = " The existing export is unchanged." if path.exists() else ""
                 raise RuntimeError(f"{path} was not written: {reason(error)}.{kept}") from error
-            files = aside.parent.rglob("*")  # a format may need several
-            size = sum(file.stat().st_size for file in files if file.is_file())
+            entries = aside.parent.rglob("*")  # a format may need several
+            size = sum(file.stat().st_size for file in entries if file.is_file())
             measured = {}
             if verify:
                 # A network that Keras quantized rounds its inputs, and runtimes may round halfway
@@ -282,8 +283,8 @@ def _write_card(path, saved, format, quantize, names, measured):
         card["sha256"] = shipped.sha256(path)
     card_path, names_path = beside(path, format)
     card_path.parent.mkdir(exist_ok=True)
-    io.write_json(card_path, card)
-    io.write_text(names_path, "".join(f"{printable(name)}\n" for name in names))
+    files.write_json(card_path, card)
+    files.write_text(names_path, "".join(f"{printable(name)}\n" for name in names))
 
 
 @contextlib.contextmanager
@@ -302,7 +303,7 @@ def staged(path, format, overwrite):
             os.rename(folder / "old", path)
         shutil.rmtree(folder, ignore_errors=True)
 
-    with io.file_lock(path):
+    with files.file_lock(path):
         clear()
         try:
             (folder / "new").mkdir(parents=True)
@@ -334,7 +335,7 @@ def check_place(path, format, overwrite):
     that has its model card, and nothing else: no network saved by training, and no SavedModel
     folder that holds other files.
     """
-    if not io.can_write(path.parent):
+    if not files.can_write(path.parent):
         raise PermissionError(
             f"`path` must be in a folder that can be written. Received: path={path}."
         )
@@ -350,8 +351,8 @@ def check_place(path, format, overwrite):
             if not (file.is_dir() or file in ours or file.match("variables/variables.data-*"))
         ]
     else:
-        files = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
-        existing = [file for file in files if os.path.lexists(file)]
+        written = [path, card, names, *([path.with_suffix(".bin")] if format == "openvino" else [])]
+        existing = [file for file in written if os.path.lexists(file)]
         foreign = [file for file in existing if not (read_card(card) and file.is_file())]
     if foreign:
         raise ValueError(

@@ -9,8 +9,8 @@ import numpy as np
 
 from highway_keras.data import images_at_once
 from highway_keras.export import runtimes
-from highway_keras.extras import extra
-from highway_keras.messages import reason
+from highway_keras.util.extras import extra
+from highway_keras.util.messages import reason
 
 TOLERANCE = {None: 1e-5, "float16": 2e-2, "int8": np.inf}
 ALLOWED_DROP = 0.01  # of accuracy

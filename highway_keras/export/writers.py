@@ -11,10 +11,10 @@ import warnings
 import keras
 from keras import ops
 
-from highway_keras.io import compress
 from highway_keras.layers import HighwayStack
-from highway_keras.messages import notice
 from highway_keras.models.weight_files import copy_weights
+from highway_keras.util.files import compress
+from highway_keras.util.messages import notice
 
 ONNX_OPSET = 17
 

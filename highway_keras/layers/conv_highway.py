@@ -5,9 +5,9 @@ from __future__ import annotations
 import keras
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.layers import types
+from highway_keras.layers import arguments
 from highway_keras.layers.gated import GatedLayer, common
+from highway_keras.util import checks
 
 
 class BaseConvHighway(GatedLayer):
@@ -20,27 +20,27 @@ class BaseConvHighway(GatedLayer):
     def __init__(
         self,
         filters: int | None,
-        kernel_size: types.Size,
+        kernel_size: arguments.Size,
         *,  # `Conv2D` goes on with strides
         padding: str = "same",
         data_format: str | None = None,
-        dilation_rate: types.Size = 1,
+        dilation_rate: arguments.Size = 1,
         groups: int = 1,
-        transform_kernel_size: types.Size | None = None,
-        activation: types.Activation = "relu",
+        transform_kernel_size: arguments.Size | None = None,
+        activation: arguments.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: types.Initializer = "glorot_uniform",
-        bias_initializer: types.Initializer = "zeros",
-        kernel_regularizer: types.Regularizer = None,
-        bias_regularizer: types.Regularizer = None,
-        activity_regularizer: types.Regularizer = None,
-        kernel_constraint: types.Constraint = None,
-        bias_constraint: types.Constraint = None,
-        carry: types.Carry = "coupled",
-        transform_activation: types.Activation = "sigmoid",
-        transform_kernel_initializer: types.Initializer = None,
-        transform_bias_initializer: types.Initializer = -2.0,
-        **kwargs: types.Unpack[types.LayerArguments],
+        kernel_initializer: arguments.Initializer = "glorot_uniform",
+        bias_initializer: arguments.Initializer = "zeros",
+        kernel_regularizer: arguments.Regularizer = None,
+        bias_regularizer: arguments.Regularizer = None,
+        activity_regularizer: arguments.Regularizer = None,
+        kernel_constraint: arguments.Constraint = None,
+        bias_constraint: arguments.Constraint = None,
+        carry: arguments.Carry = "coupled",
+        transform_activation: arguments.Activation = "sigmoid",
+        transform_kernel_initializer: arguments.Initializer = None,
+        transform_bias_initializer: arguments.Initializer = -2.0,
+        **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         super().__init__(**common(locals()))
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")

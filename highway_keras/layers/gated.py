@@ -8,9 +8,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras import checks, initializers
-from highway_keras.layers import activations, types
+from highway_keras import initializers
+from highway_keras.layers import activations, arguments
 from highway_keras.ops import agree, highway
+from highway_keras.util import checks
 
 OPEN_SIDE = 64  # stands in for an axis of unknown size when sublayers are tried
 _ACTIVATIONS = "activations"  # the entry for their names beside the weights in a file
@@ -207,8 +208,8 @@ class GatedLayer(keras.Layer):
         self,
         rank: int,
         lora_alpha: float | None = None,
-        a_initializer: types.Initializer = "he_uniform",
-        b_initializer: types.Initializer = "zeros",
+        a_initializer: arguments.Initializer = "he_uniform",
+        b_initializer: arguments.Initializer = "zeros",
     ) -> None:
         """Freeze the kernels of H, T and C, and train a low-rank adapter for each.
 

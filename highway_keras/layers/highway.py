@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keras
 
-from highway_keras import checks
-from highway_keras.layers import types
+from highway_keras.layers import arguments
 from highway_keras.layers.gated import GatedLayer, common
+from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -80,20 +80,20 @@ class Highway(GatedLayer):
     def __init__(
         self,
         units: int | None = None,
-        activation: types.Activation = "relu",
+        activation: arguments.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: types.Initializer = "glorot_uniform",
-        bias_initializer: types.Initializer = "zeros",
-        kernel_regularizer: types.Regularizer = None,
-        bias_regularizer: types.Regularizer = None,
-        activity_regularizer: types.Regularizer = None,
-        kernel_constraint: types.Constraint = None,
-        bias_constraint: types.Constraint = None,
-        carry: types.Carry = "coupled",
-        transform_activation: types.Activation = "sigmoid",
-        transform_kernel_initializer: types.Initializer = None,
-        transform_bias_initializer: types.Initializer = -2.0,
-        **kwargs: types.Unpack[types.LayerArguments],
+        kernel_initializer: arguments.Initializer = "glorot_uniform",
+        bias_initializer: arguments.Initializer = "zeros",
+        kernel_regularizer: arguments.Regularizer = None,
+        bias_regularizer: arguments.Regularizer = None,
+        activity_regularizer: arguments.Regularizer = None,
+        kernel_constraint: arguments.Constraint = None,
+        bias_constraint: arguments.Constraint = None,
+        carry: arguments.Carry = "coupled",
+        transform_activation: arguments.Activation = "sigmoid",
+        transform_kernel_initializer: arguments.Initializer = None,
+        transform_bias_initializer: arguments.Initializer = -2.0,
+        **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         super().__init__(**common(locals()))
         self.units = checks.positive_integer("units", units, or_none="the width of the input")

@@ -9,11 +9,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras import checks
-from highway_keras.depth_loop import scan
-from highway_keras.layers import stacked, types
+from highway_keras.layers import arguments, stacked
+from highway_keras.layers.depth_loop import scan
 from highway_keras.layers.gated import GatedLayer, Negated, common
 from highway_keras.layers.highway import Highway
+from highway_keras.util import checks
 
 UNDIVIDED = (
     "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
@@ -103,21 +103,21 @@ class HighwayStack(GatedLayer):
         self,
         depth: int,
         units: int | None = None,
-        activation: types.Activation = "relu",
+        activation: arguments.Activation = "relu",
         use_bias: bool = True,
-        kernel_initializer: types.Initializer = "glorot_uniform",
-        bias_initializer: types.Initializer = "zeros",
-        kernel_regularizer: types.Regularizer = None,
-        bias_regularizer: types.Regularizer = None,
-        activity_regularizer: types.Regularizer = None,
-        kernel_constraint: types.Constraint = None,
-        bias_constraint: types.Constraint = None,
-        carry: types.Carry = "coupled",
-        transform_activation: types.Activation = "sigmoid",
-        transform_kernel_initializer: types.Initializer = None,
-        transform_bias_initializer: types.Initializer | Sequence[float] | np.ndarray = None,
+        kernel_initializer: arguments.Initializer = "glorot_uniform",
+        bias_initializer: arguments.Initializer = "zeros",
+        kernel_regularizer: arguments.Regularizer = None,
+        bias_regularizer: arguments.Regularizer = None,
+        activity_regularizer: arguments.Regularizer = None,
+        kernel_constraint: arguments.Constraint = None,
+        bias_constraint: arguments.Constraint = None,
+        carry: arguments.Carry = "coupled",
+        transform_activation: arguments.Activation = "sigmoid",
+        transform_kernel_initializer: arguments.Initializer = None,
+        transform_bias_initializer: arguments.Initializer | Sequence[float] | np.ndarray = None,
         rematerialize: bool = False,
-        **kwargs: types.Unpack[types.LayerArguments],
+        **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         self.depth = checks.positive_integer("depth", depth)
         self.starts_by_depth = transform_bias_initializer is None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keras
 
-from highway_keras import checks
-from highway_keras.layers import types
+from highway_keras.layers import arguments
 from highway_keras.layers.gated import OPTIONS, GatedLayer
+from highway_keras.util import checks
 
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 _OPTIONS_OF_H = {"use_bias", *(name for name in OPTIONS if not name.startswith("transform_"))}
@@ -77,12 +77,12 @@ class HighwayWrapper(GatedLayer):
         self,
         layer: keras.Layer,
         transform: keras.Layer | None = None,
-        carry: types.Carry | keras.Layer = "coupled",
-        activity_regularizer: types.Regularizer = None,
-        transform_activation: types.Activation = "sigmoid",
-        transform_kernel_initializer: types.Initializer = "glorot_uniform",
-        transform_bias_initializer: types.Initializer = -2.0,
-        **kwargs: types.Unpack[types.LayerArguments],
+        carry: arguments.Carry | keras.Layer = "coupled",
+        activity_regularizer: arguments.Regularizer = None,
+        transform_activation: arguments.Activation = "sigmoid",
+        transform_kernel_initializer: arguments.Initializer = "glorot_uniform",
+        transform_bias_initializer: arguments.Initializer = -2.0,
+        **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         if refused := sorted(_OPTIONS_OF_H & kwargs.keys()):
             name = refused[0]

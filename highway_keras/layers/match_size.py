@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from highway_keras import checks
-from highway_keras.layers import types
+from highway_keras.layers import arguments
+from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -45,7 +45,7 @@ class MatchSize(keras.Layer):
         channels: int | None = None,
         strides: int = 1,
         data_format: str | None = None,
-        **kwargs: types.Unpack[types.LayerArguments],
+        **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, "the channels of the input")

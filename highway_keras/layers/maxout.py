@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from highway_keras import checks
-from highway_keras.layers import types
+from highway_keras.layers import arguments
+from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -43,7 +43,7 @@ class Maxout(keras.Layer):
     """
 
     def __init__(
-        self, pieces: int = 2, axis: int = -1, **kwargs: types.Unpack[types.LayerArguments]
+        self, pieces: int = 2, axis: int = -1, **kwargs: arguments.Unpack[arguments.LayerArguments]
     ):
         super().__init__(**kwargs)
         self.pieces = checks.positive_integer("pieces", pieces)

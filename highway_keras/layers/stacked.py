@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras import checks
 from highway_keras.initializers import TransformBias, reseeded
+from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from highway_keras.lazy_imports import lazy
+from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
     from highway_keras.paper.authors_logs import (

@@ -13,12 +13,13 @@ training images. docs/authors-logs.md has what was found.
 
 import keras
 
-from highway_keras import checks, data, models, results
-from highway_keras.io import folder_lock
+from highway_keras import data, models, results
 from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training import fit
 from highway_keras.training.recipes import get_recipe
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock
 
 CAFFES_KERNEL = "lecun_uniform"  # the "xavier" of Caffe as it was published
 # The scale of images after contrast normalization is not given for CIFAR, so some are tried.

@@ -9,13 +9,13 @@ docs/figure1.md has what was found.
 import math
 import statistics
 
-from highway_keras import checks
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.io import folder_lock, write_rows
 from highway_keras.results.provenance import COLUMNS, of_runs
 from highway_keras.tuning.chief import check_alone
 from highway_keras.tuning.search_results import read_searches
 from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock, write_rows
 
 PRESETS = {
     "laptop": {"epochs": 10, "limit": 10_000},

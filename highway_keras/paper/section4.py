@@ -5,11 +5,12 @@
 docs/figures2-4.md has what was found.
 """
 
-from highway_keras import analysis, checks, data
+from highway_keras import analysis, data
 from highway_keras.training import SavedNetwork, TrainingDiverged
 from highway_keras.tuning.chief import check_alone
 from highway_keras.tuning.search_results import read_search
 from highway_keras.tuning.searches import run_searches
+from highway_keras.util import checks
 
 DATASETS = ("mnist", "cifar100")  # the paper's
 DEPTH = 50

@@ -11,15 +11,16 @@ import math
 
 import numpy as np
 
-from highway_keras import checks, data
+from highway_keras import data
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.io import folder_lock
 from highway_keras.models.thin import UNITS
 from highway_keras.results import provenance, read_rows, update_rows
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population, check_backend
 from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw, initial_state
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock
 
 ACTIVATIONS = ("tanh", "relu")
 # Times sqrt(gain / fan-in): He's deviation and, for square kernels, Glorot's. The first kernel of a

@@ -9,9 +9,8 @@ docs/tables.md has what was found.
 
 import dataclasses
 
-from highway_keras import checks, results
+from highway_keras import results
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.io import folder_lock, write_rows
 from highway_keras.models import get, list_models
 from highway_keras.results import TABLES, provenance
 from highway_keras.runs.folder import MEASURED, RunFolder
@@ -19,6 +18,8 @@ from highway_keras.runs.machine import minutes, sessions
 from highway_keras.training.engines.devices import data_parallel
 from highway_keras.training.recipes import get_recipe, variants
 from highway_keras.training.trainer import FAILURES, train_all
+from highway_keras.util import checks
+from highway_keras.util.files import folder_lock, write_rows
 
 STYLES = {"authors": "--", "modern": "-", "muon": "-."}
 LEAST = 0.01  # percent, of an error of 0 on a logarithmic axis

@@ -11,8 +11,9 @@ import zipfile
 import keras
 import numpy as np
 
-from highway_keras import checks
-from highway_keras.io import (
+from highway_keras.runs import HELD, PROSE, check_free
+from highway_keras.util import checks
+from highway_keras.util.files import (
     LEFTOVERS,
     folder_lock,
     is_transient,
@@ -21,7 +22,6 @@ from highway_keras.io import (
     write_rows,
     write_text,
 )
-from highway_keras.runs import HELD, PROSE, check_free
 
 # Settings that are not compared: they do not affect training, or a fingerprint stands in for them
 DESCRIPTIVE = (

@@ -12,9 +12,10 @@ import time
 
 import keras
 
-from highway_keras.backends import cores, shim
-from highway_keras.io import read_text, write_json
-from highway_keras.messages import notice
+from highway_keras.layers.backends import shim
+from highway_keras.util.cores import cores
+from highway_keras.util.files import read_text, write_json
+from highway_keras.util.messages import notice
 
 NVIDIA = pathlib.Path("/proc/driver/nvidia")  # of the driver, where there is one
 

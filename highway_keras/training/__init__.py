@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from highway_keras.lazy_imports import lazy
+from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.io import BusyError
     from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.runs.folder import RunFolder
     from highway_keras.training.evaluation import Evaluation, NotProbabilities, evaluate, summary
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         fit_runs,
         train_all,
     )
+    from highway_keras.util.files import BusyError
 else:
     __getattr__, __dir__ = lazy(__name__)
 

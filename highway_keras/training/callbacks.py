@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 
-from highway_keras import checks
 from highway_keras.training.evaluation import compare, outputs
+from highway_keras.util import checks
 
 _DRAWS_AN_EPOCH = 2**20
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from highway_keras import checks
+from highway_keras.util import checks
 
 
 def loss_weights(images, class_weight=None, sample_weight=None):

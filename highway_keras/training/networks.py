@@ -11,17 +11,18 @@ import tempfile
 import keras
 import numpy as np
 
-from highway_keras import checks, models
+from highway_keras import models
 from highway_keras.analysis.graph import class_of_keras
 from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
-from highway_keras.io import digest
-from highway_keras.messages import notice, reason
 from highway_keras.models import shipped
 from highway_keras.models.registry import BUILT_IN, check_name
 from highway_keras.models.weight_files import without_preprocessor
 from highway_keras.runs import trained_file
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.saved_network import load_network, settings_beside
+from highway_keras.util import checks
+from highway_keras.util.files import digest
+from highway_keras.util.messages import notice, reason
 
 SCALING = (
     keras.layers.Rescaling,

@@ -7,8 +7,8 @@ a test compares them.
 import dataclasses
 import functools
 
-from highway_keras import checks
 from highway_keras.models.registry import BUILT_IN, get
+from highway_keras.util import checks
 
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")

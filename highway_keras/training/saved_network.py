@@ -8,15 +8,16 @@ import zipfile
 import keras
 import numpy as np
 
-from highway_keras import checks, data
-from highway_keras.backends import on_every_core
-from highway_keras.io import is_transient
-from highway_keras.messages import notice, reason
+from highway_keras import data
 from highway_keras.models import shipped
 from highway_keras.runs import trained_file
 from highway_keras.runs.folder import RunFolder
 from highway_keras.training.evaluation import evaluate, probabilities
 from highway_keras.training.recipes import get_recipe
+from highway_keras.util import checks
+from highway_keras.util.cores import on_every_core
+from highway_keras.util.files import is_transient
+from highway_keras.util.messages import notice, reason
 
 HALF = 255 / 2  # of the range of gray levels
 

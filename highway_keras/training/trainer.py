@@ -12,11 +12,8 @@ import time
 import keras
 import numpy as np
 
-from highway_keras import checks, data
+from highway_keras import data
 from highway_keras.analysis.pictures import write_picture
-from highway_keras.extras import extra
-from highway_keras.io import BusyError, replacing
-from highway_keras.messages import notice
 from highway_keras.models.parts import check_image_shape
 from highway_keras.models.registry import BUILT_IN
 from highway_keras.models.weight_files import copy_weights
@@ -37,6 +34,10 @@ from highway_keras.training.networks import architecture, find_network, named_ne
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import choose_recipe
 from highway_keras.training.saved_network import check_here, load_network, notice_other_split
+from highway_keras.util import checks
+from highway_keras.util.extras import extra
+from highway_keras.util.files import BusyError, replacing
+from highway_keras.util.messages import notice
 
 
 class TrainingDiverged(RuntimeError):

@@ -11,8 +11,8 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from highway_keras import checks
 from highway_keras.training.engines.devices import Devices
+from highway_keras.util import checks
 
 
 def batches(x, y, steps, batch_size, seed, first_epoch=0, weights=None):

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from highway_keras import checks
-from highway_keras.depth_loop.block import Block, mixture
-from highway_keras.depth_loop.chain import chain
-from highway_keras.depth_loop.shares import in_shares
+from highway_keras.layers.depth_loop.block import Block, mixture
+from highway_keras.layers.depth_loop.chain import chain
+from highway_keras.layers.depth_loop.shares import in_shares
+from highway_keras.util import checks
 
 
 def scan(
@@ -66,7 +66,7 @@ def scan(
 
     Examples:
         >>> import numpy as np
-        >>> from highway_keras.depth_loop import scan
+        >>> from highway_keras.layers.depth_loop import scan
         >>> kernel, bias = np.zeros((100, 8, 16)), np.full((100, 16), -30.0)
         >>> x = np.ones((4, 8))
         >>> bool(np.allclose(scan(x, kernel, bias), x))  # closed gates carry the input through

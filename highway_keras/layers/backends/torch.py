@@ -3,7 +3,7 @@
 import torch
 from keras import ops
 
-from highway_keras.backends import plain_scan as scan  # noqa: F401
+from highway_keras.layers.backends import plain_scan as scan  # noqa: F401
 
 
 def has_loops():

@@ -12,7 +12,7 @@ import math
 
 from keras import ops
 
-from highway_keras.backends import shim
+from highway_keras.layers.backends import shim
 
 # The minimum rows and forward multiplications of a share: on two cores, shares of 64 rows gain from
 # 20 blocks of 50 units (6 million) upward, and lose a tenth of the time at 9 blocks.

@@ -7,6 +7,6 @@ block, forward and backward, `chain.py` the two loops over blocks, and `shares.p
 that every core of a CPU has a loop to run.
 """
 
-from highway_keras.depth_loop.scan import scan
+from highway_keras.layers.depth_loop.scan import scan
 
 __all__ = ["scan"]

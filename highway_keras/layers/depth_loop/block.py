@@ -11,7 +11,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from highway_keras.backends import shim
+from highway_keras.layers.backends import shim
 from highway_keras.ops import highway
 
 

@@ -5,8 +5,8 @@ import functools
 import keras
 from keras import ops, tree
 
-from highway_keras.backends import name as BACKEND
-from highway_keras.backends import plain_scan, shim
+from highway_keras.layers.backends import name as BACKEND
+from highway_keras.layers.backends import plain_scan, shim
 
 
 def chain(block, x, kernel, bias, is_relu, return_sequence, return_gate):

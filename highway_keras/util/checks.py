@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Set, Sized
 from operator import ge, gt, le, lt
 
-from highway_keras.messages import did_you_mean
+from highway_keras.util.messages import did_you_mean
 
 LONGEST_REPR = 200  # characters of a value that a message repeats
 

@@ -9,7 +9,7 @@ import os
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
-from highway_keras.backends import cores
+from highway_keras.util.cores import cores
 
 ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "

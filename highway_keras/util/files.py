@@ -13,8 +13,8 @@ import zipfile
 
 from filelock import FileLock, Timeout
 
-from highway_keras import checks
-from highway_keras.messages import cell
+from highway_keras.util import checks
+from highway_keras.util.messages import cell
 
 SECONDS = 1.0  # to wait for a writer that is about to end
 LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
