@@ -15,7 +15,7 @@ from helpers import read_noise
 from highway_keras import data
 from highway_keras.data import loading
 from highway_keras.models import registry
-from highway_keras.training import trainer
+from highway_keras.training import run
 
 
 def pytest_configure(config):
@@ -45,7 +45,7 @@ def registered_networks(monkeypatch):
 def no_pictures():
     """Keep runs from drawing pictures, which takes as long as a small training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "write_picture", lambda *arguments: None)
+        patch.setattr(run, "write_picture", lambda *arguments: None)
         yield
 
 

@@ -3,7 +3,6 @@
 import csv
 import itertools
 import os
-import shutil
 import sys
 
 import keras
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from highway_keras.cli import command
-from highway_keras.training import RunFolder
 
 needs_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="TensorFlow alone does this"
@@ -72,16 +70,6 @@ def kill_at(moment, replace=os.replace):
         replace(*paths)
 
     return replace_or_kill
-
-
-def altered(run, out, **changes):
-    """A copy of a run's folder whose `run.json` says something else."""
-    folder = RunFolder(shutil.copytree(run, out))
-    settings = folder.read_json()
-    for part in ("recipe", "results"):
-        settings[part] |= changes.pop(part, {})
-    folder.write_json({**settings, **changes})
-    return folder.path
 
 
 def all_but(quick, values):

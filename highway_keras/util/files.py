@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import errno
 import hashlib
 import json
 import os
@@ -14,10 +13,10 @@ import zipfile
 from filelock import FileLock, Timeout
 
 from highway_keras.util import checks
-from highway_keras.util.messages import cell
+from highway_keras.util.messages import notice, reason, spreadsheet_text
 
-SECONDS = 1.0  # to wait for a writer that is about to end
-LEFTOVERS = ".tmp-*"  # what a killed process may leave of the files it was writing
+LOCK_TIMEOUT_S = 1.0  # to wait for a writer that is about to end
+LEFTOVERS = ".tmp-*"  # a killed process may leave these of the files it was writing
 
 
 @contextlib.contextmanager
@@ -35,59 +34,14 @@ def replacing(path):
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())  # or a power cut may leave the new name without its content
         os.replace(temporary, path)
-    except OSError as error:
-        if isinstance(error.__cause__, OSError):  # of another file, written meanwhile
-            raise
-        raise OSError(
-            f"{path} cannot be written ({error.strerror or error}). The existing file is unchanged."
-        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def is_out_of_memory(error):
-    """Whether an error may mean that the computer or a device ran out of memory."""
-    # TensorFlow's, PyTorch's and JAX's; the last two are also those of other failures in XLA.
-    names = ("ResourceExhaustedError", "OutOfMemoryError", "XlaRuntimeError", "JaxRuntimeError")
-    of_torch = isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
-    return isinstance(error, MemoryError) or type(error).__name__ in names or of_torch
-
-
-def is_transient(error):
-    """Whether an error is of memory, permissions, disk or network, and not of a file's content."""
-    # For a damaged archive, NumPy and zipfile raise an `OSError` without a number, or EINVAL.
-    of_disk = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-    return of_disk or is_out_of_memory(error)
-
-
-def can_write(folder):
-    """Return whether a folder, or the nearest above it that exists, can be written to."""
-    parents = folder.absolute().parents
-    there = next(path for path in (folder, *parents) if os.path.lexists(path))  # a link, too
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
-
-
-def make_folder(path):
-    """Make a folder to write to, if it is not there; return its `pathlib.Path`."""
-    path = checks.path("out", path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            f"`out` must be a folder that can be written. Received: out={path} ({error.strerror})."
-        ) from error
-    return path
-
-
-def read_text(path):
-    """Return the text of a UTF-8 file; a pipe is refused, because reading it could block."""
-    return checks.existing_file("path", path).read_text(encoding="utf-8")
-
-
 def write_text(path, text):
-    """Write `text` in UTF-8; undecodable bytes of a file name become escapes that JSON reads."""
+    """Write `text` in UTF-8."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path, content, indent=2):
@@ -103,12 +57,12 @@ def digest(content):
 def write_rows(path, rows, columns=None):
     """Write dictionaries as CSV; `columns` default to the keys of the first row.
 
-    Text that a spreadsheet would take for a formula is disarmed; see `messages.cell`.
+    Text that a spreadsheet would take for a formula is disarmed; see `messages.spreadsheet_text`.
     """
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: cell(value) for key, value in row.items()} for row in rows)
+        writer.writerows({k: spreadsheet_text(value) for k, value in row.items()} for row in rows)
 
 
 def compress(path):
@@ -124,22 +78,27 @@ def compress(path):
             archive.writestr(name, content)
 
 
-def write_figure(path, figure, dpi=150):
-    """Write a `matplotlib.figure.Figure` as PNG."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=dpi, pil_kwargs={"optimize": True})
+def write_picture(path, draw, dpi=150):
+    """Write the Matplotlib figure that `draw()` returns as PNG; a failure is only a notice."""
+    try:
+        figure = draw()
+        with replacing(path) as temporary:
+            figure.savefig(temporary, dpi=dpi, pil_kwargs={"optimize": True})
+    except Exception as error:  # of Matplotlib, its fonts, Pillow and the disk: of many kinds
+        notice(f"{path} could not be drawn: {reason(error)}")
 
 
 class BusyError(RuntimeError):
     """Another process is writing to the same place."""
 
 
-def folder_lock(path, seconds=SECONDS):
+def folder_lock(path, seconds=LOCK_TIMEOUT_S):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
     Raise a `BusyError` that names who holds the lock, if that is not released within `seconds`.
     """
-    path = make_folder(path)
+    path = checks.path("out", path)
+    path.mkdir(parents=True, exist_ok=True)
     return _lock(path, path / ".lock", seconds)
 
 
@@ -149,7 +108,7 @@ def file_lock(path):
     The lock file is next to it.
     """
     path = pathlib.Path(path)
-    return _lock(path, path.with_name(f".{path.name}.lock"), SECONDS)
+    return _lock(path, path.with_name(f".{path.name}.lock"), LOCK_TIMEOUT_S)
 
 
 @contextlib.contextmanager
@@ -159,27 +118,15 @@ def _lock(path, file, seconds):
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
-        if not file.exists():  # not held: no file can be created here, as in /proc
-            raise OSError(f"{path} cannot be written.") from None
-        by = "another process"
-        with contextlib.suppress(OSError, ValueError):
-            by = read_text(owner) or by
+        by = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
         here = by.endswith(f" on {platform.node()}")  # where the system releases locks
-        gone = f" If it was killed, delete {file}." if " on " in by and not here else ""
+        remedy = "" if here else f" If it was killed, delete {file}."
         raise BusyError(
             f"{path} is being written by {by}. Wait until that has ended, or name another place."
-            f"{gone}"
+            f"{remedy}"
         ) from None
-    except OSError as error:
-        if not file.exists():
-            raise OSError(f"{path} cannot be written ({error.strerror}).") from error
-        raise OSError(
-            f"{file} cannot be locked ({error.strerror}). Delete it if no process is writing to "
-            f"{path}, or name a place on another disk."
-        ) from error
     try:
         with contextlib.suppress(OSError):  # on a full disk, the owner stays unknown to others
-            # `write_text` replaces a link at this place instead of following it.
             write_text(owner, f"process {os.getpid()} on {platform.node()}")
         yield
     finally:

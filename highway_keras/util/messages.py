@@ -19,10 +19,12 @@ def printable(text):
 
 
 def reason(error):
-    """Return what an error says: its first line, without the number of a system error."""
-    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-    said = said.rpartition("Exception encountered: ")[2]  # Keras quotes a cause, and configurations
-    return said.splitlines()[0].partition(" Full object config")[0].rstrip(".")
+    """Return what an error says in one line: of a system error, the file and no number."""
+    text = str(error).strip() or type(error).__name__
+    if getattr(error, "strerror", None):
+        text = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+    text = text.rpartition("Exception encountered: ")[2]  # Keras quotes a cause, and configurations
+    return text.splitlines()[0].partition(" Full object config")[0].rstrip(".")
 
 
 def shows_progress(verbose):
@@ -36,7 +38,7 @@ def did_you_mean(name, names):
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
-def cell(value):
+def spreadsheet_text(value):
     """Return a CSV cell that no spreadsheet takes for a formula; numbers stay numbers."""
     if not isinstance(value, str):
         return value
