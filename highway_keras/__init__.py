@@ -23,7 +23,6 @@ from highway_keras.version import __version__
 
 if TYPE_CHECKING:
     from highway_keras import analysis, convert, export, models, paper, results, training, tuning
-    from highway_keras.layers import depth_loop
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -41,7 +40,6 @@ __all__ = [
     "analysis",
     "convert",
     "data",
-    "depth_loop",
     "export",
     "initializers",
     "layers",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -72,38 +70,18 @@ def get(
 serialize = keras.initializers.serialize
 
 
-def reseeded(
-    initializer: keras.initializers.Initializer | Callable[..., Any] | None, offset: int
-) -> keras.initializers.Initializer | Callable[..., Any] | None:
-    """Return an initializer of the same kind that draws other numbers, for another weight.
+def redrawn(initializer, offset: int):
+    """Return an initializer of the same kind for another weight: Keras's repeat their draw.
 
-    A Keras initializer whose seed is an integer, chosen by the user or by Keras, draws the same
-    numbers on every call. Functions and initializers with a `SeedGenerator` are returned unchanged.
-
-    Args:
-        initializer: What `get` returns.
-        offset: What is added to a seed that the user chose.
+    A seed that the user chose is raised by `offset`. Functions, and initializers whose seed is a
+    `SeedGenerator`, draw anew each time and are returned unchanged.
     """
     if not isinstance(initializer, keras.initializers.Initializer):
         return initializer
-    config, own = initializer.get_config(), getattr(initializer, "seed", None)
-    chosen = config.get("seed", own)  # `None`: by Keras
-    if "seed" in config and isinstance(chosen, int | None) and _makes(initializer, config):
-        config["seed"] = None if chosen is None else chosen + offset
-        return type(initializer).from_config(config)
-    if not isinstance(own, int):
+    config = initializer.get_config()
+    seed = config.get("seed")
+    if seed is not None and not isinstance(seed, numbers.Integral):
         return initializer
-    again = copy.copy(initializer)
-    again.seed = keras.initializers.RandomNormal().seed if chosen is None else own + offset
-    again._init_seed = None if chosen is None else again.seed  # what Keras saves
-    return again
-
-
-def _makes(initializer, config):
-    """Return whether a configuration has all arguments, which that of a user's own may lack."""
-    signature = inspect.signature(type(initializer))
-    try:
-        given = signature.bind(**config).arguments
-    except TypeError:  # or has those of a base class
-        return False
-    return {p.name for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD} <= {*given}
+    if seed is not None:
+        config["seed"] = int(seed) + offset
+    return type(initializer).from_config(config)

@@ -1,7 +1,7 @@
 """The highway operation on given tensors, and the loss of the probability of a class.
 
-`depth_loop/block.py` has its gradient by hand, `analysis/lesion_model.py` what is left of it with
-T = 0, and `live/network.js` computes it in a browser.
+`layers/depth_loop/block.py` has its gradient by hand, and `live/network.js` computes it in a
+browser.
 """
 
 from __future__ import annotations
@@ -73,12 +73,9 @@ def cross_entropy(labels: Tensor, probabilities: Tensor) -> Tensor:
     """Return the cross-entropy (nats) of each sample, for training under JAX and PyTorch.
 
     Keras's own has no gradient there below a probability of 1e-7, so a sample that is wrong for
-    certain teaches nothing. Under TensorFlow it goes back to the logits. Here, they are used where
-    Keras keeps them (PyTorch); otherwise the gradient reaches down to 1e-38.
+    certain teaches nothing; here the gradient reaches down to 1e-38. Under TensorFlow, Keras goes
+    back to the logits.
     """
-    logits = getattr(probabilities, "_keras_logits", None)
-    if logits is not None:
-        return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
     return log_loss(ops.cast(ops.reshape(labels, (-1,)), "int32"), probabilities)
 
 

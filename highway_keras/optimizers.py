@@ -15,31 +15,27 @@ __all__ = ["CaffeSGD", "ConvMuon"]
 
 CLASSIFIER = "predictions"
 # No penalty on biases and on what normalization learns
-SPARED = ("bias", "gamma", "beta", "scale")
+NO_DECAY = ("bias", "gamma", "beta", "scale")
 
 
-class Clipped:
+class WholeBatchClipping:
     """Base of optimizers whose `global_clipnorm` limits the gradients of the whole batch.
 
-    On several devices, Keras's own clipping uses the norm of each TensorFlow replica's share alone.
+    On several devices, Keras's own limits those of each TensorFlow replica's share.
     """
 
-    def _clip_gradients(self, grads):  # after Keras has unscaled and accumulated them
-        most = self.global_clipnorm or 0
-        if most <= 0:
-            return super()._clip_gradients(grads)
-        norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in shim.summed(grads)))
-        factor = most / ops.maximum(norm, most) + (norm - norm)  # NaN, as in Keras, if it overflows
-        return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
+    def apply(self, grads, trainable_variables=None):
+        grads = shim.clipped(grads, self.global_clipnorm)
+        super().apply(grads, trainable_variables)
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class ClippedAdamW(Clipped, keras.optimizers.AdamW):
+class ClippedAdamW(WholeBatchClipping, keras.optimizers.AdamW):
     """Keras's AdamW."""
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class CaffeSGD(Clipped, keras.optimizers.SGD):
+class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
     """SGD with momentum, an L2 penalty in the gradient, and another learning rate for biases.
 
     ```
@@ -98,7 +94,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
         for variable in variables:
             *_, layer, weight = "", *variable.path.split("/")
             rate = self.bias_rate if weight.endswith("bias") else 1.0
-            l2 = 0.0 if weight.endswith(SPARED) else self.l2
+            l2 = 0.0 if weight.endswith(NO_DECAY) else self.l2
             self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
 
     def update_step(self, gradient, variable, learning_rate):
@@ -113,7 +109,7 @@ class CaffeSGD(Clipped, keras.optimizers.SGD):
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class ConvMuon(Clipped, keras.optimizers.Muon):
+class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
     """Muon for weights of two or four axes, as of `Dense` and `Conv2D`; AdamW for all else.
 
     ```
@@ -146,15 +142,16 @@ class ConvMuon(Clipped, keras.optimizers.Muon):
         [Liu et al., 2025](https://arxiv.org/abs/2502.16982) for the factor on the update.
     """
 
+    def __init__(self, learning_rate: float = 0.001, **kwargs: Any):
+        super().__init__(learning_rate, **kwargs)
+        self.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in NO_DECAY])
+
     def _should_use_adamw(self, variable):
         path, shape = variable.path, variable.shape
         matrix = SimpleNamespace(path=path, shape=shape[-2:] if len(shape) == 4 else shape)
         # The stacked biases of a `HighwayStack` have two axes, but are no matrix either.
-        spared = path.endswith(SPARED) or path.split("/")[-2:-1] == [CLASSIFIER]
-        return spared or super()._should_use_adamw(matrix)
-
-    def _use_weight_decay(self, variable):
-        return not variable.path.endswith(SPARED) and super()._use_weight_decay(variable)
+        excluded = path.endswith(NO_DECAY) or path.split("/")[-2:-1] == [CLASSIFIER]
+        return excluded or super()._should_use_adamw(matrix)
 
     def zeropower_via_newtonschulz5(self, x, steps):
         matrix = super().zeropower_via_newtonschulz5(_as_matrix(x), steps)

@@ -82,6 +82,7 @@ def check_gate(case, x):
     outputs, gate = (array(z) for z in layer(x, return_gate=True))
     np.testing.assert_array_equal(outputs, array(layer(x)))
     assert gate.shape == case.gate_shape
+    np.testing.assert_array_equal(array(layer.gate(x)), gate)
     assert (gate >= 0).all() and (gate <= 1).all()
     inputs = keras.Input(case.input_shape[1:])
     model = keras.Model(inputs, layer(inputs, return_gate=True)[1])

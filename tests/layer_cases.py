@@ -4,7 +4,6 @@ from types import FunctionType
 from typing import NamedTuple
 
 import keras
-import numpy as np
 from helpers import all_but
 from keras import layers as kl
 
@@ -57,9 +56,10 @@ OPTIONS |= dict.fromkeys(("kernel_constraint", "bias_constraint"))
 SIZES = {"padding": "same", "data_format": None, "dilation_rate": 1, "groups": 1}
 SIZES |= {"transform_kernel_size": None, **OPTIONS}
 IN_A_STACK = {**OPTIONS, "transform_bias_initializer": None}
+OF_DEFAULT_GATE = dict.fromkeys(("transform_activation", *START))
 DEFAULTS = {
     Highway: {"units": None, **OPTIONS},
-    HighwayWrapper: {**GATE_OPTIONS, "transform_kernel_initializer": "glorot_uniform"},
+    HighwayWrapper: {"activity_regularizer": None, "carry": "coupled", **OF_DEFAULT_GATE},
     HighwayStack: {"units": None, "rematerialize": False, **IN_A_STACK},
     **dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), SIZES),
 }
@@ -118,7 +118,7 @@ CASES = [
     row("stack-gate-options", HighwayStack, (4, 6), 3 * 126, depth=3, **TANH),
     row("stack-penalized", HighwayStack, (4, 6), 3 * 78, depth=3, use_bias=False, **PENALIZED),
     conv("1d-causal", ConvHighway1D, (4, 7, 4), 104, padding="causal", dilation_rate=2),
-    conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4), None, np.array([3, 3])),
+    conv("2d", ConvHighway2D, (4, 5, 6, 4), 2 * (9 * 16 + 4), None, (3, 3)),
     conv("2d-groups", ConvHighway2D, (4, 5, 6, 4), 104, 4, (2, 3), groups=2, dilation_rate=2),
     conv("2d-gate-size", ConvHighway2D, (4, 4, 5, 6), 184, transform_kernel_size=(1, 2), **FIRST),
     conv("2d-learned", ConvHighway2D, (4, 5, 6, 4), 3 * (9 * 16 + 4), **LEARNED),

@@ -101,8 +101,8 @@ def test_all_outputs_and_gates(kind, rematerialize):
 
 @pytest.mark.parametrize("kind", ["coupled", "learned", "residual"])
 def test_trials_equal_separate_networks(kind):
-    """A mixture of activations included: trials 0 and 2 have relu, trial 1 tanh."""
-    share = np.array([1.0, 0.0, 1.0]).reshape(3, 1, 1)
+    """Activations by trial included: trials 0 and 2 have relu, trial 1 tanh."""
+    relu_mask = np.array([1.0, 0.0, 1.0]).reshape(3, 1, 1)
 
     def separately(x, kernel, bias):
         trials = [(x[k], kernel[:, k], bias[:, k]) for k in range(3)]
@@ -113,7 +113,7 @@ def test_trials_equal_separate_networks(kind):
         return weighted(ops.stack(ys))
 
     def together(*a):
-        return weighted(scan(*a, activation=share, **KINDS[kind]))
+        return weighted(scan(*a, activation=relu_mask, **KINDS[kind]))
 
     found, expected = (
         value_and_gradients(f, weights(6, kind, lead=(3,))) for f in (together, separately)

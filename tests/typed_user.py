@@ -41,18 +41,19 @@ volume = ConvHighway3D(4, 3, groups=2, data_format="channels_first")
 chain: list[Highway] = HighwayStack(2, 8, activation=keras.activations.relu).unstack()
 again: HighwayStack = HighwayStack.from_layers(chain, name="again")
 kernels = [layer.kernel for layer in chain]
+closing = [layer.gate_bias for layer in (*chain, again, free)]
 outputs = ops.highway(x=1.0, h=3.0, t=0.25)
 optimizer: keras.optimizers.Optimizer = training.CaffeSGD(0.01, momentum=0.9, l2=0.001)
 
 # Zoo, data, training, what comes after
 names = models.list_models()
 model = models.create("thin-highway-50", input_shape=(8, 8, 1))
-pooled = [models.highway_gap(100, dropout_rate=0.1), models.highway_gap(classes=100, weights=None)]
+pooled = models.highway_gap(classes=100, dropout_rate=0.1)
 digits = data.load("digits")
 accuracy = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20).test_accuracy
 tuner = tuning.PopulationRandomSearch(
     tuning.HighwayHyperModel(depth=10), "val_loss", max_trials=10, directory="runs", overwrite=True
 )
 lesions = analysis.lesions(model, digits.x_test, digits.y_test)
-exported = export.export("runs/deep", "model.onnx", "onnx")
+exported = export.export(model, "model.onnx", digits, format="onnx")
 version: str = highway_keras.__version__

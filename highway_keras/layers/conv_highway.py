@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import keras
-import numpy as np
 
 from highway_keras.layers import arguments
-from highway_keras.layers.gated import GatedLayer, common
+from highway_keras.layers.highway_base import HighwayBase
 from highway_keras.util import checks
 
 
-class BaseConvHighway(GatedLayer):
+class BaseConvHighway(HighwayBase):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
-    own_arguments = ("filters", "kernel_size", "padding", "data_format", "dilation_rate", "groups")
-    own_arguments += ("transform_kernel_size",)
     convolution: type[keras.Layer]
 
     def __init__(
@@ -42,20 +39,36 @@ class BaseConvHighway(GatedLayer):
         transform_bias_initializer: arguments.Initializer = -2.0,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        super().__init__(**common(locals()))
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
-        self.kernel_size = _plain(kernel_size)
-        self.padding = padding
-        self.data_format = keras.config.image_data_format() if data_format is None else data_format
-        self.dilation_rate = _plain(dilation_rate)
+        self.kernel_size = kernel_size
+        self.padding = checks.one_of("padding", padding, ("same", "causal"))  # which keep the size
+        self.data_format = data_format or keras.config.image_data_format()
+        self.dilation_rate = dilation_rate
         self.groups = groups
-        self.transform_kernel_size = _plain(transform_kernel_size)
+        self.transform_kernel_size = transform_kernel_size
 
-    def make_sublayer(self, input_shape, name, **options):
-        own_size = name != "block" and self.transform_kernel_size is not None
+    def make_part(self, input_shape, name, **options):
+        channels = 1 if self.data_format == "channels_first" else -1
+        is_gate = name != "block" and self.transform_kernel_size is not None
         return self.convolution(
-            self.filters or input_shape[1 if self.data_format == "channels_first" else -1],
-            self.transform_kernel_size if own_size else self.kernel_size,
+            self.input_width("filters", input_shape, channels),
+            self.transform_kernel_size if is_gate else self.kernel_size,
             padding=self.padding,
             data_format=self.data_format,
             dilation_rate=self.dilation_rate,
@@ -64,10 +77,17 @@ class BaseConvHighway(GatedLayer):
             **options,
         )
 
-
-def _plain(size):
-    """Return a size, even one of NumPy's, as Python numbers that a configuration can hold."""
-    return np.asarray(size).tolist()
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "kernel_size": self.kernel_size,
+            "padding": self.padding,
+            "data_format": self.data_format,
+            "dilation_rate": self.dilation_rate,
+            "groups": self.groups,
+            "transform_kernel_size": self.transform_kernel_size,
+        }
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -124,14 +144,13 @@ class ConvHighway2D(BaseConvHighway):
     Output shape:
         That of the input.
 
-    H, T and C are `keras.layers.Conv2D`: `block`, `transform` and `carry`; see `Highway`. A layer
-    that changes the size comes before: a plain convolution, a pooling layer or
+    H, T and C are the linear `keras.layers.Conv2D` layers `block`, `transform` and `carry`; see
+    `Highway`. A layer that changes the size comes before: a plain convolution, a pooling layer or
     `highway_keras.MatchSize`.
 
     Raises:
         ValueError: If `filters` differs from the channels of the input, or `padding` changes the
             size.
-        TypeError: If the input is not floating point.
 
     Examples:
         >>> import keras

@@ -5,12 +5,12 @@ from __future__ import annotations
 import keras
 
 from highway_keras.layers import arguments
-from highway_keras.layers.gated import GatedLayer, common
+from highway_keras.layers.highway_base import HighwayBase
 from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class Highway(GatedLayer):
+class Highway(HighwayBase):
     """Densely connected highway layer.
 
     ```
@@ -55,12 +55,12 @@ class Highway(GatedLayer):
     Output shape:
         That of the input.
 
-    H, T and C are the `keras.layers.Dense` layers `block`, `transform` and `carry`. `kernel`,
-    `bias`, `transform_kernel`, `transform_bias`, `carry_kernel` and `carry_bias` are their weights.
+    H, T and C are the linear `keras.layers.Dense` layers `block`, `transform` and `carry`, to which
+    this layer applies the activations. `kernel`, `bias`, `transform_kernel`, `transform_bias`,
+    `carry_kernel` and `carry_bias` are their weights. `gate(x)` returns T(x) alone.
 
     Raises:
         ValueError: If `units` differs from the width of the input.
-        TypeError: If the input is not floating point.
 
     Examples:
         >>> import keras
@@ -74,8 +74,6 @@ class Highway(GatedLayer):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
-
-    own_arguments = ("units",)
 
     def __init__(
         self,
@@ -95,8 +93,26 @@ class Highway(GatedLayer):
         transform_bias_initializer: arguments.Initializer = -2.0,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        super().__init__(**common(locals()))
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
 
-    def make_sublayer(self, input_shape, **options):
-        return keras.layers.Dense(self.units or input_shape[-1], **options)
+    def make_part(self, input_shape, name, **options):
+        return keras.layers.Dense(self.input_width("units", input_shape), name=name, **options)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}

@@ -11,18 +11,14 @@ from keras import ops
 
 from highway_keras.layers import arguments, stacked
 from highway_keras.layers.depth_loop import scan
-from highway_keras.layers.gated import GatedLayer, Negated, common
+from highway_keras.layers.gated import Negated
 from highway_keras.layers.highway import Highway
+from highway_keras.layers.highway_base import HighwayBase
 from highway_keras.util import checks
-
-UNDIVIDED = (
-    "A `HighwayStack` takes neither low-rank adapters nor int8. The layers that its `unstack()` "
-    "returns do."
-)
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class HighwayStack(GatedLayer):
+class HighwayStack(HighwayBase):
     """A chain of `depth` identical `Highway` layers, run as one loop over stacked weights.
 
     ```
@@ -34,7 +30,8 @@ class HighwayStack(GatedLayer):
     be traced and compiled; the loop is compiled once for each number of rows (batch size times
     steps), in about a second at any depth, and its backward pass is a hand-written exact gradient
     (Eq. 9 of the paper). On a CPU, TensorFlow runs a loop on every core, each with its share
-    of the batch.
+    of the batch; there, `jit_compile=True` of `compile`, which Keras leaves off, makes a step
+    slower.
 
     An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
     chain. So do Lamb and Adafactor where they scale an update: use the chain. Muon trains the
@@ -78,7 +75,8 @@ class HighwayStack(GatedLayer):
         That of the input.
 
     `kernel`, `bias`, `transform_kernel`, `transform_bias` and, if C is learned, `carry_kernel` and
-    `carry_bias` are the weights of all layers, stacked along a first axis of `depth`.
+    `carry_bias` are the weights of all layers, stacked along a first axis of `depth`. `gate(x)`
+    returns the gates alone.
 
     Raises:
         ValueError: If `units` differs from the width of the input, or `depth` is not positive.
@@ -95,8 +93,7 @@ class HighwayStack(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and appendix A.
     """
 
-    own_arguments = ("depth", "units", "rematerialize")
-    # Weights of its own in place of sublayers.
+    # Weights of its own in place of sublayers
     kernel = bias = transform_kernel = transform_bias = carry_kernel = carry_bias = None
 
     def __init__(
@@ -119,74 +116,98 @@ class HighwayStack(GatedLayer):
         rematerialize: bool = False,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        self.depth = checks.positive_integer("depth", depth)
-        self.starts_by_depth = transform_bias_initializer is None
-        if self.starts_by_depth:
+        depth = checks.positive_integer("depth", depth)
+        starts_by_depth = transform_bias_initializer is None
+        if starts_by_depth:
             transform_bias_initializer = -math.log(depth + 1)
         elif isinstance(transform_bias_initializer, list | tuple | np.ndarray):
-            transform_bias_initializer = stacked.ByLayer(transform_bias_initializer)
+            transform_bias_initializer = stacked.PerLayerConstant(transform_bias_initializer)
         if not kwargs.get("name"):  # Keras's summary shows nothing else of a layer's own
             name = f"highway_stack_x{depth}"
             count = keras.backend.get_uid(name)
             kwargs["name"] = name if count == 1 else f"{name}_{count - 1}"
-        super().__init__(**common(locals()))
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            carry=carry,
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            **kwargs,
+        )
+        self.depth = depth
+        self.starts_by_depth = starts_by_depth
         self.units = checks.positive_integer("units", units, or_none="the width of the input")
-        self.rematerialize = checks.flag("rematerialize", rematerialize)
+        self.rematerialize = rematerialize
 
     def build(self, input_shape):
-        if self.quantization_mode is not None:  # by the dtype
-            raise NotImplementedError(UNDIVIDED)
-        width = input_shape[-1]
-        if width is None or self.units not in (None, width):
-            raise ValueError(
-                "`units` must equal the width of the input, because a layer blends its input "
-                f"with its block state. Received: units={self.units}, "
-                f"input_shape={tuple(input_shape)}."
-            )
+        width = self.input_width("units", input_shape)
+        self.build_activations(input_shape)
         for name in ("activation", "transform_activation"):
-            function = getattr(self, name)
-            if isinstance(function, keras.Layer):
-                function.build(input_shape)
-                if function.variables:
-                    raise ValueError(
-                        f"`{name}` must have no weights, which the loop could not train, and draw "
-                        "no random numbers: use a chain of `Highway` layers. "
-                        f"Received: {name}={function!r}."
-                    )
-        for name in ("kernel", "bias", "transform_kernel", "transform_bias"):
-            if name != "bias" or self.use_bias:
-                self._add(name, width, stacked.Start(getattr(self, f"{name}_initializer")))
-        for name in ("kernel", "bias") if self.learned_carry else ():
-            self._add(f"carry_{name}", width, Negated(self, f"transform_{name}"))
+            if getattr(getattr(self, name), "variables", None):  # of weights or random numbers
+                raise ValueError(
+                    f"`{name}` must have no variables, because the loop would not train them: use "
+                    f"a chain of `Highway` layers. Received: {name}={getattr(self, name)!r}."
+                )
+        self._add("kernel", width, stacked.StackedInitializer(self.kernel_initializer))
+        if self.use_bias:
+            self._add("bias", width, stacked.StackedInitializer(self.bias_initializer))
+        t = self.transform_kernel_initializer, self.transform_bias_initializer
+        self._add("transform_kernel", width, stacked.StackedInitializer(t[0]))
+        self._add("transform_bias", width, stacked.StackedInitializer(t[1]))
+        if self.learned_carry:
+            self._add("carry_kernel", width, Negated(self, "transform_kernel"))
+            self._add("carry_bias", width, Negated(self, "transform_bias"))
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
-    def _add(self, name, width, start):
-        kind = "kernel" if name.endswith("kernel") else "bias"
+    def _add(self, name, width, initializer):
+        is_kernel = name.endswith("kernel")
+        regularizer = self.kernel_regularizer if is_kernel else self.bias_regularizer
+        constraint = self.kernel_constraint if is_kernel else self.bias_constraint
         weight = self.add_weight(
             name=name,
-            shape=(self.depth, width, width) if kind == "kernel" else (self.depth, width),
-            initializer=start,
-            regularizer=stacked.regularizer(getattr(self, f"{kind}_regularizer")),
-            constraint=stacked.constraint(getattr(self, f"{kind}_constraint")),
+            shape=(self.depth, width, width) if is_kernel else (self.depth, width),
+            initializer=initializer,
+            regularizer=stacked.regularizer(regularizer),
+            constraint=stacked.constraint(constraint),
         )
         setattr(self, name, weight)
 
     def call(self, inputs, return_gate=False):
-        checks.floating("inputs", keras.backend.standardize_dtype(inputs.dtype))
         return self.scan(inputs, return_gate=return_gate, rematerialize=self.rematerialize)
+
+    def gate(self, inputs):
+        """Return the transform gates of all layers of a built stack, `(depth, ..., units)`."""
+        return self.scan(inputs, return_gate=True)[1]
+
+    gate_bias = property(lambda self: self.transform_bias)
 
     def scan(self, inputs, **options):
         """Return what `depth_loop.scan` returns with the weights and options of this stack."""
+        bias = self.bias if self.use_bias else ops.zeros_like(self.transform_bias)
+        kernels = [self.kernel, self.transform_kernel]
+        biases = [bias, self.transform_bias]
+        if self.learned_carry:
+            kernels.append(self.carry_kernel)
+            biases.append(self.carry_bias)
         return scan(
             inputs,
-            *joint_weights(self),
+            ops.concatenate(kernels, axis=-1),
+            ops.concatenate(biases, axis=-1),
             activation=self.activation,
             transform_activation=self.transform_activation,
-            carry=self.carry_mode,
+            carry="learned" if self.learned_carry else "coupled",
             **options,
         )
 
-    def compute_output_spec(self, inputs, return_gate=False, **kwargs):
+    def compute_output_spec(self, inputs, return_gate=False):
         outputs = super().compute_output_spec(inputs)
         gates = keras.KerasTensor((self.depth, *inputs.shape), self.compute_dtype)
         return (outputs, gates) if return_gate else outputs
@@ -196,110 +217,85 @@ class HighwayStack(GatedLayer):
         """Return the stack that computes what a chain of built `Highway` layers computes.
 
         Args:
-            layers: Built `Highway` layers with the same width and options. Only the last one may
-                have an `activity_regularizer`. Adapters are merged into the kernels.
+            layers: Built `Highway` layers with the same width and options, apart from initializers.
+                Adapters are merged into the kernels. The last one's `activity_regularizer` becomes
+                the stack's; others are left out.
             name: Name of the stack.
 
         Returns:
             A built `HighwayStack` with copies of their weights.
 
         Raises:
-            ValueError: If there are none, one is not built, quantized or frozen in part, has
-                gates of two activations, or their options differ.
+            ValueError: If there are no layers, one is quantized, or their options differ.
         """
         layers = list(layers)
-        fit = all(type(layer) is Highway and layer.built for layer in layers)
-        if not (layers and fit and all(map(_is_uniform, layers))):
+        options = [_options(layer) for layer in layers]
+        quantized = any(part.quantization_mode for layer in layers for part in layer.parts())
+        if not layers or quantized or any(other != options[0] for other in options):
             raise ValueError(
-                "`layers` must be one or more built `Highway` layers, neither quantized nor frozen "
-                f"in part, with one activation of all gates. Received: layers={layers!r}."
+                "`layers` must be one or more built `Highway` layers with the same options, not "
+                f"quantized. Received: layers={layers!r}."
             )
-        options = _options(layers[0])
-        shape = layers[0].transform_bias.shape
-        starts = [layer.transform_bias_initializer(shape, dtype="float32") for layer in layers]
-        starts = np.stack([ops.convert_to_numpy(start) for start in starts])
-        if not np.ptp(starts, axis=1).any():  # each layer's is a constant
-            options["transform_bias_initializer"] = starts[:, 0]
-        odd = {k for layer in layers for k, v in _options(layer).items() if options[k] != v}
-        if any(layer.output_regularizer for layer in layers[:-1]):
-            odd.add("activity_regularizer")
-        if odd:
-            raise ValueError(
-                "`layers` must have the same options, apart from initializers, and only the last "
-                f"may have an `activity_regularizer`. Received: others in {', '.join(odd)}."
-            )
-        stack = cls(len(layers), **options, name=name)
-        stack.output_regularizer = layers[-1].output_regularizer
+        starts = [getattr(x.transform_bias_initializer, "value", None) for x in layers]
+        stack = cls(
+            len(layers),
+            **options[0],
+            activity_regularizer=layers[-1].output_regularizer,
+            transform_bias_initializer=None if None in starts else starts,
+            name=name,
+        )
         stack.build((None, stack.units))
         for weight in stack.weights:
-            of_layers = [getattr(layer, weight.name) for layer in layers]
-            weight.assign(np.stack([ops.convert_to_numpy(w) for w in of_layers]))
+            of_layers = [ops.convert_to_numpy(getattr(layer, weight.name)) for layer in layers]
+            weight.assign(np.stack(of_layers))
         return stack
 
     def unstack(self) -> list[Highway]:
-        """Return built `Highway` layers whose chain computes what this built stack computes.
-
-        Raises:
-            ValueError: If the stack is not built.
-        """
-        if not self.built:
-            raise ValueError(f"{self.name!r} is not built: call it or `build` it first.")
+        """Return built `Highway` layers whose chain computes what this built stack computes."""
         start = self.transform_bias_initializer
-        starts = start.values if isinstance(start, stacked.ByLayer) else [start] * self.depth
-        layers = [
-            Highway(**_options(self), transform_bias_initializer=b, name=f"{self.name}_layer{i}")
-            for i, b in enumerate(starts)
-        ]
-        layers[-1].output_regularizer = self.output_regularizer
-        for index, layer in enumerate(layers):
+        per_layer = isinstance(start, stacked.PerLayerConstant)
+        layers = []
+        for index in range(self.depth):
+            layer = Highway(
+                **_options(self),
+                activity_regularizer=self.output_regularizer if index == self.depth - 1 else None,
+                transform_bias_initializer=start.values[index] if per_layer else start,
+                name=f"{self.name}_layer{index}",
+            )
             layer.build((None, layer.units))
             for weight in self.weights:
                 getattr(layer, weight.name).assign(weight[index])
+            layers.append(layer)
         return layers
 
-    @property
-    def sublayers(self):
-        """Raise `NotImplementedError`: a stack has none to take adapters or to be quantized."""
-        raise NotImplementedError(UNDIVIDED)
-
     def get_config(self):
-        config = super().get_config()
+        config = {
+            **super().get_config(),
+            "depth": self.depth,
+            "units": self.units,
+            "rematerialize": self.rematerialize,
+        }
         if self.starts_by_depth:
             config["transform_bias_initializer"] = None
         return config
 
 
-def _is_uniform(layer):
-    """Return whether H, T and C are in floating point, and train, and close, as one layer."""
-    gates = {layer._activation("transform_activation", part) for part in layer._made[1:]}
-    plain = all(not p.quantization_mode and p.trainable == layer.trainable for p in layer.sublayers)
-    return plain and len(gates) == 1
-
-
-def joint_weights(stack: HighwayStack):
-    """Return kernels [H | T | C] side by side, and biases, as `depth_loop.scan` takes them.
-
-    Their shapes are `(depth, d, m * d)` and `(depth, m * d)` with m = 2, or 3 if C is learned.
-    """
-    kernels = [stack.kernel, stack.transform_kernel]
-    biases = [stack.bias, stack.transform_bias]
-    if stack.bias is None:
-        biases[0] = ops.zeros_like(ops.convert_to_tensor(stack.transform_bias))
-    if stack.learned_carry:
-        kernels.append(stack.carry_kernel)
-        biases.append(stack.carry_bias)
-    return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
-
-
 def _options(layer):
     """Return the arguments that a built stack and its layers share, apart from initializers."""
-    apart = ("name", "depth", "rematerialize", "activity_regularizer", "sublayers")
-    config = {**layer.get_config(), "units": layer.transform_kernel.shape[-1]}
-    config = {k: v for k, v in config.items() if k not in apart and not k.endswith("initializer")}
-    names = ("activation", "transform_activation")
-    for name, function in zip(names, layer.activations, strict=True):
-        if isinstance(function, keras.Layer):
-            config[name]["config"].pop("name", None)  # its automatic one
-        elif not hasattr(function, "get_config"):
-            config[name] = function  # not its name: a user's may be called like Keras's
-    return config
+    config = layer.get_config()
+    shared = (
+        "use_bias",
+        "kernel_regularizer",
+        "bias_regularizer",
+        "kernel_constraint",
+        "bias_constraint",
+        "carry",
+        "dtype",
+        "trainable",
+    )
+    return {
+        **{name: config[name] for name in shared},
+        "units": layer.transform_kernel.shape[-1],
+        "activation": layer.activation,  # not its name: a user's may be called like Keras's
+        "transform_activation": layer.transform_activation,
+    }

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import keras
+from keras import layers, ops
 
 from highway_keras.layers import arguments
-from highway_keras.layers.gated import OPTIONS, GatedLayer
+from highway_keras.layers.gated import GatedLayer
+from highway_keras.ops import agree
 from highway_keras.util import checks
 
-_CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
-_OPTIONS_OF_H = {"use_bias", *(name for name in OPTIONS if not name.startswith("transform_"))}
-_ATTENTION = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
-_ATTENTION_TO_A_LIST = (keras.layers.Attention, keras.layers.AdditiveAttention)
+GATE_OF_CONVOLUTION = (layers.Conv1D, layers.Conv2D, layers.Conv3D)
+CONVOLUTIONS = (
+    *GATE_OF_CONVOLUTION,
+    layers.DepthwiseConv1D,
+    layers.DepthwiseConv2D,
+    layers.SeparableConv1D,
+    layers.SeparableConv2D,
+)
+ATTENTION_TO_A_LIST = (layers.Attention, layers.AdditiveAttention)
+ATTENTION = (layers.MultiHeadAttention, layers.GroupQueryAttention)
+# Stands in for an axis of unknown size, which would agree with any other
+OPEN_SIDE = 64
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -32,29 +42,29 @@ class HighwayWrapper(GatedLayer):
 
     Args:
         layer: The layer H, `block`.
-        transform: The layer T, whose output has values in [0, 1]. Default: a convolution or dense
-            layer with the options below.
+        transform: The layer T with its own activation, whose output is in [0, 1]; it may be a
+            `keras.Sequential`. Default: a convolution or dense layer with the options below.
         carry: `"coupled"`: C = 1 - T. `"learned"`: C is a layer like T, with the negated weights of
-            T as its start, so C starts at 1 - T. Or the layer C.
+            T as its start, so C starts at 1 - T. Or the layer C with its own activation.
         activity_regularizer: Regularizer of the output.
-        transform_activation: Activation of the default gates.
+        transform_activation: Activation of the default gates. Default: `"sigmoid"`.
         transform_kernel_initializer, transform_bias_initializer: Initializers of the weights of
-            the default T. If the biases are negative, T starts nearly closed.
+            the default T. Default: `"glorot_uniform"` and -2. If the biases are negative, T starts
+            nearly closed; give a gate of your own negative biases, too.
         **kwargs: The arguments of `keras.Layer`.
 
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
-        **of_block: Optional arguments of the layer H, such as `use_causal_mask=True` of attention:
-            tensors or settings, not both in one call.
+        **of_block: Optional arguments of the layer H, such as `use_causal_mask=True` of attention.
 
     Output shape:
         That of the input.
 
     Raises:
         TypeError: If a layer is not a Keras layer.
-        ValueError: If a layer changes the shape of its input, `carry` is `"learned"` where
-            `transform` is a layer, or an argument is an option of the layer H.
+        ValueError: If a layer changes the shape of its input, or options of the default gates are
+            given beside `transform`.
 
     Examples:
         >>> import keras
@@ -62,8 +72,7 @@ class HighwayWrapper(GatedLayer):
         >>> x = keras.Input((None, 64))
         >>> HighwayWrapper(keras.layers.LSTM(64, return_sequences=True))(x).shape
         (None, None, 64)
-        >>> options = {"bias_initializer": TransformBias(-2.0), "kernel_regularizer": "l2"}
-        >>> gate = keras.layers.Dense(64, "sigmoid", **options)
+        >>> gate = keras.layers.Dense(64, "sigmoid", bias_initializer=TransformBias(-2.0))
         >>> HighwayWrapper(keras.layers.Dense(64, "relu"), transform=gate)(x).shape
         (None, None, 64)
 
@@ -71,94 +80,119 @@ class HighwayWrapper(GatedLayer):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2.
     """
 
-    own_arguments = ("layer",)
-
     def __init__(
         self,
         layer: keras.Layer,
         transform: keras.Layer | None = None,
         carry: arguments.Carry | keras.Layer = "coupled",
         activity_regularizer: arguments.Regularizer = None,
-        transform_activation: arguments.Activation = "sigmoid",
-        transform_kernel_initializer: arguments.Initializer = "glorot_uniform",
-        transform_bias_initializer: arguments.Initializer = -2.0,
+        transform_activation: arguments.Activation = None,
+        transform_kernel_initializer: arguments.Initializer = None,
+        transform_bias_initializer: arguments.Initializer = None,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        if refused := sorted(_OPTIONS_OF_H & kwargs.keys()):
-            name = refused[0]
+        for name, value in {"layer": layer, "transform": transform}.items():
+            if not isinstance(value, keras.Layer) and (name == "layer" or value is not None):
+                raise TypeError(f"`{name}` must be a Keras layer. {checks.received(name, value)}")
+        options = {
+            "transform_activation": transform_activation,
+            "transform_kernel_initializer": transform_kernel_initializer,
+            "transform_bias_initializer": transform_bias_initializer,
+            "carry": "learned" if carry == "learned" else None,
+        }
+        options = {name: value for name, value in options.items() if value is not None}
+        if transform is not None and options:
+            name = next(iter(options))
             raise ValueError(
-                f"`{name}` is an option of the layers H, T and C: give it to those that you pass. "
-                f"{checks.received(name, kwargs[name])}"
+                f"`{name}` is for the default gate. Beside `transform`, that layer's own options "
+                f"count, and `carry` may be a layer. {checks.received(name, options[name])}"
             )
-        super().__init__(
-            carry=carry if carry is None or isinstance(carry, str) else "learned",
-            activity_regularizer=activity_regularizer,
-            # Not used, but making it draws a seed; without it, all later seeds would change.
-            kernel_initializer="glorot_uniform",
-            transform_activation=transform_activation,
-            transform_kernel_initializer=transform_kernel_initializer,
-            transform_bias_initializer=transform_bias_initializer,
-            **kwargs,
-        )
-        if transform is not None and carry == "learned":
-            raise ValueError(
-                '`carry` must be a layer, or "coupled", where `transform` is a layer. '
-                "Received: carry='learned'."
-            )
+        options["carry"] = "learned" if isinstance(carry, keras.Layer) else carry
+        super().__init__(activity_regularizer=activity_regularizer, **options, **kwargs)
         self.block, self.transform = layer, transform
-        self.carry = None if isinstance(carry, str) else carry
-        self.passed = [name for name in ("transform", "carry") if getattr(self, name) is not None]
-        for name, part in {"layer": layer, "transform": transform, "carry": self.carry}.items():
-            if not isinstance(part, keras.Layer) and (name == "layer" or part is not None):
-                raise TypeError(f"`{name}` must be a Keras layer. Received: {name}={part!r}.")
-            if part is not None and not self.trainable:
-                part.trainable = False
+        self.carry = carry if isinstance(carry, keras.Layer) else None
+        gates = ("transform", "carry")
+        self.given_gates = tuple(name for name in gates if getattr(self, name) is not None)
 
     @property
-    def layer(self):
+    def layer(self) -> keras.Layer:
         """The layer H."""
         return self.block
 
-    @property
-    def activations(self):
-        of_gate = self._activation("transform_activation", "transform")
-        if "transform" in self.passed:
-            of_gate = getattr(self.transform, "activation", None)
-        return getattr(self.block, "activation", None), of_gate
+    def build(self, input_shape):
+        for name in ("block", *self.given_gates):
+            part = getattr(self, name)
+            if not part.built:
+                part.build(*self._inputs_of(part, input_shape))
+            self._check_keeps_shape("layer" if name == "block" else name, part, input_shape)
+        super().build(input_shape)
 
-    def make_sublayer(self, input_shape, **options):
+    def make_part(self, input_shape, name, **options):
         h = self.block
-        size, shared = getattr(h, "kernel_size", None), ("padding", "data_format", "dilation_rate")
-        is_convolution = isinstance(size, tuple) and all(hasattr(h, name) for name in shared)
-        if not is_convolution or len(input_shape) != len(size) + 2:  # ConvLSTM has a time axis
-            return keras.layers.Dense(input_shape[-1], **options)
-        return _CONVOLUTIONS[len(size) - 1](
+        if not isinstance(h, CONVOLUTIONS):
+            return layers.Dense(input_shape[-1], name=name, **options)
+        return GATE_OF_CONVOLUTION[len(h.kernel_size) - 1](
             input_shape[1 if h.data_format == "channels_first" else -1],
-            size,
-            **{name: getattr(h, name) for name in shared},
+            h.kernel_size,
+            padding=h.padding,
+            data_format=h.data_format,
+            dilation_rate=h.dilation_rate,
+            name=name,
             **options,
         )
 
-    def block_state(self, inputs, **arguments):
-        if isinstance(self.block, _ATTENTION_TO_A_LIST):
-            return self.block([inputs, inputs], **arguments)
-        times = 2 if isinstance(self.block, _ATTENTION) else 1
-        return self.block(*[inputs] * times, **arguments)
+    def block_state(self, inputs, **of_block):
+        return self.block(*self._inputs_of(self.block, inputs), **of_block)
+
+    def activated_gate(self, part, inputs):
+        if any(part is getattr(self, name) for name in self.given_gates):
+            return ops.cast(part(inputs), self.compute_dtype)
+        return super().activated_gate(part, inputs)
+
+    def _inputs_of(self, part, x):
+        """Return the positional arguments of a layer: attention attends to its input."""
+        if isinstance(part, ATTENTION_TO_A_LIST):
+            return ([x, x],)
+        return (x, x) if isinstance(part, ATTENTION) else (x,)
+
+    def _check_keeps_shape(self, name, part, input_shape):
+        before = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
+        try:
+            after = part.compute_output_shape(*self._inputs_of(part, before))
+        except NotImplementedError:  # the formula will check
+            return
+        if not agree(after, before):
+            raise ValueError(
+                f"`{name}` must keep the shape of its input. Received: {part!r}, which turns "
+                f"{before} into {after}.{_remedy(name, part, before, after)}"
+            )
 
     def get_config(self):
-        config = {k: v for k, v in super().get_config().items() if k not in _OPTIONS_OF_H}
-        layers = {"layer": self.block, **{name: getattr(self, name) for name in self.passed}}
-        for name, layer in layers.items():
-            # Twice: where layers are shared, the first configuration comes to lack their number.
-            keras.saving.serialize_keras_object(layer)
-            config[name] = keras.saving.serialize_keras_object(layer)
-            if getattr(layer, "lora_enabled", False):  # its adapters are saved merged
-                for option in ("lora_rank", "lora_alpha"):
-                    config[name]["config"].pop(option, None)
+        config = super().get_config()
+        if "transform" in self.given_gates:
+            config |= {name: None for name in config if name.startswith("transform_")}
+        config["layer"] = keras.saving.serialize_keras_object(self.block)
+        for name in self.given_gates:
+            config[name] = keras.saving.serialize_keras_object(getattr(self, name))
         return config
 
     @classmethod
     def from_config(cls, config):
-        layers = ("layer", "transform", "carry")
-        made = {k: keras.saving.deserialize_keras_object(config[k]) for k in layers if k in config}
-        return super().from_config({**config, **made})
+        config = dict(config)
+        for name in ("layer", "transform", "carry"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        return super().from_config(config)
+
+
+def _remedy(name, part, before, after):
+    channels = 1 if getattr(part, "data_format", None) == "channels_first" else -1
+    if getattr(part, "return_state", False):
+        return " Pass return_state=False to it."
+    if getattr(part, "return_sequences", True) is False:
+        return " Pass return_sequences=True to it."
+    if getattr(part, "padding", None) == "valid" and after[channels] == before[channels]:
+        return ' Pass padding="same" to it.'
+    if name == "layer":
+        return " Change the size before this layer, by a plain layer or `highway_keras.MatchSize`."
+    return ""

@@ -58,9 +58,9 @@ class MatchSize(keras.Layer):
         self.input_spec = keras.InputSpec(min_ndim=2)
 
     def call(self, inputs):
-        kept = [slice(None, None, self.strides)] * len(inputs.shape)
-        kept[0], kept[self.channel_axis] = slice(None), slice(self.channels)
-        outputs = inputs[tuple(kept)]
+        positions = [slice(None, None, self.strides)] * len(inputs.shape)
+        positions[0], positions[self.channel_axis] = slice(None), slice(self.channels)
+        outputs = inputs[tuple(positions)]
         if self.channels is None:
             return outputs
         missing = self.channels - inputs.shape[self.channel_axis]

@@ -7,12 +7,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras.initializers import TransformBias, reseeded
+from highway_keras.initializers import redrawn
 from highway_keras.util import checks
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class ByLayer(keras.initializers.Initializer):
+class PerLayerConstant(keras.initializers.Initializer):
     """A constant for each layer: row `l` of the stacked biases is filled with `values[l]`.
 
     Args:
@@ -35,20 +35,7 @@ class ByLayer(keras.initializers.Initializer):
         return {"values": self.values}
 
 
-# Their distribution does not depend on the shape, so one draw fills all layers.
-_OF_ANY_SHAPE = (
-    ByLayer,
-    TransformBias,
-    keras.initializers.Zeros,
-    keras.initializers.Ones,
-    keras.initializers.Constant,
-    keras.initializers.RandomNormal,
-    keras.initializers.RandomUniform,
-    keras.initializers.TruncatedNormal,
-)
-
-
-class Start:
+class StackedInitializer:
     """The initializer that starts each layer as `of_layer` does, each with its own draw.
 
     A class, because Keras on JAX compiles the initializer of a large distributed weight by way of a
@@ -60,18 +47,13 @@ class Start:
 
     def __call__(self, shape, dtype=None):
         (depth, *layer_shape), of_layer = shape, self.of_layer
-        if type(of_layer) in _OF_ANY_SHAPE:
+        if isinstance(of_layer, PerLayerConstant):
             return of_layer(shape, dtype=dtype)
-        if _counts_depth(of_layer) and len(layer_shape) == 2:
-            # The depth axis multiplies both fans, so the draw is too small by sqrt(depth).
+        scaling = isinstance(of_layer, keras.initializers.VarianceScaling)
+        if scaling and of_layer.input_axes is None and len(layer_shape) == 2:
+            # One draw for all: its depth axis multiplies both fans.
             return math.sqrt(depth) * of_layer(shape, dtype=dtype)
-        return ops.stack([reseeded(of_layer, i)(layer_shape, dtype=dtype) for i in range(depth)])
-
-
-def _counts_depth(start):
-    scaling = keras.initializers.VarianceScaling
-    is_keras = isinstance(start, scaling) and type(start).__call__ is scaling.__call__
-    return is_keras and start.input_axes is None and start.output_axes is None
+        return ops.stack([redrawn(of_layer, i)(layer_shape, dtype=dtype) for i in range(depth)])
 
 
 def regularizer(of_layer):

@@ -16,8 +16,8 @@ def plain_scan(step, carry, xs):
     """
     emitted = []
     for rows in zip(*map(ops.unstack, tree.flatten(xs)), strict=True):
-        carry, found = step(carry, tree.pack_sequence_as(xs, rows))
-        emitted.append(found)
+        carry, outputs = step(carry, tree.pack_sequence_as(xs, rows))
+        emitted.append(outputs)
     return carry, tree.map_structure(lambda *rows: ops.stack(rows), *emitted)
 
 

@@ -7,7 +7,6 @@ and XLA cannot bound its loop.
 import os
 
 import tensorflow as tf
-from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from highway_keras.util.cores import cores
 
@@ -20,14 +19,16 @@ ONCE = (
 def has_loops():
     """Return whether loops may be compiled: `scan` below.
 
-    Not in `tf.vectorized_map`, which drops custom gradients. Keras's `TimeDistributed` calls it
-    where the number of steps is unknown. A `tf.function` that was traced before is not seen there.
+    Not in `tf.vectorized_map`, which drops custom gradients, so all would be zero. Keras's
+    `TimeDistributed` calls it where the number of steps is unknown. It does not show in a
+    `tf.function` that was traced before.
     """
-    graph, scopes = tf.compat.v1.get_default_graph(), []
+    graph = tf.compat.v1.get_default_graph()
     while graph is not None:
-        scopes.append(graph.get_name_scope())
+        if "loop_body" in graph.get_name_scope():
+            return False
         graph = getattr(graph, "outer_graph", None)  # of a function that is called in the map
-    return not any("loop_body" in scope for scope in scopes)
+    return True
 
 
 def compiled(f):
@@ -79,9 +80,11 @@ def differentiable_once(gradient):
 
 
 def parallel_loops():
-    """Return how many compiled loops run at the same time in the graph that is being traced."""
-    within_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
-    if tf.executing_eagerly() or within_xla or not has_loops():
+    """Return how many compiled loops run at the same time in the graph that is being traced.
+
+    Within a program that XLA compiles as a whole, it would be one, but TensorFlow does not say so.
+    """
+    if tf.executing_eagerly() or not has_loops():
         return 1
     if tf.config.list_logical_devices("GPU"):
         return 1
@@ -98,18 +101,22 @@ def gradients(f, weights):
     return others, tape.gradient(number, weights, unconnected_gradients="zero")
 
 
-def summed(gradients):
-    """Return the gradients of a whole batch, where each replica has those of its share."""
-    # Those of an embedding are slices, of which several may be of one row.
-    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+def clipped(gradients, limit):
+    """Return a replica's gradients, scaled to a norm of the whole batch's of at most `limit`.
+
+    Keras limits that of each replica's share.
+    """
     replica = tf.distribute.get_replica_context()
-    if replica is None or replica.num_replicas_in_sync == 1:
+    if not limit or replica is None or replica.num_replicas_in_sync == 1:
         return gradients
-    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    # The gradients of an embedding are slices, of which several may be of one row.
+    shares = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
+    norm = tf.linalg.global_norm(replica.all_reduce(tf.distribute.ReduceOp.SUM, shares))
+    return tf.clip_by_global_norm(gradients, limit, norm)[0]
 
 
 def accelerators():
     """Return the names of the GPUs, such as `["NVIDIA H200"]`."""
-    found = tf.config.get_visible_devices("GPU")
-    details = [tf.config.experimental.get_device_details(device) for device in found]
+    gpus = tf.config.get_visible_devices("GPU")
+    details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
     return [detail.get("device_name", "GPU") for detail in details]

@@ -21,7 +21,7 @@ def parallel_loops():
     return 1
 
 
-def summed(gradients):
+def clipped(gradients, limit):
     """Return the gradients unchanged: training runs on one device."""
     return gradients
 

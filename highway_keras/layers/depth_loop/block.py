@@ -15,9 +15,9 @@ from highway_keras.layers.backends import shim
 from highway_keras.ops import highway
 
 
-def mixture(z, is_relu):
-    """Return relu for the networks of a population where `is_relu` is 1, tanh where it is 0."""
-    return ops.where(is_relu > 0, ops.relu(z), ops.tanh(z))
+def relu_or_tanh(z, relu_mask):
+    """Return relu for the networks of a population where `relu_mask` is 1, tanh where it is 0."""
+    return ops.where(relu_mask > 0, ops.relu(z), ops.tanh(z))
 
 
 # Gradient of an activation from its output `a` and the gradient `da` of that output.
@@ -26,7 +26,9 @@ _FROM_OUTPUT = {
     keras.activations.relu: lambda a, da, _: ops.where(a > 0, da, 0),
     keras.activations.tanh: lambda a, da, _: da * (1 - a * a),
     keras.activations.sigmoid: lambda a, da, _: da * a * (1 - a),
-    mixture: lambda a, da, share: ops.where(share > 0, ops.where(a > 0, da, 0), da * (1 - a * a)),
+    relu_or_tanh: lambda a, da, mask: ops.where(
+        mask > 0, ops.where(a > 0, da, 0), da * (1 - a * a)
+    ),
 }
 
 
@@ -53,31 +55,31 @@ class Block:
         """
         return self.rematerialize or not all(f in _FROM_OUTPUT for f in self.activations)
 
-    def forward(self, x, w, b, is_relu):
+    def forward(self, x, w, b, relu_mask):
         """Return the block output and its parts (H, T and C, as far as it has them)."""
         zs = self._preactivations(x, w, b)
         # The cast is for Keras on JAX, whose `tanh` of float64 is float32: a loop keeps its dtype.
         parts = [
-            ops.cast(_activation(f, is_relu)(z), x.dtype)
+            ops.cast(_activation(f, relu_mask)(z), x.dtype)
             for f, z in zip(self.activations, zs, strict=True)
         ]
         if self.kind == "highway":
             return highway(x, *parts), parts
         return (x + parts[0] if self.kind == "residual" else parts[0]), parts
 
-    def backward(self, dy, d_gate, x, parts, w, b, is_relu):
+    def backward(self, dy, d_gate, x, parts, w, b, relu_mask):
         """Return the gradients of `x` and of `w^T x + b`.
 
         `d_gate` is the gradient that T receives where the gates are returned, otherwise 0.
         """
         zs = self._preactivations(x, w, b) if self.recomputes else [None] * len(self.activations)
         if self.recomputes:
-            _, parts = self.forward(x, w, b, is_relu)
+            _, parts = self.forward(x, w, b, relu_mask)
         dx, d_parts = self._unmix(dy, d_gate, x, *parts)
         dzs = [
-            _FROM_OUTPUT[f](a, da, is_relu)
+            _FROM_OUTPUT[f](a, da, relu_mask)
             if f in _FROM_OUTPUT
-            else _pullback(_activation(f, is_relu), z, da)
+            else _pullback(_activation(f, relu_mask), z, da)
             for f, a, da, z in zip(self.activations, parts, d_parts, zs, strict=True)
         ]
         dz = ops.concatenate(dzs, axis=-2)
@@ -103,10 +105,10 @@ class Block:
         return dy * c, [dh, dy * h + d_gate, dy * x]
 
 
-def _activation(f, is_relu):
+def _activation(f, relu_mask):
     """Return `f` for columns. Only elementwise functions can be applied to columns directly."""
-    if f is mixture:
-        return lambda z: mixture(z, is_relu)
+    if f is relu_or_tanh:
+        return lambda z: relu_or_tanh(z, relu_mask)
     if f in _FROM_OUTPUT:
         return f
     return lambda z: ops.swapaxes(f(ops.swapaxes(z, -1, -2)), -1, -2)

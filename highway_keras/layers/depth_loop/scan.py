@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from highway_keras.layers.depth_loop.block import Block, mixture
+from highway_keras.layers.depth_loop.block import Block, relu_or_tanh
 from highway_keras.layers.depth_loop.chain import chain
-from highway_keras.layers.depth_loop.shares import in_shares
+from highway_keras.layers.depth_loop.shares import split_over_cores
 from highway_keras.util import checks
 
 
@@ -79,23 +79,25 @@ def scan(
     checks.one_of("kind", kind, kinds)
     checks.one_of("carry", carry, ("coupled", "learned"))
     x = ops.convert_to_tensor(x, sparse=False)
-    checks.floating("x", keras.backend.standardize_dtype(x.dtype))
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if not keras.backend.is_float_dtype(dtype):
+        raise TypeError(f"`x` must be floating point. Received: x.dtype={dtype}.")
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
     branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
-    is_relu = ops.zeros((), x.dtype)  # the tensor that `mixture` reads
+    relu_mask = ops.zeros((), x.dtype)  # the tensor that `relu_or_tanh` reads
     if activation is None or isinstance(activation, str | dict) or callable(activation):
         activation = keras.activations.get(activation)
     else:
-        is_relu, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), mixture
+        relu_mask, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), relu_or_tanh
     gates = [keras.activations.get(transform_activation)] * (branches - 1)
     block = Block(kind, (activation, *gates), bool(rematerialize))
-    _check_shapes(x, kernel, bias, is_relu, branches)
+    _check_shapes(x, kernel, bias, relu_mask, branches)
 
     trials = len(kernel.shape) - 3
     results = bool(return_sequence), bool(return_gate)
-    outputs = in_shares(
-        lambda rows: chain(block, rows, kernel, bias, is_relu, *results),
+    outputs = split_over_cores(
+        lambda rows: chain(block, rows, kernel, bias, relu_mask, *results),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
         kernel,
     )
@@ -105,7 +107,7 @@ def scan(
     return tuple(outputs) if return_gate else outputs[0]
 
 
-def _check_shapes(x, kernel, bias, is_relu, m):
+def _check_shapes(x, kernel, bias, relu_mask, m):
     depth, *trials = tuple(kernel.shape)[:-2] or (0,)
     width = x.shape[-1]
     fits = (
@@ -114,10 +116,10 @@ def _check_shapes(x, kernel, bias, is_relu, m):
         and list(x.shape[:-1])[: len(trials)] == trials
         and tuple(kernel.shape) == (depth, *trials, width, m * width)
         and tuple(bias.shape) == (depth, *trials, m * width)
-        and tuple(is_relu.shape) in ((), (*trials, 1, 1))
+        and tuple(relu_mask.shape) in ((), (*trials, 1, 1))
     )
     if not fits:
-        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": is_relu}
+        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": relu_mask}
         received = ", ".join(f"{name}.shape={tuple(z.shape)}" for name, z in tensors.items())
         raise ValueError(
             f"`x`, `kernel` and `bias` must have the shapes (..., d), (L, d, {m} * d) and "

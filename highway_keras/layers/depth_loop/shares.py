@@ -21,7 +21,7 @@ MULTIPLICATIONS = 6_000_000
 USUAL_BATCH = 128  # what a batch of unknown size is taken for
 
 
-def in_shares(run, x, kernel):
+def split_over_cores(run, x, kernel):
     """Return `run(x)`, computed on shares of the rows of `x`; with a trial axis, in one piece.
 
     `run` returns a tuple of tensors with the same rows on their axis -2. The size of `kernel`, that
