@@ -47,14 +47,10 @@ def test_bad_arguments(digits):
     for pad in (0, 2.0, "8", True):
         with pytest.raises(ValueError, match="pad"):
             PadAndCrop(pad=pad)
-    for nothing in ([], np.zeros((0, 4, 4, 1))):
-        with pytest.raises(ValueError, match="data"):
-            MeanImage().adapt(nothing)
-    for steps in (("scale", "whiten"), "scale", ("scale", "scale"), 5, ("crop0",), ("times0.0",)):
-        with pytest.raises(ValueError, match="preprocessing"):
-            preprocessor(steps, digits.x_train)
-        with pytest.raises(ValueError, match="augmentation"):
-            augmenter(steps, (8, 8, 1))
+    with pytest.raises(ValueError, match="preprocessing"):
+        preprocessor(("scale", "whiten"), digits.x_train)
+    with pytest.raises(ValueError, match="augmentation"):
+        augmenter(("mirror", "scale"), (8, 8, 1))
 
 
 @pytest.mark.parametrize("images", [IMAGES, IMAGES / np.float32(256)], ids=["uint8", "float32"])
@@ -96,8 +92,8 @@ def test_mirror_flips_about_half_of_the_images_each():
     result = array(Mirror(seed=0)(IMAGES, training=True))
     pairs = list(zip(result, IMAGES, strict=True))
     flipped = np.array([np.array_equal(new, old[:, ::-1]) for new, old in pairs])
-    kept = np.array([np.array_equal(new, old) for new, old in pairs])
-    assert (flipped ^ kept).all() and 15 < flipped.sum() < 45
+    unchanged = np.array([np.array_equal(new, old) for new, old in pairs])
+    assert (flipped ^ unchanged).all() and 15 < flipped.sum() < 45
 
 
 @pytest.mark.parametrize("layer_class", [PadAndCrop, Mirror])

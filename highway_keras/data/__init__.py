@@ -1,20 +1,10 @@
-"""Images in: named data sets, a user's own, and preprocessing as Keras layers."""
+"""Labeled images: public data sets, a user's own, and preprocessing as Keras layers."""
 
-# ruff: noqa: F401 (what is not in `__all__` is for the other rooms of this package)
-
-from highway_keras.data.arrays import check_dataset
-from highway_keras.data.augmentation import Mirror, PadAndCrop
-from highway_keras.data.dataset import DataError, Dataset, fits_training, images_at_once
-from highway_keras.data.loading import NAMES, check_outside, is_folder, load
-from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
-from highway_keras.data.picture_files import (
-    PictureArray,
-    check_channels,
-    edge_brightness,
-    find_pictures,
-    read_image,
-)
-from highway_keras.data.preprocessing import augmenter, preprocessor
+from highway_keras.data.augmentation import Mirror, PadAndCrop, augmenter
+from highway_keras.data.dataset import DataError, Dataset, images_at_once
+from highway_keras.data.loading import NAMES, load
+from highway_keras.data.pictures import PictureArray, find_pictures, read_image
+from highway_keras.data.preprocessing import GlobalContrastNormalization, MeanImage, preprocessor
 
 __all__ = [
     "NAMES",
@@ -27,6 +17,7 @@ __all__ = [
     "PictureArray",
     "augmenter",
     "find_pictures",
+    "images_at_once",
     "load",
     "preprocessor",
     "read_image",

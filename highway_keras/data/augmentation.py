@@ -1,12 +1,14 @@
 """Random changes of images, drawn for each image of a batch and only where `training=True`.
 
 Keras's own layers do not fit: `RandomCrop` draws one position for a whole batch and does not pad,
-and `RandomFlip` keeps flipping when a model is called without `training`.
+and `RandomFlip` keeps flipping when a model is called without `training`. A step of augmentation is
+an entry of `STEPS`.
 """
 
 import keras
 from keras import ops
 
+from highway_keras.data.preprocessing import layer_of_step
 from highway_keras.util import checks
 
 
@@ -48,9 +50,6 @@ class PadAndCrop(_RandomImages):
     Output shape:
         The same, in the layer's compute dtype.
 
-    Raises:
-        ValueError: If `pad` is not a positive integer, or the input is not of rank 4.
-
     Examples:
         >>> tuple(PadAndCrop(pad=8, seed=0)(images, training=True).shape)
         (100, 32, 32, 3)
@@ -91,9 +90,6 @@ class Mirror(_RandomImages):
     Output shape:
         The same, in the layer's compute dtype.
 
-    Raises:
-        ValueError: If the input is not of rank 4.
-
     Examples:
         >>> tuple(Mirror(seed=0)(images, training=True).shape)
         (100, 32, 32, 3)
@@ -103,3 +99,39 @@ class Mirror(_RandomImages):
         batch = ops.shape(images)[0]
         coin = keras.random.randint((batch, 1, 1, 1), 0, 2, seed=self.seed_generator)
         return ops.where(coin == 1, ops.flip(images, axis=2), images)
+
+
+def crop(pad, **options):
+    """Return the layer of a step such as `"crop4"`."""
+    return PadAndCrop(int(pad), **options)
+
+
+STEPS = {"crop": crop, "mirror": Mirror}
+
+
+def augmenter(steps, input_shape, seed=None):
+    """Build the model that alters images at random in training and leaves them alone otherwise.
+
+    Args:
+        steps: Names in the order they apply: `"crop4"` (`PadAndCrop(4)`) or with another number of
+            pixels, `"mirror"` (`Mirror`).
+        input_shape: `(height, width, channels)`.
+        seed: Integer seed of the first step, incremented for the others; or None for random ones.
+
+    Returns:
+        A `keras.Sequential` named `"augmenter"`, float32 out, or None without steps.
+
+    Raises:
+        ValueError: For an unknown step.
+
+    Examples:
+        >>> augment = augmenter(("crop8", "mirror"), (32, 32, 3), seed=0)
+        >>> altered = augment(images, training=True)
+    """
+    if not steps:
+        return None
+    layers = []
+    for number, step in enumerate(steps):
+        step_seed = None if seed is None else seed + number
+        layers.append(layer_of_step("augmentation", step, STEPS, seed=step_seed))
+    return keras.Sequential([keras.Input(input_shape), *layers], name="augmenter")

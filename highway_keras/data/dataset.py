@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from highway_keras.util import checks
+
 # The most pixel values to train on in memory, where each takes 9 bytes: as uint8, as preprocessed
-# float32, and as float32 on the device. Larger data sets are read or preprocessed batch by batch.
+# float32, and as float32 on the device. Pictures of more values stay on disk.
 MOST_IN_MEMORY = 2**29
+PARTS = ("train", "val", "test")
 
 
 class DataError(ValueError):
@@ -19,12 +22,16 @@ class DataError(ValueError):
 class Dataset:
     """Labeled images in three parts: train, validation, test.
 
-    Attributes:
-        name: A name from `NAMES`, the stem of a `.npz`, or the name of a folder.
+    Args:
+        name: A name of `NAMES`, the stem of a `.npz` file, or the name of a folder.
         x_train, x_val, x_test: Images, uint8 of shape `(n, height, width, channels)`; for a folder
             too large for memory, a `PictureArray`, which reads the images it is asked for.
-        y_train, y_val, y_test: Class numbers from 0, int64 of shape `(n,)`.
+        y_train, y_val, y_test: Class numbers from 0, integers of shape `(n,)`.
         class_names: One name per class, in the order of the class numbers.
+        source: What `load` read: a name of `NAMES` or a path as text. None for arrays.
+
+    Raises:
+        DataError: If the arrays do not have this form, or `y_train` holds one class only.
 
     Examples:
         >>> from highway_keras.data import load
@@ -41,18 +48,30 @@ class Dataset:
     x_test: np.ndarray
     y_test: np.ndarray
     class_names: tuple
+    source: str | None = None
+
+    def __post_init__(self):
+        checks.class_names("class_names", self.class_names, len(self.class_names))
+        for part in PARTS:
+            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
+            check_part(part, x, y, self.input_shape, self.classes)
+        if len(np.unique(self.y_train)) < 2:
+            raise DataError(
+                "`y_train` must hold images of two classes or more; raise `limit` if one is given. "
+                f"Received: class {self.y_train[0]} for all {len(self.y_train)} images."
+            )
 
     @property
     def input_shape(self):
         """`(height, width, channels)` of one image."""
-        return self.x_train.shape[1:]
+        return tuple(self.x_train.shape[1:])
 
     @property
     def classes(self):
         """Number of classes."""
         return len(self.class_names)
 
-    def fingerprint(self, parts=("train", "val", "test")):
+    def fingerprint(self, parts=PARTS):
         """Return 16 hexadecimal digits that identify the images and labels of `parts`."""
         digest = hashlib.sha256(repr(self.input_shape).encode())
         for part in parts:
@@ -71,9 +90,33 @@ class Dataset:
         )
 
 
-def fits_training(values):
-    """Return whether images with this many values in total are trained on in memory."""
-    return values <= MOST_IN_MEMORY
+def check_part(part, x, y, input_shape, classes):
+    """Raise a `DataError` unless `x` and `y` can be the images and labels of a part."""
+    shape = tuple(x.shape)
+    channels_first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
+    if x.dtype != np.uint8 or len(shape) != 4 or channels_first:
+        raise DataError(
+            f"`x_{part}` must be images of integers, 0 to 255, of shape (n, height, width, "
+            f"channels). Received: shape={shape}, dtype={x.dtype}. For floats in [0, 1], write "
+            f"(255 * x_{part}).round().astype('uint8'); for channels first, "
+            f"numpy.moveaxis(x_{part}, 1, -1)."
+        )
+    if shape[1:] != input_shape or (part != "val" and not len(x)):
+        raise DataError(
+            f"`x_{part}` must hold at least one image, of the shape of those in `x_train`. "
+            f"Received: shape={shape}, and images {input_shape} in `x_train`."
+        )
+    if y.dtype.kind not in "iu" or y.shape != (len(x),):
+        raise DataError(
+            f"`y_{part}` must be the class numbers of its {len(x)} images, integers of shape (n,). "
+            f"Received: shape={y.shape}, dtype={y.dtype}. For one-hot rows, write "
+            f"y_{part}.argmax(axis=1)."
+        )
+    if len(y) and not 0 <= y.min() <= y.max() < classes:
+        raise DataError(
+            f"`y_{part}` must hold class numbers from 0 to {classes - 1}, those of `class_names` "
+            f"or, without names, of `y_train`. Received: {y.min()} to {y.max()}."
+        )
 
 
 def images_at_once(shape):
@@ -87,11 +130,11 @@ def shuffled(labels, seed=0):
 
 
 def hold_out(labels, fraction, seed=0):
-    """Split the indices of `labels` into `(kept, held_out)`, both shuffled, the same at every call.
+    """Split the indices of `labels` into `(train, held_out)`, both shuffled, always in one way.
 
     `round(fraction * n)` indices are held out, spread evenly over the classes: of m images of a
-    class, `fraction * m` to within 1.5. They are shuffled so that the first N kept are a fair
-    sample even if the source is sorted by class.
+    class, `fraction * m` to within 1.5. The indices are shuffled so that the first N to train on
+    are a fair sample even if the source is sorted by class.
     """
     order = shuffled(labels, seed)
     by_class = order[np.argsort(labels[order], kind="stable")]

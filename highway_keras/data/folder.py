@@ -5,27 +5,25 @@ as text (10 before 2), ignores the EXIF rotation of photos, and scales different
 and exported networks.
 """
 
-import contextlib
 import os
-import re
 
 import numpy as np
 
-from highway_keras.data.dataset import DataError, fits_training
-from highway_keras.data.picture_files import (
+from highway_keras.data import dataset
+from highway_keras.data.dataset import DataError
+from highway_keras.data.pictures import (
     PictureArray,
-    broken_pictures,
-    check_channels,
+    common_shape,
     files_below,
-    picture_shape,
-    pictures_among,
-    say_left_out,
+    is_picture,
+    read_image,
 )
 from highway_keras.util.cores import on_every_core
 from highway_keras.util.messages import notice
 
 PARTS = ("train", "test")
-LISTED = 50  # paths in a message
+NAMES_OF_PARTS = ("train", "training", "test", "testing", "val", "validation")
+LONGEST_LIST = 50  # paths in a message
 
 
 def read_folder(folder, skip_broken):
@@ -35,25 +33,22 @@ def read_folder(folder, skip_broken):
     leaves out pictures that cannot be read, and a notice names them.
     """
     names = _folders(folder)
-    of_parts = [re.fullmatch("(?i)train(ing)?|test(ing)?|val(id(ation)?)?", n) for n in names]
-    has_classes_in_train = "train" in names and _folders(folder / "train")
-    if not has_classes_in_train and not (names and all(of_parts)):
-        return [_read_classes(folder, names, skip_broken)], tuple(names)
-    if set(names) != set(PARTS):
+    if not any(name.lower() in NAMES_OF_PARTS and _folders(folder / name) for name in names):
+        return [_read_classes(folder, names, skip_broken)], names
+    if sorted(names) != sorted(PARTS):
         raise DataError(
-            "`dataset` must be a folder with train/ and test/, named like this, or with a folder "
-            f"for each class. Received: dataset={folder} with {', '.join(names)}. Pictures to "
+            "`source` must be a folder with train/ and test/, named like this, or with a folder "
+            f"for each class. Received: source={folder} with {', '.join(names)}. Pictures to "
             "choose by are held out from those in train/."
         )
-    classes = {part: _folders(folder / part) for part in PARTS}
-    if classes["train"] != classes["test"]:
-        only = sorted({*classes["train"]} ^ {*classes["test"]})
+    classes = _folders(folder / "train")
+    differing = sorted({*classes} ^ {*_folders(folder / "test")})
+    if differing:
         raise DataError(
-            "`dataset` must be a folder with the same classes in train/ and test/. Received: "
-            f"dataset={folder} with {', '.join(only)} in only one of them."
+            "`source` must be a folder with the same classes in train/ and test/. Received: "
+            f"source={folder} with {', '.join(differing)} in only one of them."
         )
-    parts = [_read_classes(folder / part, classes[part], skip_broken) for part in PARTS]
-    return parts, tuple(classes["train"])
+    return [_read_classes(folder / part, classes, skip_broken) for part in PARTS], classes
 
 
 def _folders(folder):
@@ -66,84 +61,72 @@ def _folders(folder):
 
 def _read_classes(folder, names, skip_broken):
     """Return `(paths, labels)` of the pictures in a folder of classes."""
-    files = [files_below(folder / name) for name in names]
-    found = list(map(pictures_among, files))
+    files = [
+        (path, label) for label, name in enumerate(names) for path in files_below(folder / name)
+    ]
+    pictures = [(path, label) for path, label in files if is_picture(path)]
+    if len(pictures) < len(files):
+        notice(f"{folder}: {len(files) - len(pictures)} files are left out: neither PNG nor JPEG.")
     if skip_broken:
-        broken = broken_pictures([path for paths in found for path in paths])
-        found = [[path for path in paths if path not in broken] for paths in found]
+        broken = _broken_pictures([path for path, _ in pictures])
+        pictures = [(path, label) for path, label in pictures if path not in broken]
         if broken:
             notice(f"{folder}: {_listed(broken)} cannot be read and are left out.")
-    if len(names) < 2 or not all(found):
-        empty = [name for name, paths in zip(names, found, strict=True) if not paths]
+    empty = sorted({*range(len(names))} - {label for _, label in pictures})
+    if len(names) < 2 or empty:
+        without = f", without pictures for {', '.join(names[label] for label in empty)}"
         raise DataError(
-            "`dataset` must be a folder with a folder of PNG or JPEG files for each of two or more "
-            f"classes. Received: dataset={folder}, which holds {', '.join(names) or 'none'}"
-            f"{', without pictures for ' + ', '.join(empty) if empty else ''}."
+            "`source` must be a folder with a folder of PNG or JPEG files for each of two or more "
+            f"classes. Received: source={folder} with {', '.join(names) or 'none'}"
+            f"{without if empty else ''}."
         )
-    say_left_out(folder, [path for paths in files for path in paths])
-    beside = [name for name in pictures_among(os.listdir(folder)) if name[0] != "."]
-    if beside:
-        notice(f"{folder}: pictures beside the folders of classes are left out: {len(beside)}.")
-    labels = np.repeat(np.arange(len(names)), list(map(len, found)))
-    return np.array([path for paths in found for path in paths], object), labels
+    paths, labels = zip(*pictures, strict=True)
+    return np.array(paths, object), np.array(labels)
 
 
-def check_readable(paths):
+def read_pictures(parts, input_shape, are_checked):
+    """Return uint8 images for the paths in each part: arrays if all fit, else `PictureArray`s.
+
+    The images are scaled to `input_shape`; `None` stands for the shape that all pictures share. An
+    error names all broken pictures, so those on disk are read once, unless they `are_checked`.
+    """
+    paths = np.concatenate(parts)
+    try:
+        input_shape = input_shape or common_shape(paths)
+        arrays = [PictureArray(part, input_shape) for part in parts]
+        if sum(array.size for array in arrays) <= dataset.MOST_IN_MEMORY:
+            return [array[:] for array in arrays]
+    except (OSError, DataError):
+        _check_readable(paths)
+        raise
+    if not are_checked:
+        _check_readable(paths)
+    return arrays
+
+
+def _check_readable(paths):
     """Raise a `DataError` that names the pictures that cannot be read, if there are any."""
-    broken = broken_pictures(paths)
+    broken = _broken_pictures(paths)
     if broken:
         raise DataError(
             f"{_listed(broken)} cannot be read, the first because: {next(iter(broken.values()))} "
-            "Repair or remove them, or have `fit` or `data.load` leave them out: skip_broken=True."
+            "Repair or remove them, or leave them out: skip_broken=True."
         )
 
 
-@contextlib.contextmanager
-def _naming_broken(paths):
-    """Have an error name all pictures that cannot be read, instead of the first."""
-    try:
-        yield
-    except (OSError, DataError):
-        check_readable(paths)
-        raise
+def _broken_pictures(paths):
+    """Return `{path: reason}` for the picture files that cannot be read."""
+
+    def why(path):
+        try:
+            read_image(path, (1, 1, 1))
+        except (OSError, DataError) as error:
+            return str(error)
+
+    reasons = on_every_core(why, paths)
+    return {path: error for path, error in zip(paths, reasons, strict=True) if error}
 
 
 def _listed(paths):
-    more = f" and {len(paths) - LISTED} more" if len(paths) > LISTED else ""
-    return f"{len(paths)} of the pictures ({', '.join(list(map(str, paths))[:LISTED])}{more})"
-
-
-def read_pictures(parts, input_shape, source, checked):
-    """Return uint8 images for the paths in each part: arrays if all fit, else `PictureArray`s.
-
-    They are scaled to `input_shape`; `None` stands for that of the pictures, if they share one.
-    """
-    paths = np.concatenate(parts)
-    with _naming_broken(paths):
-        shapes = on_every_core(picture_shape, paths)
-    sizes = sorted({shape[:2] for shape in shapes})
-    if input_shape is None and len(sizes) > 1:
-        listed = " and ".join(f"{height} x {width}" for height, width in sizes[:2])
-        raise DataError(
-            "`input_shape` must give the size that pictures are scaled to, (height, width, "
-            f"channels), where they differ. Received: input_shape=None for {source} with {listed}."
-        )
-    input_shape = input_shape or (*sizes[0], max(shape[2] for shape in shapes))
-    check_channels(input_shape)
-    height, width, channels = input_shape
-    arrays = [PictureArray(part, (height, width, channels)) for part in parts]
-    if fits_training(sum(array.size for array in arrays)):
-        with _naming_broken(paths):
-            arrays = [array[:] for array in arrays]
-    else:
-        notice(f"The pictures of {source} stay on the disk and are read as they are needed.")
-        if not checked:
-            check_readable(paths)
-    resized = sum(shape[:2] != (height, width) for shape in shapes)
-    recolored = sum(shape[2] != channels for shape in shapes)
-    colors = "gray levels" if channels == 1 else "colors"
-    changes = [f"{resized} are scaled to {height} x {width}"] if resized else []
-    changes += [f"{recolored} are read as {colors}"] if recolored else []
-    if changes:
-        notice(f"{source}: of {len(shapes)} pictures read, {' and '.join(changes)}.")
-    return arrays
+    more = f" and {len(paths) - LONGEST_LIST} more" if len(paths) > LONGEST_LIST else ""
+    return f"{len(paths)} of the pictures ({', '.join(list(paths)[:LONGEST_LIST])}{more})"
