@@ -1,29 +1,22 @@
-"""The zoo: factories for the networks of the paper, a registry of their cards, and weights."""
+"""The zoo: the paper's networks by name, with weights, and your own beside them.
 
-from typing import TYPE_CHECKING
+Importing it does not import Keras, so `highway-keras list` answers at once.
+"""
 
-from highway_keras.util.lazy_imports import lazy
+# isort: off
+# A family registers its networks when it is imported: this is the order of `list_models`.
+from highway_keras.models.thin import thin_mlp
+from highway_keras.models.mnist import mnist_highway
+from highway_keras.models.cifar import highway_a, highway_b, highway_c, highway_gap
+from highway_keras.models.fitnet import fitnet_a, fitnet_b
 
-if TYPE_CHECKING:
-    from highway_keras.models.card import Card
-    from highway_keras.models.cifar import (
-        fitnet_a,
-        fitnet_b,
-        highway_a,
-        highway_b,
-        highway_c,
-        highway_gap,
-    )
-    from highway_keras.models.mnist import mnist_highway
-    from highway_keras.models.model_cards import card_text
-    from highway_keras.models.registry import create, get, list_models, register
-    from highway_keras.models.thin import thin_mlp
-else:
-    __getattr__, __dir__ = lazy(__name__)
+# isort: on
+from highway_keras.models.registry import Card, create, get, list_models, register
+from highway_keras.models.saved import Trained, load, save
 
 __all__ = [
     "Card",
-    "card_text",
+    "Trained",
     "create",
     "fitnet_a",
     "fitnet_b",
@@ -33,7 +26,9 @@ __all__ = [
     "highway_c",
     "highway_gap",
     "list_models",
+    "load",
     "mnist_highway",
     "register",
+    "save",
     "thin_mlp",
 ]

@@ -1,35 +1,63 @@
-"""Section 3.3: the networks of Tables 2 and 3, and the Fitnets they are compared with."""
+"""Section 3.3: the highway networks of Table 2, and that of Table 3."""
 
-from __future__ import annotations
-
-import functools
-import inspect
-from typing import TYPE_CHECKING, Unpack
-
-from highway_keras.models.card import Card
-from highway_keras.util import checks
-
-if TYPE_CHECKING:
-    from highway_keras.models.types import CifarArguments
-
-# The widths of the layers, stage by stage.
-HIGHWAY_A = ((16,) * 3, (32,) * 3, (64,) * 3)
-HIGHWAY_B = ((32,) * 5, (80,) * 6, (128,) * 6)
-HIGHWAY_C = ((32,) * 10, (64,) * 10, (96,) * 10)
-FITNET_A = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
-FITNET_B = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
+from highway_keras.models import parts, registry
 
 
-def highway_a(transform_bias=-1.0, activation="relu", **arguments: Unpack[CifarArguments]):
+def highway_a(
+    *,
+    input_shape=(32, 32, 3),
+    classes=10,
+    activation="relu",
+    transform_bias=-1.0,
+    kernel_initializer=parts.AUTHORS_KERNEL,
+    dropout_rate=0.2,
+    name="highway-a",
+):
     """Build Highway A of Table 2, 11 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth, the parameter count (~236 K), and Fitnet A as
     its model.
     """
-    return cifar_network("highway-a", HIGHWAY_A, 250, transform_bias, activation, **arguments)
+    import keras
+
+    kernel = parts.unshared(kernel_initializer)
+    images = parts.images(input_shape)
+    stages = ((3, 16), (3, 32), (3, 64))  # layers and maps; the first layer is plain
+    x = _highway_stages(images, stages, activation, transform_bias, kernel, dropout_rate)
+    x = _connected_head(x, 250, activation, kernel, dropout_rate)
+    x = parts.predictions(x, classes, kernel)
+    return keras.Model(images, x, name=name)
 
 
-def highway_b(transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarArguments]):
+registry.add(
+    registry.Card(
+        "highway-a",
+        highway_a,
+        {},
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        recipe="cifar",
+        layers=11,
+        parameters=236_328,
+        multiplications=31_131_716,
+        paper="89.18",
+        table="Table 2",
+        origin="a reconstruction: the paper does not give the widths of its layers",
+    )
+)
+
+
+def highway_b(
+    *,
+    input_shape=(32, 32, 3),
+    classes=10,
+    activation="relu",
+    transform_bias=-2.0,
+    kernel_initializer=parts.AUTHORS_KERNEL,
+    dropout_rate=0.2,
+    name="highway-b",
+):
     """Build Highway B of Table 2, 19 layers.
 
     A reconstruction: the paper gives only the depth, the parameter count (~2.3 M), and Fitnet B as
@@ -37,209 +65,212 @@ def highway_b(transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarA
     layer of 500 as in Fitnet B.
 
     Args:
-        transform_bias: Initial bias of the transform gates.
+        input_shape: Shape of one image, (height, width, channels).
+        classes: Number of classes.
         activation: Activation of all layers but the classifier.
-        **arguments: As for every CIFAR network; see `highway_keras.models.types.CifarArguments`.
+        transform_bias: Initial bias of the transform gates.
+        kernel_initializer: Initializer of all kernels that the authors do not start in a special
+            way, gates included. Default: the authors', normal with variance 2 / fan-in. Without a
+            seed, every kernel gets a new draw.
+        dropout_rate: Dropout on the input, after each pooling and before the classifier. Default:
+            the authors' for the network of Table 3, used for the others too.
+        name: Name of the model.
 
     Returns:
         An uncompiled `keras.Model`.
 
-    Raises:
-        ValueError: If an argument is out of its range.
-
     Examples:
         >>> from highway_keras.models import highway_b
-        >>> highway_b(classes=3, include_top=False, pooling="avg").output_shape
-        (None, 128)
+        >>> highway_b(classes=3).output_shape
+        (None, 3)
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 3.3.
     """
-    return cifar_network("highway-b", HIGHWAY_B, 500, transform_bias, activation, **arguments)
+    import keras
+
+    kernel = parts.unshared(kernel_initializer)
+    images = parts.images(input_shape)
+    stages = ((5, 32), (6, 80), (6, 128))  # layers and maps; the first layer is plain
+    x = _highway_stages(images, stages, activation, transform_bias, kernel, dropout_rate)
+    x = _connected_head(x, 500, activation, kernel, dropout_rate)
+    x = parts.predictions(x, classes, kernel)
+    return keras.Model(images, x, name=name)
 
 
-def highway_c(transform_bias=-3.0, activation="relu", **arguments: Unpack[CifarArguments]):
+registry.add(
+    registry.Card(
+        "highway-b",
+        highway_b,
+        {},
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        recipe="cifar",
+        layers=19,
+        parameters=2_312_438,
+        multiplications=330_075_528,
+        paper="92.46 (92.28 ± 0.16)",
+        table="Table 2",
+        origin="a reconstruction: the layers of Table 3's network below the head of Fitnet B",
+    )
+)
+
+
+def highway_c(
+    *,
+    input_shape=(32, 32, 3),
+    classes=10,
+    activation="relu",
+    transform_bias=-3.0,
+    kernel_initializer=parts.AUTHORS_KERNEL,
+    dropout_rate=0.2,
+    name="highway-c",
+):
     """Build Highway C of Table 2, 32 alternating 1x1 and 3x3 layers; arguments as for `highway_b`.
 
     A reconstruction: the paper gives only the depth, kernels and parameter count (~1.25 M).
     """
-    of_layers = transform_bias, activation, (1, 3)
-    return cifar_network("highway-c", HIGHWAY_C, 100, *of_layers, **arguments)
+    import keras
+
+    kernel = parts.unshared(kernel_initializer)
+    images = parts.images(input_shape)
+    stages = ((10, 32), (10, 64), (10, 96))  # layers and maps; the first layer is plain
+    arguments = (activation, transform_bias, kernel, dropout_rate)
+    x = _highway_stages(images, stages, *arguments, kernel_sizes=(1, 3))
+    x = _connected_head(x, 100, activation, kernel, dropout_rate)
+    x = parts.predictions(x, classes, kernel)
+    return keras.Model(images, x, name=name)
+
+
+registry.add(
+    registry.Card(
+        "highway-c",
+        highway_c,
+        {},
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        recipe="cifar",
+        layers=32,
+        parameters=1_264_502,
+        multiplications=229_484_904,
+        paper="91.20",
+        table="Table 2",
+        origin="a reconstruction: the paper does not give the widths of its layers",
+    )
+)
 
 
 def highway_gap(
-    classes=10, transform_bias=-2.0, activation="relu", **arguments: Unpack[CifarArguments]
+    classes=10,
+    *,
+    input_shape=(32, 32, 3),
+    activation="relu",
+    transform_bias=-2.0,
+    kernel_initializer=parts.AUTHORS_KERNEL,
+    dropout_rate=0.2,
+    name=None,
 ):
     """Build the 19-layer network of Table 3, with average pooling; arguments as for `highway_b`.
 
-    `classes` also decides how the classifier's kernel starts: with 100, by `kernel_initializer`;
-    otherwise normal with standard deviation 0.05, as in the authors' network for CIFAR-10.
-    """
-    first = 1.0  # "gaussian" without a `std`, which Caffe takes as 1
-    last = None if classes == 100 else 0.05
-    of_layers = transform_bias, activation, (3,), first, last
-    name = f"highway-gap-{classes}"
-    return cifar_network(name, HIGHWAY_B, "average", *of_layers, classes=classes, **arguments)
-
-
-def fitnet_a(**arguments: Unpack[CifarArguments]):
-    """Build Fitnet A of Table 2, 11 maxout layers, without hints; arguments as for `highway_b`.
-
-    Its kernels do not start like those of the authors' networks: by default they are uniform with
-    variance 1 / fan-in. The larger of two such units has the same second moment as one of them, so
-    a signal keeps its power; with 2 / fan-in, the power would double in every layer.
-    """
-    return cifar_network("fitnet-a", FITNET_A, "maxout", **arguments)
-
-
-def fitnet_b(**arguments: Unpack[CifarArguments]):
-    """Build Fitnet B of Table 2, 19 maxout layers, without hints; see `fitnet_a`."""
-    return cifar_network("fitnet-b", FITNET_B, "maxout", **arguments)
-
-
-def cifar_network(
-    default_name,
-    stages,
-    head,
-    bias=None,
-    activation="relu",
-    kernel_sizes=(3,),
-    first_stddev=None,
-    classifier_stddev=None,
-    /,
-    *,
-    dropout_rate=0.2,
-    input_shape=(32, 32, 3),
-    classes=10,
-    classifier_activation="softmax",
-    kernel_initializer=None,
-    include_top=True,
-    pooling=None,
-    weights=None,
-    name=None,
-    input_tensor=None,
-):
-    """Build a network of three stages with max-pooling between them, a head and a softmax.
-
-    In a highway network, the first layer of a stage is a plain convolution that changes the width.
-
-    Args:
-        default_name: Name of the network if `name` is `None`.
-        stages: The widths of a stage's layers, a sequence for each stage.
-        head: How the last maps become features: a number of units, for 8x8 max-pooling and a fully
-            connected layer; `"average"`, for a 1x1 convolution and global average pooling of maps
-            of any size; or `"maxout"`, for a Fitnet, all of whose layers are maxout.
-        bias, activation: Initial bias of the transform gates, and activation of the layers. These
-            and the next ones are positional-only: a factory refuses what it decides itself.
-        kernel_sizes: Sizes that the highway layers of a stage cycle through.
-        first_stddev, classifier_stddev: Standard deviations of the first and the last kernel, if
-            they start as normal numbers of their own.
+    The first kernel starts with standard deviation 1: "gaussian" without a `std`, which Caffe takes
+    as 1. The classifier's starts with 0.05 as in the authors' network for CIFAR-10; with 100
+    classes, by `kernel_initializer`. An image may have any size: `input_shape=(None, None, 3)`.
     """
     import keras
 
-    from highway_keras.layers import ConvHighway2D, Maxout
-    from highway_keras.models import parts
-
-    checks.number("dropout_rate", dropout_rate, least=0, below=1)
-    checks.flag("include_top", include_top)
-    any_size, is_fitnet = head == "average" or not include_top, head == "maxout"
-    least = 4 if any_size else 32  # two pools of 2, and one of 8 before a fully connected head
-    inputs = parts.first_images(input_shape, input_tensor, least, any_size)
-    default_kernel = "lecun_uniform" if is_fitnet else parts.AUTHORS_KERNEL
-    kernel = parts.unshared(parts.or_default(kernel_initializer, default_kernel))
-    normal = keras.initializers.RandomNormal
-    convolution = functools.partial(keras.layers.Conv2D, padding="same")
-    plain = functools.partial(convolution, activation=activation)
-    x = parts.dropout(inputs, dropout_rate, "input_dropout")
-    for number, widths in enumerate(stages, start=1):
-        stage = f"stage{number}"
-        for index, width in enumerate(widths):
-            if is_fitnet:
-                layer = f"{stage}_conv{index + 1}"
-                x = convolution(2 * width, 3, kernel_initializer=kernel, name=layer)(x)
-                x = Maxout(2, name=f"{stage}_maxout{index + 1}")(x)
-            elif index == 0:
-                is_first = number == 1 and first_stddev
-                start = normal(stddev=first_stddev) if is_first else kernel
-                x = plain(width, 3, kernel_initializer=start, name=f"{stage}_plain")(x)
-            else:
-                x = ConvHighway2D(
-                    width,
-                    kernel_sizes[(index - 1) % len(kernel_sizes)],
-                    activation=activation,
-                    kernel_initializer=kernel,
-                    transform_bias_initializer=bias,
-                    name=f"{stage}_highway{index}",
-                )(x)
-        if number < len(stages):
-            x = keras.layers.MaxPooling2D(2, name=f"{stage}_pool")(x)
-            x = parts.dropout(x, dropout_rate, f"{stage}_dropout")
-    if not include_top:
-        return parts.network(inputs, parts.pool_features(x, pooling), name or default_name, weights)
-    if head == "average":
-        x = plain(100, 1, kernel_initializer=kernel, name="head")(x)
-        x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
-    else:
-        x = keras.layers.Flatten(name="flatten")(keras.layers.MaxPooling2D(8, name="head_pool")(x))
-        units, activation = (1000, None) if is_fitnet else (head, activation)
-        x = keras.layers.Dense(units, activation, kernel_initializer=kernel, name="head")(x)
-        x = Maxout(2, name="head_maxout")(x) if is_fitnet else x
+    kernel = parts.unshared(kernel_initializer)
+    images = parts.images(input_shape)
+    stages = ((5, 32), (6, 80), (6, 128))  # layers and maps; the first layer is plain
+    arguments = (activation, transform_bias, kernel, dropout_rate)
+    x = _highway_stages(images, stages, *arguments, first_kernel=parts.normal(1.0))
+    x = keras.layers.Conv2D(
+        100, 1, padding="same", activation=activation, kernel_initializer=kernel, name="head"
+    )(x)
+    x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     x = parts.dropout(x, dropout_rate, "head_dropout")
-    last_kernel = normal(stddev=classifier_stddev) if classifier_stddev else kernel
-    x = parts.predictions(x, classes, classifier_activation, last_kernel)
-    return parts.network(inputs, x, name or default_name, weights)
+    x = parts.predictions(x, classes, kernel if classes == 100 else parts.normal(0.05))
+    return keras.Model(images, x, name=name or f"highway-gap-{classes}")
 
 
-def _spelled_out(factory):
-    """Return the signature of a factory, with the names that its `**arguments` stand for."""
-    *own, _ = inspect.signature(factory).parameters.values()
-    names = [argument.name for argument in own]
-    for argument in inspect.signature(cifar_network).parameters.values():
-        if argument.kind is argument.KEYWORD_ONLY and argument.name not in names:
-            own.append(argument)
-    return inspect.Signature(own)
-
-
-for _factory in (highway_a, highway_b, highway_c, highway_gap, fitnet_a, fitnet_b):
-    _factory.__signature__ = _spelled_out(_factory)  # for `help` and `Card.takes`
-
-RECONSTRUCTED = "a reconstruction: the paper does not give the widths of its layers"
-FROM_TABLE_3 = "a reconstruction: the layers of Table 3's network below the head of Fitnet B"
-ROMERO = (
-    "by [Romero et al., 2014](https://arxiv.org/abs/1412.6550), who trained it with hints from a "
-    "teacher; here it is trained without"
-)
-PAPER_B = "92.46 (92.28 ± 0.16)"
-GAP_10, GAP_100 = "92.40 (92.31 ± 0.12)", "67.76 (67.61 ± 0.15)"
-
-
-def _card(name, factory, recipe, layers, parameters, multiplications, paper, origin=""):
-    """Return the card of a network, whose claims are the last four; the paper's is in percent."""
-    gap = {"classes": int(name.rsplit("-", 1)[1])} if factory is highway_gap else {}
-    classes = gap.get("classes", 10)
-    return Card(
-        name,
-        factory,
-        gap,
+def _gap_card(classes, **claims):
+    return registry.Card(
+        f"highway-gap-{classes}",
+        highway_gap,
+        {"classes": classes},
         dataset=f"cifar{classes}",
         input_shape=(32, 32, 3),
         classes=classes,
-        recipe=recipe,
-        layers=layers,
-        parameters=parameters,
-        multiplications=multiplications,
-        paper=paper,
-        table="Table 3" if gap else "Table 2",
-        origin=origin,
+        recipe="cifar",
+        layers=19,
+        table="Table 3",
+        **claims,
     )
 
 
-CARDS = [
-    _card("highway-a", highway_a, "cifar", 11, 236_328, 31_131_716, "89.18", RECONSTRUCTED),
-    _card("highway-b", highway_b, "cifar", 19, 2_312_438, 330_075_528, PAPER_B, FROM_TABLE_3),
-    _card("highway-c", highway_c, "cifar", 32, 1_264_502, 229_484_904, "91.20", RECONSTRUCTED),
-    _card("highway-gap-10", highway_gap, "cifar", 19, 2_256_838, 330_826_728, GAP_10),
-    _card("highway-gap-100", highway_gap, "cifar", 19, 2_265_928, 330_835_728, GAP_100),
-    _card("fitnet-a", fitnet_a, "fitnet", 11, 251_194, 30_150_024, "89.01 (with hints)", ROMERO),
-    _card("fitnet-b", fitnet_b, "fitnet", 19, 2_548_602, 381_749_128, "91.61 (with hints)", ROMERO),
-]
+registry.add(
+    _gap_card(10, parameters=2_256_838, multiplications=330_826_728, paper="92.40 (92.31 ± 0.12)")
+)
+registry.add(
+    _gap_card(100, parameters=2_265_928, multiplications=330_835_728, paper="67.76 (67.61 ± 0.15)")
+)
+
+
+def _highway_stages(
+    images,
+    stages,
+    activation,
+    transform_bias,
+    kernel_initializer,
+    dropout_rate,
+    kernel_sizes=(3,),
+    first_kernel=None,
+):
+    """Return the last maps of three stages with max-pooling between them.
+
+    `stages` are pairs (layers, maps). The first layer of a stage is a plain convolution that
+    changes the width, the others are highway layers whose sizes cycle through `kernel_sizes`.
+    """
+    import keras
+
+    from highway_keras.layers import ConvHighway2D
+
+    x = parts.dropout(images, dropout_rate, "input_dropout")
+    plain_kernel = first_kernel or kernel_initializer
+    for number, (layers, maps) in enumerate(stages, start=1):
+        stage = f"stage{number}"
+        x = keras.layers.Conv2D(
+            maps,
+            3,
+            padding="same",
+            activation=activation,
+            kernel_initializer=plain_kernel,
+            name=f"{stage}_plain",
+        )(x)
+        plain_kernel = kernel_initializer
+        for index in range(1, layers):
+            x = ConvHighway2D(
+                maps,
+                kernel_sizes[(index - 1) % len(kernel_sizes)],
+                activation=activation,
+                kernel_initializer=kernel_initializer,
+                transform_bias_initializer=transform_bias,
+                name=f"{stage}_highway{index}",
+            )(x)
+        if number < len(stages):
+            x = keras.layers.MaxPooling2D(2, name=f"{stage}_pool")(x)
+            x = parts.dropout(x, dropout_rate, f"{stage}_dropout")
+    return x
+
+
+def _connected_head(x, units, activation, kernel_initializer, dropout_rate):
+    """Return the features of a fully connected layer after 8x8 max-pooling."""
+    import keras
+
+    x = keras.layers.MaxPooling2D(8, name="head_pool")(x)
+    x = keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Dense(
+        units, activation=activation, kernel_initializer=kernel_initializer, name="head"
+    )(x)
+    return parts.dropout(x, dropout_rate, "head_dropout")

@@ -1,27 +1,17 @@
 """Section 3.2: the convolutional highway networks of Table 1."""
 
-from highway_keras.models.card import Card
-from highway_keras.util import checks
-
-NAME = "mnist-highway-{width}"
-# Highway layers of a stage, size of the max-pooling after them, dropout after that.
-STAGES = ((2, 3, 0.3), (3, 3, 0.4), (3, 2, 0.5))
+from highway_keras.models import parts, registry
 
 
 def mnist_highway(
     width=16,
     *,
-    activation="relu",
-    transform_bias=-1.0,
-    kernel_initializer=None,
     input_shape=(28, 28, 1),
     classes=10,
-    classifier_activation="softmax",
-    include_top=True,
-    pooling=None,
-    weights=None,
+    activation="relu",
+    transform_bias=-1.0,
+    kernel_initializer=parts.AUTHORS_KERNEL,
     name=None,
-    input_tensor=None,
 ):
     """Build the 10-layer highway network of Table 1: nine convolutional layers and a softmax.
 
@@ -30,19 +20,16 @@ def mnist_highway(
 
     Args:
         width: Feature maps of every layer; 16 or 32 in the paper.
+        input_shape: Shape of one image, (height, width, channels).
+        classes: Number of classes.
         activation: Activation of all layers but the classifier.
         transform_bias: Initial bias of the transform gates.
-        input_shape: (height, width, channels), sides of at least 12; without the top, also `None`.
-        kernel_initializer, pooling: As for every convolutional factory; see
-            `highway_keras.models.types.ConvolutionalArguments`.
-        classes, classifier_activation, include_top, weights, name, input_tensor: As for every
-            factory; see `highway_keras.models.types.NetworkArguments`.
+        kernel_initializer: Initializer of all kernels but the classifier's, gates included.
+            Default: the authors', normal with variance 2 / fan-in.
+        name: Name of the model. Default: the name under which it is registered.
 
     Returns:
         An uncompiled `keras.Model`.
-
-    Raises:
-        ValueError: If an argument is out of its range.
 
     Examples:
         >>> from highway_keras.models import mnist_highway
@@ -56,39 +43,38 @@ def mnist_highway(
     import keras
 
     from highway_keras.layers import ConvHighway2D
-    from highway_keras.models import parts
 
-    checks.positive_integer("width", width)
-    checks.flag("include_top", include_top)
-    inputs = parts.first_images(input_shape, input_tensor, least=12, any_size=not include_top)
-    kernel = parts.unshared(parts.or_default(kernel_initializer, parts.AUTHORS_KERNEL))
-    x = parts.dropout(inputs, 0.2, "input_dropout")
-    of_block = {"activation": activation, "kernel_initializer": kernel}
-    x = keras.layers.Conv2D(width, 5, **of_block, name="plain")(x)
-    for number, (layers, pool, rate) in enumerate(STAGES, start=1):
+    kernel = parts.unshared(kernel_initializer)
+    images = parts.images(input_shape)
+    x = parts.dropout(images, 0.2, "input_dropout")
+    x = keras.layers.Conv2D(
+        width, 5, activation=activation, kernel_initializer=kernel, name="plain"
+    )(x)
+    for stage, layers, pool, rate in (
+        ("stage1", 2, 3, 0.3),
+        ("stage2", 3, 3, 0.4),
+        ("stage3", 3, 2, 0.5),
+    ):
         for index in range(1, layers + 1):
             x = ConvHighway2D(
                 width,
                 3,
-                **of_block,
+                activation=activation,
+                kernel_initializer=kernel,
                 transform_bias_initializer=transform_bias,
-                name=f"stage{number}_highway{index}",
+                name=f"{stage}_highway{index}",
             )(x)
         # "same" rounds odd sizes up, as Caffe's pooling does.
-        x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"stage{number}_pool")(x)
-        x = parts.dropout(x, rate, f"stage{number}_dropout")
-    if include_top:
-        x = keras.layers.Flatten(name="flatten")(x)
-        start = keras.initializers.RandomNormal(stddev=0.1)
-        x = parts.predictions(x, classes, classifier_activation, start)
-    else:
-        x = parts.pool_features(x, pooling)
-    return parts.network(inputs, x, name or NAME.format(width=width), weights)
+        x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"{stage}_pool")(x)
+        x = parts.dropout(x, rate, f"{stage}_dropout")
+    x = keras.layers.Flatten(name="flatten")(x)
+    x = parts.predictions(x, classes, parts.normal(0.1))
+    return keras.Model(images, x, name=name or f"mnist-highway-{width}")
 
 
 def _card(width, **claims):
-    return Card(
-        NAME.format(width=width),
+    return registry.Card(
+        f"mnist-highway-{width}",
         mnist_highway,
         {"width": width},
         dataset="mnist",
@@ -101,7 +87,7 @@ def _card(width, **claims):
     )
 
 
-CARDS = [
-    _card(16, parameters=38_986, multiplications=8_028_576, paper="99.43 (99.40 ± 0.03)"),
-    _card(32, parameters=151_690, multiplications=31_650_624, paper="99.55 (99.54 ± 0.02)"),
-]
+registry.add(_card(16, parameters=38_986, multiplications=8_028_576, paper="99.43 (99.40 ± 0.03)"))
+registry.add(
+    _card(32, parameters=151_690, multiplications=31_650_624, paper="99.55 (99.54 ± 0.02)")
+)

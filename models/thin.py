@@ -2,16 +2,16 @@
 
 import math
 
-from highway_keras.models.card import Card
+from highway_keras.models import parts, registry
 from highway_keras.util import checks
 
 NAME = "thin-{kind}-{depth}"
 # About 5000 parameters per layer each: 2 * (50 * 50 + 50) = 5100 and 71 * 71 + 71 = 5112.
 UNITS = {"highway": 50, "plain": 71, "residual": 71}
-# The depth from which highway layers are one stack, by `implementation`. Measured: a step of the
-# stack takes 1.2 times as long as a step of the chain at 5 and 7 layers, and as long at 10; at 100
-# layers it takes 0.4 times as long as a step of a chain with two Dense layers per block.
-STACK_FROM = {None: 10, "stack": 2, "layers": math.inf}
+# The depth from which highway layers are one stack. Measured: a step of the stack takes 1.2 times
+# as long as a step of the chain at 5 and 7 layers, and as long at 10; at 100 layers it takes 0.4
+# times as long as a step of a chain with two Dense layers per block.
+STACK_FROM = 10
 
 
 def thin_mlp(
@@ -19,17 +19,12 @@ def thin_mlp(
     kind="highway",
     units=None,
     *,
+    input_shape=(28, 28, 1),
+    classes=10,
     activation="tanh",
     transform_bias=None,
     kernel_initializer=None,
-    input_shape=(28, 28, 1),
-    classes=10,
-    classifier_activation="softmax",
-    include_top=True,
-    weights=None,
     name=None,
-    implementation=None,
-    input_tensor=None,
 ):
     """Build a thin network: a plain layer, `depth - 1` highway, plain or residual ones, a softmax.
 
@@ -39,21 +34,21 @@ def thin_mlp(
     residual  y = x + H(x)                            71 units
     ```
 
+    From depth 10 on, the highway layers are one `HighwayStack`.
+
     Args:
         depth: Number of hidden layers, including the plain first one.
         kind: `"highway"`, `"plain"` or `"residual"`.
         units: Width. Default: 50 for highway, 71 otherwise, about 5000 parameters per layer.
+        input_shape: Shape of one input, of any rank; it is flattened.
+        classes: Number of classes.
         activation: Activation of H; the paper searches `"relu"` and `"tanh"`.
         transform_bias: Initial bias of the transform gates; the paper searches -1 to -10.
             Default: `-log(depth)`, a gate of `1 / (depth + 1)`. At any depth, the carry path then
             passes on more than a third of the amplitude, `(1 - 1 / (depth + 1)) ** (depth - 1)`.
         kernel_initializer: Initializer of the kernels of H and of the plain layer. Default:
             "normalized" as in the paper: Glorot for tanh, He for ReLU. The gates always use it.
-        input_shape: Shape of one input, of any rank; it is flattened.
-        classes, classifier_activation, include_top, weights, name, input_tensor: As for every
-            factory; see `highway_keras.models.types.NetworkArguments`.
-        implementation: `"stack"` runs highway layers as one `HighwayStack`, `"layers"` as a chain
-            of `Highway`. The mathematics is the same. Default: the stack from depth 10 on.
+        name: Name of the model. Default: the name under which it is registered.
 
     Returns:
         An uncompiled `keras.Model`.
@@ -72,7 +67,6 @@ def thin_mlp(
     import keras
 
     from highway_keras.layers import Highway, HighwayStack
-    from highway_keras.models import parts
 
     checks.positive_integer("depth", depth)
     checks.one_of("kind", kind, UNITS)
@@ -81,40 +75,42 @@ def thin_mlp(
             "`transform_bias` is for kind='highway': other networks have no gates. "
             f"{checks.received('transform_bias', transform_bias)}"
         )
-    checks.one_of("implementation", implementation, STACK_FROM)
-    checks.flag("include_top", include_top)
     is_relu = keras.activations.get(activation) is keras.activations.relu
     normalized = "he_uniform" if is_relu else "glorot_uniform"
     layer = {
-        "units": parts.or_default(units, UNITS[kind]),
+        "units": UNITS[kind] if units is None else units,
         "activation": activation,
-        "kernel_initializer": parts.unshared(parts.or_default(kernel_initializer, normalized)),
+        "kernel_initializer": parts.unshared(kernel_initializer or normalized),
     }
     gate = {
         "transform_kernel_initializer": normalized,
-        "transform_bias_initializer": parts.or_default(transform_bias, -math.log(depth)),
+        "transform_bias_initializer": -math.log(depth)
+        if transform_bias is None
+        else transform_bias,
     }
-    inputs = parts.first_tensor(input_shape, input_tensor)
-    x = keras.layers.Flatten("channels_last", name="flatten")(inputs)
+    images = keras.Input(input_shape, name="images")
+    x = keras.layers.Flatten("channels_last", name="flatten")(images)
     x = keras.layers.Dense(**layer, name="plain")(x)
-    if kind == "highway" and depth >= STACK_FROM[implementation]:
+    if kind == "highway" and depth >= STACK_FROM:
         x = HighwayStack(depth - 1, **layer, **gate, name=f"highway_x{depth - 1}")(x)
     else:
         for index in range(1, depth):
             if kind == "highway":
                 x = Highway(**layer, **gate, name=f"highway_{index}")(x)
-                continue
-            h = keras.layers.Dense(**layer, name=f"{kind}_{index}")(x)
-            x = h if kind == "plain" else keras.layers.Add(name=f"add_{index}")([x, h])
-    if include_top:
-        x = parts.predictions(x, classes, classifier_activation, "glorot_uniform")
-    return parts.network(inputs, x, name or NAME.format(kind=kind, depth=depth), weights)
+            elif kind == "plain":
+                x = keras.layers.Dense(**layer, name=f"plain_{index}")(x)
+            else:
+                h = keras.layers.Dense(**layer, name=f"residual_{index}")(x)
+                x = keras.layers.Add(name=f"add_{index}")([x, h])
+    x = parts.predictions(x, classes, "glorot_uniform")
+    return keras.Model(images, x, name=name or NAME.format(kind=kind, depth=depth))
 
 
 def _card(kind, depth):
-    units, gates = UNITS[kind], 2 if kind == "highway" else 1
-    products = 784 * units + (depth - 1) * gates * units * units + units * 10
-    return Card(
+    units, kernels_per_layer = UNITS[kind], 2 if kind == "highway" else 1
+    products = 784 * units + (depth - 1) * kernels_per_layer * units * units + units * 10
+    biases = units + (depth - 1) * kernels_per_layer * units + 10
+    return registry.Card(
         NAME.format(kind=kind, depth=depth),
         thin_mlp,
         {"depth": depth, "kind": kind},
@@ -123,10 +119,12 @@ def _card(kind, depth):
         classes=10,
         recipe="thin",
         layers=depth,
-        parameters=products + units + (depth - 1) * gates * units + 10,
+        parameters=products + biases,
         multiplications=products,
         table="" if kind == "residual" else "Figure 1",
     )
 
 
-CARDS = [_card(kind, depth) for kind in UNITS for depth in (10, 20, 50, 100)]
+for _kind in UNITS:
+    for _depth in (10, 20, 50, 100):
+        registry.add(_card(_kind, _depth))

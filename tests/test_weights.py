@@ -1,298 +1,326 @@
-"""Trained weights of the zoo: packing, finding and loading them, and what goes wrong."""
+"""Trained networks as files: saved, loaded, packed for the zoo, and what goes wrong."""
 
 import json
 import os
 import pathlib
-import types
 import zipfile
 
 import keras
 import numpy as np
 import pytest
-from helpers import all_but, altered, read_noise
+from helpers import all_but
 
-from highway_keras import Highway, HighwayStack, data, models, results, training
-from highway_keras.cli import command as cli
-from highway_keras.data import loading
-from highway_keras.models import shipped
-from highway_keras.models.weight_files import load_features, load_weights
+from highway_keras import Highway, HighwayWrapper, data, models, results, training
+from highway_keras.models import registry
+from highway_keras.models.saved import SETTINGS
 from highway_keras.results.spread import mean_text
-from highway_keras.training.saved_network import settings_beside
-from highway_keras.util import files
 from highway_keras.util.messages import Notice
-from tools.pack import RECORD, outputs, pack
+from tools import pack
 
-pytestmark = pytest.mark.usefixtures("untraced")
 NAME = "thin-highway-10"
-SHIPPED = [(entry["name"], entry["dataset"]) for entry in shipped.read_index()]
+SHIPPED = [(entry["name"], entry["dataset"]) for entry in registry.read_index()]
+FIRST_ENTRY = registry.read_index()[0]  # of NAME
+ABOUT = {"dataset": "insects", "class_names": ["ant", "bee", "fly"]}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Folders of two runs that differ in their seeds, and of others."""
-    folder = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "read_public", read_noise)
-        training.fit(NAME, "mnist", out=folder / "0", seed=3, epochs=1, verbose=0)
-    altered(folder / "0", folder / "1", seed=4)
-    altered(folder / "0", folder / "deep", model_options={"depth": 3})
-    altered(folder / "0", folder / "other", model="thin-plain-10", seed=4)
-    return folder
+def predict(model, x):
+    return keras.ops.convert_to_numpy(model(x))
 
 
-@pytest.fixture
-def zoo(runs, tmp_path, monkeypatch):
-    """An empty folder of weights, and images of noise under the name of MNIST."""
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    monkeypatch.setattr(loading, "read_public", read_noise)
-    return tmp_path / "weights"
+def gated(name, input_shape, classes, activation="relu", inner="relu", pool="max", units=8, **of):
+    images = keras.Input(input_shape)
+    pools = {"max": keras.layers.MaxPooling2D, "avg": keras.layers.AveragePooling2D}
+    x = pools[pool](2)(keras.layers.Normalization()(images))
+    x = keras.layers.Dense(units)(keras.layers.Flatten()(x))
+    x = Highway(activation=activation, **of)(keras.layers.Dropout(0.4)(x))
+    x = HighwayWrapper(keras.layers.Dense(units, inner))(x)
+    return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
 
 
 @pytest.fixture
-def packed(zoo, runs):
-    return pack([runs / "0", runs / "1"])
+def own(monkeypatch):
+    """A network of a user's own, registered; its layers have no names."""
+    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    models.register("own", gated, "insects", (4, 4, 1), 3)
+    model = models.create("own")
+    model.layers[1].adapt(np.arange(32.0).reshape(2, 4, 4, 1))
+    return model
 
 
-# Packing and loading
+@pytest.fixture
+def complete(own):
+    images = np.random.default_rng(0).integers(0, 256, (20, 4, 4, 1)).astype("uint8")
+    preprocess = data.preprocessor(("scale", "mean"), images)
+    return keras.Sequential([keras.Input((4, 4, 1)), preprocess, own], name="own")
 
 
-def test_packed_weights_are_those_of_the_run_rounded(packed, runs):
-    network = models.create(NAME, weights="mnist")
-    trained = keras.models.load_model(runs / "0" / "best.keras").layers[-1].get_weights()
-    halved = [w.astype("float16").astype("float32") for w in trained]
-    np.testing.assert_equal(network.get_weights(), halved)
-    whole = keras.models.load_model(models.get(NAME).weights_file("mnist"))
-    np.testing.assert_equal(whole.layers[-1].get_weights(), network.get_weights())
-    preprocess, x = models.get(NAME).preprocessor("mnist"), data.load("mnist").x_test
-    np.testing.assert_allclose(network(preprocess(x)), whole(x), atol=1e-6)
-    assert packed["dtype"] == "float16" and packed["bytes"] < 2 * network.count_params()
-    measured = training.evaluate(whole, data.load("mnist"))
-    assert (packed["loss"], packed["accuracy"]) == (measured.loss, measured.accuracy)
-    assert shipped.read_index() == [packed] and models.get(NAME).weights == ("mnist",)
-    ended = [training.RunFolder(runs / n).read_json()["results"] for n in "01"]
-    assert packed["accuracies"] == [run["test_accuracy"] for run in ended]
-    text = models.get(NAME).weights_file("mnist").with_suffix(".md").read_text()
-    assert text == models.card_text(NAME, "mnist")
-    facts = ("85,660 parameters", "| `thin`, 1 epoch |", "2 (seeds 3, 4)", packed["sha256"])
-    facts += ("| 54 training images, preprocessed by `scale` (gray levels / 256); 6 others held",)
-    assert [fact for fact in facts if fact not in text] == []
-    files.write_json(shipped.FOLDER / shipped.INDEX, [{**packed, "dtype_policy": "mixed_bfloat16"}])
-    assert "| `thin`, 1 epoch, in `mixed_bfloat16` |" in models.card_text(NAME, "mnist")
+PIXELS = np.random.default_rng(1).integers(0, 256, (5, 4, 4, 1)).astype("float32")
 
 
-# Mistakes
+# Saving and loading
 
 
-def test_damaged_weights(packed, zoo):
-    file = zoo / packed["file"]
-    good = file.read_bytes()
-    for damage in (good[:-1], good[:5000] + b"x" + good[5001:]):
-        file.write_bytes(damage)
-        with pytest.raises(ValueError, match=r"damaged"):
-            models.create(NAME, weights="mnist")
-    file.unlink()
-    with pytest.raises(FileNotFoundError):
-        models.get(NAME).weights_file("mnist")
+def test_a_saved_network_is_loaded_with_what_it_was_trained_on(complete, tmp_path):
+    path = tmp_path / "best.keras"
+    models.save(path, complete, **ABOUT, preprocessing=["scale", "mean"])
+    for place in (path, str(path), tmp_path):  # the folder of a run
+        trained = models.load(place)
+        assert (trained.dataset, trained.class_names) == ("insects", ("ant", "bee", "fly"))
+        assert trained.settings == {**ABOUT, "preprocessing": ["scale", "mean"]}
+        assert trained.path == path and trained.model.name == "own"
+        expected = predict(complete, PIXELS)
+        np.testing.assert_allclose(predict(trained.complete, PIXELS), expected, atol=1e-6)
+        apart = predict(trained.model, trained.preprocess(PIXELS))
+        np.testing.assert_allclose(apart, expected, atol=1e-6)
 
 
-def test_files_of_the_zoo_have_the_dropout_of_their_network():
-    file = models.get("mnist-highway-16").weights_file("mnist")
-    layers = keras.models.load_model(file)._flatten_layers()
-    assert max(getattr(layer, "rate", 0) for layer in layers) == 0.5
-    settings = settings_beside(file)
-    assert (settings["dropout_in_file"], settings["recipe"]["dropout"]) == (1.0, 0.5)
+def test_keras_reads_what_save_writes(complete, tmp_path):
+    models.save(tmp_path / "own.keras", complete, **ABOUT)
+    again = keras.models.load_model(tmp_path / "own.keras")
+    np.testing.assert_allclose(predict(again, PIXELS), predict(complete, PIXELS), atol=1e-6)
 
 
-def test_weights_of_a_run_are_named_by_its_folder(runs):
-    by_folder, by_file = runs / "0", runs / "0" / "best.keras"
-    one, other = (models.create(NAME, weights=path) for path in (by_folder, by_file))
-    np.testing.assert_equal(one.get_weights(), other.get_weights())
-    assert models.get(NAME).preprocessor(by_folder).layers
-    with pytest.raises(ValueError, match="`weights` must be those of a network with its prepro"):
-        models.get(NAME).preprocessor(None)
+def test_load_reads_what_keras_writes(own, complete, tmp_path):
+    complete.save(tmp_path / "complete.keras")
+    trained = models.load(tmp_path / "complete.keras")
+    assert (trained.dataset, trained.settings) == (None, {})
+    assert trained.class_names == ("0", "1", "2")
+    own.save(tmp_path / "own.keras")
+    trained = models.load(tmp_path / "own.keras")
+    assert trained.preprocess is None and trained.model is trained.complete
 
 
-def test_weights_of_adapters_are_those_of_their_network(tmp_path):
-    network = models.create("mnist-highway-16", weights="mnist")
+def test_a_file_is_replaced_as_a_whole(complete, tmp_path, monkeypatch):
+    path = tmp_path / "own.keras"
+    models.save(path, complete, **ABOUT)
+    before = path.read_bytes()
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", None)  # fails
+    with pytest.raises(TypeError):
+        models.save(path, complete, **ABOUT)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def put(member, text):
+    def change(path):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in {**members, member: text}.items():
+                archive.writestr(name, content)
+
+    return change
+
+
+DAMAGE = {
+    "cut": cut,
+    "one bit": flip,
+    "text": lambda path: path.write_text("no network"),
+    "empty": lambda path: path.write_bytes(b""),
+    "no HDF5": put("model.weights.h5", "no weights"),
+    "no configuration": put("config.json", "{}"),
+    "settings are no JSON": put(SETTINGS, "{"),
+    "settings are no dictionary": put(SETTINGS, "[1, 2]"),
+    "other number of names": put(SETTINGS, '{"class_names": ["ant"]}'),
+    "names are a number": put(SETTINGS, '{"class_names": 3}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_ends_in_one_line(complete, tmp_path, damage):
+    path = tmp_path / "own.keras"
+    models.save(path, complete, **ABOUT)
+    DAMAGE[damage](path)
+    for call in (models.load, lambda path: models.create("own", weights=path)):
+        with pytest.raises(ValueError, match=r"own\.keras") as caught:
+            call(path)
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_safe_mode_stays_on(tmp_path):
+    layer = keras.layers.Lambda(lambda x: x)
+    keras.Sequential([keras.Input((3,)), layer]).save(tmp_path / "code.keras")
+    with pytest.raises(ValueError, match="Lambda"):
+        models.load(tmp_path / "code.keras")
+
+
+def test_a_network_that_does_not_classify(tmp_path):
+    x = keras.Input((3,))
+    keras.Model(x, [x, x]).save(tmp_path / "two.keras")
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        models.load(tmp_path / "two.keras")
+
+
+# Weights into a network
+
+
+def test_weights_of_a_file_or_a_run(own, complete, tmp_path):
+    """Layers without names are matched by their order."""
+    models.save(tmp_path / "best.keras", complete)
+    own.save(tmp_path / "bare.keras")
+    x = np.random.default_rng(0).random((5, 4, 4, 1), "float32")
+    for weights in (tmp_path, tmp_path / "best.keras", tmp_path / "bare.keras"):
+        for dropout in (0.0, 1.0):
+            again = models.create("own", weights=weights, dropout=dropout)
+            np.testing.assert_array_equal(predict(again, x), predict(own, x))
+
+
+def test_weights_with_another_number_of_classes(own, complete, tmp_path):
+    models.save(tmp_path / "own.keras", complete)
+    with pytest.warns(Notice, match="newly initialized"):
+        other = models.create("own", weights=tmp_path / "own.keras", classes=5)
+    assert other.output_shape == (None, 5)
+    for old, new in zip(own.weights[:-2], other.weights[:-2], strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"activation": "tanh"},
+        {"activation": keras.layers.LeakyReLU()},
+        {"inner": "tanh"},
+        {"transform_activation": "hard_sigmoid"},
+        {"carry": "learned"},
+        {"pool": "avg"},
+        {"units": 7},
+        {"input_shape": (8, 8, 1)},
+    ],
+)
+def test_weights_of_a_network_that_computes_otherwise(own, tmp_path, changes):
+    """Where their shapes are the same, the network would run, and be wrong."""
+    own.save(tmp_path / "own.keras")
+    for classes in (3, 5):
+        with pytest.raises(ValueError, match="weights"):
+            models.create("own", weights=tmp_path / "own.keras", classes=classes, **changes)
+
+
+def test_weights_of_adapters_are_merged(tmp_path):
+    network = models.create("mnist-highway-16")
     for layer in network.layers:
         if hasattr(layer, "enable_lora") and layer.weights:
             layer.enable_lora(2, b_initializer=keras.initializers.Constant(0.05))
     network.save(tmp_path / "lora.keras")
     loaded = models.create("mnist-highway-16", weights=tmp_path / "lora.keras")
-    x = np.random.default_rng(0).random((5, 28, 28, 1))
-    expected = network.predict(x, verbose=0)
-    np.testing.assert_allclose(loaded.predict(x, verbose=0), expected, atol=1e-5)
+    x = np.random.default_rng(0).random((5, 28, 28, 1), "float32")
+    np.testing.assert_allclose(predict(loaded, x), predict(network, x), atol=1e-5)
 
 
-def own(activation="relu", include_top=True, classes=3, rematerialize=False):
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
-    model.add(HighwayStack(3, activation=activation, rematerialize=rematerialize))
-    if include_top:
-        model.add(keras.layers.Dense(classes, name="predictions"))
-        model.add(keras.layers.Activation("softmax"))
-    return model
+MISTAKES = [
+    ({"weights": "minst"}, FileNotFoundError, "weights.*mnist"),
+    ({"weights": b"mnist"}, TypeError, "path"),
+    ({"weights": "mnist", "units": 49}, ValueError, "weights.*plain.*shapes"),
+    ({"weights": "mnist", "depth": 9}, ValueError, "weights"),
+    ({"weights": "mnist", "activation": "relu"}, ValueError, "weights.*activation"),
+]
 
 
-def test_the_classifier_is_the_last_layer_with_weights(tmp_path):
-    """What follows it has none; a network without it has no classifier."""
-    own(rematerialize=True).save(tmp_path / "own.keras")
-    with pytest.warns(Notice, match="predictions of .* is newly initialized"):
-        load_weights(own(classes=5), tmp_path / "own.keras", new_classifier=True)
-    own(include_top=False).save(tmp_path / "features.keras")
-    options = {"include_top": False}
-    load_features(own(**options), tmp_path / "features.keras", own)
-    with pytest.raises(ValueError, match="other settings"):
-        load_features(own("tanh", **options), tmp_path / "features.keras", own)
+@pytest.mark.parametrize(("options", "error", "argument"), MISTAKES)
+def test_mistake(options, error, argument):
+    with pytest.raises(error, match=argument):
+        models.create(NAME, **options)
 
 
-def test_weights_of_a_stack_load_into_a_chain():
-    x = np.random.default_rng(0).random((5, 28, 28, 1))
-    forms = ("stack", "layers")
-    for top in (True, False):
-        options = {"weights": "mnist", "include_top": top}
-        made = [models.create(NAME, implementation=f, **options) for f in forms]
-        one, other = (model.predict(x, verbose=0) for model in made)
-        assert len(made[1].layers) > 10 and np.allclose(one, other, atol=1e-5)
-
-
-def test_runs_that_cannot_be_packed(zoo, runs):
-    for names in (["0", "other"], ["0", "0"], ["deep"]):
-        with pytest.raises(ValueError, match="Runs must"):
-            pack([runs / name for name in names])
-    assert shipped.read_index() == []
+def test_weights_that_do_not_exist():
+    with pytest.raises(FileNotFoundError, match="weights"):
+        models.create("thin-plain-10", weights="mnist")
+    with pytest.raises(ValueError, match="dataset"):
+        models.get(NAME).weights_file("cifar10")
 
 
 # What comes with the package
 
 
+@pytest.fixture
+def zoo(tmp_path, monkeypatch):
+    """An empty folder of weights."""
+    monkeypatch.setattr(registry, "WEIGHTS", tmp_path)
+    monkeypatch.setattr(pack, "WEIGHTS", tmp_path)
+    (tmp_path / registry.INDEX).write_text("[]")
+    return tmp_path
+
+
+def test_packed_weights_are_rounded_and_verified(zoo):
+    network = models.create(NAME)
+    preprocess = data.preprocessor(("scale",), np.zeros((1, 28, 28, 1), "uint8"))
+    names = list("0123456789")
+    about = {"dataset": "mnist", "class_names": names, "preprocessing": ["scale"]}
+    file = pack.write_weights(NAME, "mnist", preprocess, network, about)
+    entry = pack.add_to_index(FIRST_ENTRY, file)
+    assert registry.read_index() == [entry] and models.get(NAME).weights == ("mnist",)
+    halved = [w.astype("float16").astype("float32") for w in network.get_weights()]
+    again = models.create(NAME, weights="mnist")
+    np.testing.assert_equal(again.get_weights(), halved)
+    assert models.load(file).class_names == tuple(names)
+    assert entry["bytes"] < 2 * network.count_params()
+    good = file.read_bytes()
+    for damage in (good[:-1], good[:5000] + b"x" + good[5001:]):
+        file.write_bytes(damage)
+        with pytest.raises(ValueError, match="damaged"):
+            models.create(NAME, weights="mnist")
+
+
+def run(**changes):
+    return {"model": NAME, "seed": 0, "results": {}, "machine": [], "recipe": {}, **changes}
+
+
+@pytest.mark.parametrize("other", [run(), run(seed=1, model="other"), {"model": NAME, "seed": 1}])
+def test_runs_that_cannot_be_packed(other):
+    with pytest.raises(ValueError, match="Runs"):
+        pack.check_alike([run(), other])
+    pack.check_alike([run(), run(seed=1, results={"test_accuracy": 1.0})])
+
+
 @pytest.mark.parametrize(("name", "dataset"), SHIPPED)
 def test_shipped_weights_are_whole_and_described(name, dataset):
-    entry, file = shipped.find_entry(name, dataset), models.get(name).weights_file(dataset)
+    entry, file = models.get(name).weights_entry(dataset), models.get(name).weights_file(dataset)
     assert file.stat().st_size == entry["bytes"]
-    text = models.card_text(name, dataset)
-    assert file.with_suffix(".md").read_text() == text
+    assert file.with_suffix(".md").read_text() == pack.card_text(entry)
     assert min(entry["accuracies"]) > entry["accuracy"] - 0.01 and entry["hardware"]
     runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
     assert mean_text(runs) == results.accuracies()[name]  # of all runs of the rows
     total = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}[dataset]
     held_out = round(total * training.get_recipe(entry["recipe"]).validation)
     assert (entry["images"], entry["held_out"]) == (total - held_out, held_out)
-    assert f"| {total - held_out:,} training images" in text
-    recorded = json.loads(RECORD.read_text("utf-8"))[entry["file"]]
+    recorded = json.loads(pack.RECORD.read_text("utf-8"))[entry["file"]]
     assert recorded["sha256"] == entry["sha256"]  # `tools.pack` records both
+    with zipfile.ZipFile(file) as archive:
+        settings = json.loads(archive.read(SETTINGS))
+    assert (settings["model"], settings["dataset"]) == (name, dataset)
+    assert settings["class_names"] == entry["class_names"]
+    assert settings["preprocessing"] == entry["preprocessing"]
+
+
+def test_shipped_weights_stay_small():
+    assert sum(entry["bytes"] for entry in registry.read_index()) < 25_000_000
 
 
 SMALL = [("thin-highway-100", "mnist"), ("mnist-highway-16", "mnist"), ("highway-a", "cifar10")]
 
 
-def test_shipped_weights_stay_small():
-    assert sum(entry["bytes"] for entry in shipped.read_index()) <= 25_000_000
-
-
 @pytest.mark.parametrize("trained", all_but(SMALL, SHIPPED), ids="-".join)
 def test_shipped_weights_compute_what_they_did(trained):
     name, dataset = trained
-    recorded = json.loads(RECORD.read_text("utf-8"))[f"{name}-{dataset}.keras"]
-    np.testing.assert_allclose(outputs(name, dataset), recorded["outputs"], atol=2e-3)
+    recorded = json.loads(pack.RECORD.read_text("utf-8"))[f"{name}-{dataset}.keras"]
+    np.testing.assert_allclose(pack.outputs(name, dataset), recorded["outputs"], atol=2e-3)
     assert models.create(name, weights=dataset).count_params() == models.get(name).parameters
 
 
 @pytest.mark.parametrize("trained", all_but([(NAME, "mnist")], SHIPPED), ids="-".join)
-def test_shipped_weights_reach_the_accuracy_of_their_card(trained, capsys):
+def test_shipped_weights_reach_the_accuracy_of_their_card(trained):
     name, dataset = trained
     if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
         pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
-    assert cli.main(["evaluate", name, "--weights", dataset]) == 0
-    printed = capsys.readouterr().out
+    complete = models.load(models.get(name).weights_file(dataset)).complete
+    accuracy = training.evaluate(complete, data.load(dataset)).accuracy
     # Another processor may decide a handful of the 10,000 images otherwise.
-    stated = 100 * shipped.find_entry(name, dataset)["accuracy"]
-    assert float(printed.split()[2]) == pytest.approx(stated, abs=0.03)
-    assert f"its model card says {stated:.2f} %" in printed
-
-
-def test_a_python_without_lzma_does_not_call_them_damaged(monkeypatch):
-    monkeypatch.setattr(zipfile, "lzma", None)
-    with pytest.raises(ValueError, match="lzma"):
-        training.SavedNetwork(models.get(NAME).weights_file("mnist"))
-
-
-def test_weights_on_the_hub(tmp_path, monkeypatch):
-    """Keras saves and loads there; a folder stands in for the hub."""
-    from keras.src.saving import saving_lib
-
-    hub = types.SimpleNamespace(snapshot_download=lambda repo_id, **_: str(tmp_path / repo_id))
-    monkeypatch.setattr(saving_lib, "huggingface_hub", hub)
-    saved = keras.models.load_model(models.get(NAME).weights_file("mnist"))
-    saved.save(tmp_path / "owner" / NAME, zipped=False)
-    ours = models.create(NAME, weights="mnist").get_weights()
-    np.testing.assert_equal(models.create(NAME, weights=f"hf://owner/{NAME}").get_weights(), ours)
-    features = models.create(NAME, weights=f"hf://owner/{NAME}", include_top=False)
-    np.testing.assert_equal(features.get_weights(), ours[:-2])
-    monkeypatch.setattr(saving_lib, "huggingface_hub", None)
-    with pytest.raises(ImportError, match="huggingface_hub"):
-        models.create(NAME, weights=f"hf://owner/{NAME}")
-
-
-def test_a_network_saved_without_its_top_loads_without_it(tmp_path):
-    features = models.create(NAME, weights="mnist", include_top=False)
-    features.save(tmp_path / "features.keras")
-    again = models.create(NAME, weights=tmp_path / "features.keras", include_top=False)
-    np.testing.assert_equal(again.get_weights(), features.get_weights())
-
-
-def test_features_at_several_depths():
-    name, layers = "mnist-highway-16", ["stage1_highway2", "stage3_pool"]
-    whole = models.create(name, weights="mnist")
-    x = np.random.default_rng(0).random((2, *whole.input_shape[1:]), "float32")
-    expected = [keras.Model(whole.input, whole.get_layer(layer).output)(x) for layer in layers]
-    single = models.create(name, weights="mnist", features_at=layers[0])(x)
-    np.testing.assert_array_equal(single, expected[0])
-    for options in ({}, {"include_top": False}):
-        found = models.create(name, weights="mnist", features_at=layers, **options)(x)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-    with pytest.raises(ValueError, match="stage9"):
-        models.create(name, features_at=["stage9"])
-
-
-# Networks of a user's own
-
-
-def gated(name, input_shape, classes, gate="sigmoid", activation="relu", pool="max", rows=2, **of):
-    images = keras.Input(input_shape)
-    pools = {"max": keras.layers.MaxPooling2D, "avg": keras.layers.AveragePooling2D}
-    x = pools[pool](2)(keras.layers.Normalization()(images))
-    x = keras.layers.Permute((2, 1))(keras.layers.Reshape((rows, -1))(x))
-    x = keras.layers.Flatten()(x)
-    x = Highway(activation=activation, transform_activation=gate, **of)(x)
-    return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"gate": "hard_sigmoid"}, {"activation": "tanh"}, {"pool": "avg"}, {"rows": 1}]
-)
-def test_weights_of_a_network_that_computes_otherwise_do_not_fit(changes, tmp_path):
-    """Their shapes are the same: the network would run, and be wrong."""
-    models.register("gated", gated, "digits", (4, 4, 1), 3)
-    models.create("gated", **changes).save(tmp_path / "other.keras")
-    for classes in ({}, {"classes": 5}):
-        with pytest.raises(ValueError, match="weights"):
-            models.create("gated", weights=tmp_path / "other.keras", **classes)
-    again = models.create("gated", weights=tmp_path / "other.keras", **changes)
-    again.layers[-2].transform.trainable = False  # which changes no output
-    again.save(tmp_path / "frozen.keras")
-    models.create("gated", weights=tmp_path / "frozen.keras", **changes)
-    learned = models.create("gated", carry="learned")
-    learned.layers[-2].carry.activation = keras.activations.hard_sigmoid
-    learned.save(tmp_path / "learned.keras")
-    with pytest.raises(ValueError, match="weights"):
-        models.create("gated", weights=tmp_path / "learned.keras", carry="learned")
-
-
-def test_weights_that_keras_derives_others_from_are_copied_whole(tmp_path):
-    models.register("normalized", gated, "digits", (4, 4, 1), 3)
-    model, x = models.create("normalized"), np.arange(32.0).reshape(2, 4, 4, 1)
-    model.layers[1].adapt(x)
-    model.save(tmp_path / "adapted.keras")
-    copy = models.create("normalized", weights=tmp_path / "adapted.keras")
-    np.testing.assert_array_equal(copy(x), model(x))
+    assert accuracy == pytest.approx(models.get(name).weights_entry(dataset)["accuracy"], abs=3e-4)

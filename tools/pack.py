@@ -9,54 +9,70 @@ accuracies on model cards.
 """
 
 import argparse
+import hashlib
 import json
+import pathlib
 
 import keras
 import numpy as np
 
-from benchmarks.rows import ROOT
-from highway_keras import data, models
-from highway_keras.models import shipped
-from highway_keras.runs import PROSE
-from highway_keras.runs.folder import RunFolder
-from highway_keras.runs.machine import joined, sessions
+from benchmarks.measurements import ROOT
+from highway_keras import data, models, results
+from highway_keras.models.registry import INDEX, WEIGHTS, read_index
 from highway_keras.training.evaluation import evaluate
 from highway_keras.util.files import compress, replacing, write_json, write_text
 
 DTYPE = "float16"  # that weights are rounded to
 RECORD = ROOT / "tests" / "recorded" / "outputs.json"
-
-
-def compared_fields(stored):
-    """Return the attributes of a recipe in `run.json` that decide the training."""
-    whole = json.loads(json.dumps(stored))
-    return {name: value for name, value in whole.items() if name not in PROSE}
-
-
-def common_settings(runs):
-    """Return the settings of the first of some `RunFolder`s.
-
-    Raise a `ValueError` unless all of them trained the network as it is registered, from scratch
-    and to the end, and differ only in their seeds.
-    """
-    first, *others = [run.read_json() for run in runs]
-
-    def compared(settings):
-        return {**settings, "recipe": compared_fields(settings["recipe"]), "seed": 0, "results": 0}
-
-    if (
-        any(not run.has_ended or run.epochs < first["recipe"]["epochs"] for run in runs)
-        or any(compared(other) != compared(first) for other in others)
-        or len({each["seed"] for each in (first, *others)}) < len(runs)
-        or first["model_options"]
-        or not {"weights", "loss_weights"}.isdisjoint(first)
-    ):
-        raise ValueError(
-            "Runs must have ended after all epochs, be of the network as it is registered, from "
-            "scratch, with images of equal weight, and be the same but for their seeds. "
-            f"Received: {', '.join(str(run.path) for run in runs)}."
-        )
-    return first
+# What the Hugging Face Hub calls a data set, where its images come from, and what a network trained
+# on them is not fit for.
+_CIFAR = (
+    "uoft-cs/cifar{0}",
+    "CIFAR-{0} (Krizhevsky, 2009): 50,000 training and 10,000 test images in {0} classes. Its "
+    "authors ask to be cited and name no license.",
+    "Pictures of 32x32 pixels with one of {1} kinds of things in the middle. Any other picture is "
+    "given one of these classes too, often with a high probability.",
+)
+DATA = {
+    "mnist": (
+        "ylecun/mnist",
+        "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
+        "digits. Its terms are stated differently in different places, often as CC BY-SA 3.0.",
+        "Light digits on a dark ground, centered and scaled as MNIST's are. Any other picture is "
+        "given a digit too, often with a high probability.",
+    ),
+    "cifar10": [text.format("10", "ten") for text in _CIFAR],
+    "cifar100": [text.format("100", "a hundred") for text in _CIFAR],
+}
+# What each step of the preprocessing does to an image.
+STEPS = {
+    "scale": "`scale` (gray levels / 256)",
+    "gcn": "`gcn` (mean 0 and standard deviation 1 per image)",
+    "mean": "`mean` (minus the mean training image)",
+    "half": "`half` (times 1/2)",
+}
+# What the hub reads.
+HUB_HEAD = """---
+library_name: keras
+license: {licence}
+pipeline_tag: image-classification
+tags:
+- highway-network
+datasets:
+- {dataset}
+model-index:
+- name: {name}
+  results:
+  - task:
+      type: image-classification
+    dataset:
+      type: {dataset}
+      name: {dataset}
+    metrics:
+    - type: accuracy
+      value: {accuracy:.4f}
+---
+"""
 
 
 def pack(folders, data_dir=None):
@@ -65,53 +81,134 @@ def pack(folders, data_dir=None):
     Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`;
     return the entry.
     """
-    runs = [RunFolder(folder) for folder in folders]
-    settings, ended = common_settings(runs), [run.read_json() for run in runs]
-    name, dataset, recipe = settings["model"], settings["dataset"], settings["recipe"]
-    images = data.load(dataset, data_dir, recipe["validation"], settings["limit"])
-    trained = keras.models.load_model(runs[0].best)
-    # The network as registered: the trained one has its recipe's dropout and an optimizer.
-    network = models.create(name, weights=runs[0].best)
-    packed = keras.Sequential([trained.layers[0], network], name=name)
-    with np.errstate(over="raise"):  # a weight that is too large for float16
-        packed.set_weights([weight.astype(DTYPE) for weight in packed.get_weights()])
-    before, edge = evaluate(trained, images)[1], data.edge_brightness(images.x_train[:100])
-    made = {key: joined(sessions(runs[0]), key) for key in ("hardware", "versions")}
-    shipped.FOLDER.mkdir(exist_ok=True)
-    file = shipped.FOLDER / f"{name}-{dataset}.keras"
-    with replacing(file) as temporary:
-        packed.save(temporary)
-        compress(temporary)
-        loss, accuracy = evaluate(keras.models.load_model(temporary), images)
+    runs = [json.loads((folder / "run.json").read_text("utf-8")) for folder in folders]
+    check_alike(runs)
+    run, trained = runs[0], models.load(folders[0])
+    name, dataset, recipe = run["model"], run["dataset"], run["recipe"]
+    images = data.load(dataset, data_dir=data_dir, validation=recipe["validation"])
+    before = evaluate(trained.complete, images).accuracy
+    # The network as registered: the trained one has its recipe's dropout.
+    network = models.create(name, weights=folders[0])
+    file = write_weights(name, dataset, trained.preprocess, network, trained.settings)
+    measured = evaluate(models.load(file).complete, images)
     entry = {
         "name": name,
         "dataset": dataset,
-        "file": file.name,
-        "sha256": shipped.sha256(file),
-        "bytes": file.stat().st_size,
         "dtype": DTYPE,
-        "loss": loss,
-        "accuracy": accuracy,
+        "loss": measured.loss,
+        "accuracy": measured.accuracy,
         "accuracy_before": before,
-        "accuracies": [run["results"]["test_accuracy"] for run in ended],
-        "seeds": [run["seed"] for run in ended],
+        "accuracies": [each["results"]["test_accuracy"] for each in runs],
+        "seeds": [each["seed"] for each in runs],
         "recipe": recipe["name"],
         "epochs": recipe["epochs"],
         "dtype_policy": recipe["dtype_policy"],
         "images": len(images.x_train),
         "held_out": len(images.x_val),
         "preprocessing": recipe["preprocessing"],
-        "class_names": settings["class_names"],
-        "edge_brightness": edge,
-        **made,
+        "class_names": run["class_names"],
+        "hardware": run["machine"][0]["hardware"],
+        "versions": run["machine"][0]["versions"],
         "licence": "Apache-2.0",
     }
-    others = [e for e in shipped.read_index() if (e["name"], e["dataset"]) != (name, dataset)]
+    return add_to_index(entry, file)
+
+
+def check_alike(runs):
+    """Raise a `ValueError` unless runs have ended and differ only in their seeds."""
+    apart = ("seed", "results", "machine")
+    alike = [{key: value for key, value in run.items() if key not in apart} for run in runs]
+    seeds = {run["seed"] for run in runs}
+    ended = all("results" in run for run in runs)
+    if not ended or len(seeds) < len(runs) or any(each != alike[0] for each in alike):
+        raise ValueError("Runs must have ended and be the same but for their seeds.")
+
+
+def write_weights(name, dataset, preprocess, network, settings):
+    """Write a network and its preprocessing, their weights rounded, to the folder of weights.
+
+    Return the path of the file.
+    """
+    inputs = keras.Input(network.input_shape[1:])
+    complete = keras.Sequential([inputs, preprocess, network], name=name)
+    with np.errstate(over="raise"):  # a weight that is too large for float16
+        complete.set_weights([weight.astype(DTYPE) for weight in complete.get_weights()])
+    file = WEIGHTS / f"{name}-{dataset}.keras"
+    with replacing(file) as temporary:
+        models.save(temporary, complete, **settings)
+        compress(temporary)
+    return file
+
+
+def add_to_index(entry, file):
+    """Add an entry with the file's size and SHA-256 to the index; write the model card."""
+    content = file.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    key = entry["name"], entry["dataset"]
+    entry = {**entry, "file": file.name, "sha256": sha256, "bytes": len(content)}
+    entries = [each for each in read_index() if (each["name"], each["dataset"]) != key]
     order = models.list_models()
-    entries = sorted([*others, entry], key=lambda e: (order.index(e["name"]), e["dataset"]))
-    write_json(shipped.FOLDER / shipped.INDEX, entries, indent=1)
-    write_text(file.with_suffix(".md"), models.card_text(name, dataset))
+    entries = sorted([*entries, entry], key=lambda e: (order.index(e["name"]), e["dataset"]))
+    write_json(WEIGHTS / INDEX, entries, indent=1)
+    write_text(file.with_suffix(".md"), card_text(entry))
     return entry
+
+
+def card_text(entry):
+    """Return the model card of an entry of the index, as Markdown.
+
+    It begins with the YAML that the Hugging Face Hub reads from a `README.md`.
+    """
+    name, dataset = entry["name"], entry["dataset"]
+    card = models.get(name)
+    hub_name, source, limits = DATA[dataset]
+    steps = ", ".join(STEPS.get(step, f"`{step}`") for step in entry["preprocessing"])
+    images = f"{entry['images']:,} training images, preprocessed by {steps}"
+    if entry["held_out"]:
+        images += f"; {entry['held_out']:,} others held out to choose the epoch by"
+    recipe = f"`{entry['recipe']}`, {entry['epochs']} epoch{'s' if entry['epochs'] != 1 else ''}"
+    if entry["dtype_policy"] != "float32":
+        recipe += f", in `{entry['dtype_policy']}`"
+    before = f"{100 * entry['accuracy_before']:.2f} % before the weights were rounded"
+    accuracy = f"{100 * entry['accuracy']:.2f} % ({before} to {entry['dtype']})"
+    runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
+    spread = str(runs["n"])
+    if runs["n"] > 1:
+        spread += f" (seeds {', '.join(map(str, entry['seeds']))}): "
+        spread += f"{runs['mean']:.2f} ± {runs['std']:.2f} %, best {runs['best']:.2f} %"
+    rows = {
+        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
+        f"{card.multiplications:,} multiplications an image, from the experiments of "
+        "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
+        "Origin": card.origin,
+        "Data": f"{source} None of the images are in this package.",
+        "Trained on": images,
+        "Recipe": recipe,
+        "Test accuracy": accuracy,
+        "The paper's, %": card.paper or "not given",
+        "Runs": f"{spread}. These weights are of seed {entry['seeds'][0]}",
+        "Hardware": entry["hardware"] or "not recorded",
+        "Versions": entry["versions"] or "not recorded",
+        "File": f"`{entry['file']}`, {entry['bytes']:,} bytes, {entry['dtype']}",
+        "SHA-256": f"`{entry['sha256']}`",
+        "License": f"{entry['licence']}, as the package",
+        "Limits": limits,
+    }
+    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
+    head = HUB_HEAD.format(
+        licence=entry["licence"].lower(),
+        dataset=hub_name,
+        name=name,
+        accuracy=entry["accuracy"],
+    )
+    return (
+        f"{head}# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
+        f"highway-keras evaluate {name} --weights {dataset}\n"
+        f"highway-keras predict {name} picture.png --weights {dataset}\n```\n\n"
+        "```python\nimport keras\nfrom highway_keras import models\n\n"
+        f'file = models.get("{name}").weights_file("{dataset}")\n'
+        "model = keras.models.load_model(file)  # takes pixels, 0 to 255\n```\n"
+    )
 
 
 def outputs(name, dataset):
@@ -129,17 +226,22 @@ def _images(shape):
     return (images + rng.integers(-20, 21, images.shape)).clip(0, 255).astype("uint8")
 
 
+def record(entry):
+    """Record what an entry's network computes on made-up images."""
+    rounded = outputs(entry["name"], entry["dataset"]).astype("float64").round(4).tolist()
+    records = json.loads(RECORD.read_text("utf-8"))
+    records[entry["file"]] = {"sha256": entry["sha256"], "outputs": rounded}
+    lines = (f"  {json.dumps(file)}: {json.dumps(records[file])}" for file in sorted(records))
+    write_text(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.pack", description=__doc__)
-    parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER")
+    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="RUN_FOLDER")
     parser.add_argument("--data-dir")
     options = parser.parse_args()
     entry = pack(options.folders, options.data_dir)
-    rounded = outputs(entry["name"], entry["dataset"]).astype("float64").round(4).tolist()
-    record = json.loads(RECORD.read_text("utf-8"))
-    record[entry["file"]] = {"sha256": entry["sha256"], "outputs": rounded}
-    lines = (f"  {json.dumps(file)}: {json.dumps(record[file])}" for file in sorted(record))
-    write_text(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
+    record(entry)
     accuracies = f"{100 * entry['accuracy']:.2f} %, before {100 * entry['accuracy_before']:.2f} %"
     print(f"packed {entry['file']} ({entry['bytes']:,} bytes), test accuracy {accuracies}")
 

@@ -1,0 +1,135 @@
+"""Trained networks as files: a `.keras` file that also says what it was trained on.
+
+The file holds the whole way from raw images to class probabilities. Keras reads it as any other.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from highway_keras.util import checks
+from highway_keras.util.files import replacing
+from highway_keras.util.messages import reason
+
+if TYPE_CHECKING:
+    import os
+
+    import keras
+
+SETTINGS = "highway_keras.json"  # member of the `.keras` archive, beside those of Keras
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network, as `load` returns it.
+
+    Attributes:
+        model: The network, which takes preprocessed images.
+        preprocess: The model from raw images, gray levels 0 to 255, to what `model` takes; `None`
+            if the network takes raw images.
+        complete: Both together: raw images to class probabilities.
+        class_names: Names of the classes; their numbers, as text, if the file has no names.
+        dataset: Name or path of the data set that it was trained on; `None` if the file names none.
+        settings: What else `save` wrote, a dictionary.
+        path: Path of the file.
+    """
+
+    model: keras.Model
+    preprocess: keras.Model | None
+    complete: keras.Model
+    class_names: tuple[str, ...]
+    dataset: str | None
+    settings: dict
+    path: pathlib.Path
+
+
+def save(path: str | os.PathLike, complete: keras.Model, **settings) -> None:
+    """Write a network with its preprocessing, and what it was trained on, to a `.keras` file.
+
+    An existing file is replaced as a whole: a process that is killed leaves the old one.
+
+    Args:
+        path: Path of the file, which ends in `.keras`.
+        complete: The model from raw images to class probabilities. `load` takes it apart if it is
+            `keras.Sequential([preprocess, model])` with a `data.preprocessor`.
+        **settings: What can be written as JSON, such as `dataset`, `class_names`, `preprocessing`.
+
+    Examples:
+        >>> models.save("digits.keras", complete, dataset="digits")  # doctest: +SKIP
+    """
+    text = json.dumps(settings, indent=1)
+    with replacing(path) as temporary:
+        complete.save(temporary)
+        with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(SETTINGS, text)
+
+
+def load(path: str | os.PathLike) -> Trained:
+    """Load a trained network from a `.keras` file.
+
+    Files of plain Keras load as well. Pickles and Lambda layers stay off, as in Keras's safe mode.
+
+    Args:
+        path: The file, or the folder of a run, for its `best.keras`.
+
+    Returns:
+        A `Trained`, not compiled.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, or its model does not return one probability for each
+            class.
+
+    Examples:
+        >>> from highway_keras import models
+        >>> trained = models.load(models.get("mnist-highway-16").weights_file("mnist"))
+        >>> trained.dataset, trained.class_names[:3]
+        ('mnist', ('0', '1', '2'))
+        >>> trained.model.name
+        'mnist-highway-16'
+    """
+    import keras
+
+    from highway_keras.data.preprocessing import PREPROCESSOR
+
+    path = checks.existing_file("path", resolve_network_path(path))
+    try:
+        settings = _read_settings(path)
+        complete = keras.models.load_model(path, compile=False)
+        class_names = _class_names(settings, complete)
+    except Exception as error:  # damaged archives raise errors of many kinds
+        raise ValueError(
+            f"{path} cannot be loaded as a network that classifies images: {reason(error)}."
+        ) from error
+    layers = [one for one in complete.layers if not isinstance(one, keras.layers.InputLayer)]
+    is_pair = len(layers) == 2 and layers[0].name == PREPROCESSOR
+    preprocess, model = layers if is_pair else (None, complete)
+    dataset = settings.get("dataset")
+    return Trained(model, preprocess, complete, class_names, dataset, settings, path)
+
+
+def resolve_network_path(path):
+    """Return `best.keras` if `path` is a run's folder, otherwise `path`."""
+    path = checks.path("path", path)
+    return path / "best.keras" if path.is_dir() else path
+
+
+def _read_settings(path):
+    with zipfile.ZipFile(path) as archive:
+        if SETTINGS not in archive.namelist():
+            return {}
+        return dict(json.loads(archive.read(SETTINGS)))
+
+
+def _class_names(settings, complete):
+    shape = getattr(complete, "output_shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise ValueError(f"its output must have the shape (None, classes), not {shape}")
+    class_names = tuple(map(str, settings.get("class_names") or range(shape[-1])))
+    if len(class_names) != shape[-1]:
+        raise ValueError(f"it names {len(class_names)} classes, its network has {shape[-1]}")
+    return class_names
