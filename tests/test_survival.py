@@ -14,11 +14,10 @@ import time
 import zipfile
 
 import keras
-import numpy as np
 import pytest
 from nursery import run, start
 
-from highway_keras.runs.folder import RunFolder
+from highway_keras.training.state import read_state
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,7 +29,7 @@ MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 25))
 PAIRS = 20
 COMMANDS = {
     "fit": "fit thin-highway-10 --dataset digits --limit 200 --epochs 6 --resume --out out",
-    "search": "search --depth 3 --kind plain --trials 9 --population 3 --epochs 2 "
+    "search": "search --depth 3 --kind plain --trials 9 --population 3 --epochs 4 --rungs 1:6 2:3 "
     "--dataset digits --limit 200 --resume --out out",
     "reproduce": "reproduce table1 --model mnist-highway-16 --runs 2 --epochs 2 --out out",
     "export": "export network.keras --dataset digits --format keras --out out.keras",
@@ -62,9 +61,12 @@ def references(network, tmp_path_factory):
         job.wait()
         assert job.code == 0, job.err
         files = [path for path in folder.rglob("*") if path.is_file()]
-        found = {"seconds": time.monotonic() - began, "printed": numbers(job.out)}
-        found["size"] = sum(path.stat().st_size for path in files if path.name != "network.keras")
-        return found | {"left": left(name, folder)}
+        return {
+            "seconds": time.monotonic() - began,
+            "printed": numbers(job.out),
+            "size": sum(path.stat().st_size for path in files if path.name != "network.keras"),
+            "left": left(name, folder),
+        }
 
     return reference
 
@@ -83,8 +85,8 @@ def wait_for_a_file(job):
 
 def numbers(printed):
     """The lines that say a result, without the epochs and their times."""
-    said = r"^test accuracy|^mnist-highway-16 |layers |^best: "
-    return [line for line in printed.splitlines() if re.search(said, line)]
+    results = r"^test accuracy|^mnist-highway-16 .*float32|layers |^best: "
+    return [line for line in printed.splitlines() if re.search(results, line)]
 
 
 def weights(path):
@@ -101,9 +103,8 @@ def left(name, folder):
     if name == "fit":
         return left_by_a_run(out)
     if name == "search":
-        trials = sorted(out.glob("*/trial_*/trial.json"))
-        best = weights(out / "thin-plain-3" / "best.keras")
-        return best, {path.parent.name: json.loads(path.read_text()) for path in trials}
+        folder = out / "thin-plain-3"
+        return weights(folder / "best.keras"), (folder / "trials.csv").read_text()
     if name == "reproduce":
         runs = {path.parent.name: left_by_a_run(path.parent) for path in out.glob("*/*/run.json")}
         table = (out / "table1.csv").read_text().splitlines()
@@ -116,14 +117,13 @@ def left(name, folder):
     return names, (out / "layers.csv").read_text()
 
 
-def left_by_a_run(path):
-    folder = RunFolder(path)
-    with np.load(folder.state) as state:
-        saved = b"".join(state[name].tobytes() for name in state.files if name != "run")
-    networks = weights(folder.best), weights(folder.final)
-    settings = folder.read_json()
-    settings["results"].pop("seconds", None)
-    return saved, networks, folder.history.read_text(), settings
+def left_by_a_run(folder):
+    state = read_state(folder / "state.npz")
+    del state["run"]
+    arrays = b"".join(array.tobytes() for array in state.values())
+    results = json.loads((folder / "run.json").read_text())["results"]
+    del results["seconds"]
+    return arrays, weights(folder / "best.keras"), (folder / "history.csv").read_text(), results
 
 
 def finish(name, folder, reference):

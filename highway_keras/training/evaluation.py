@@ -1,13 +1,15 @@
-"""Measure a classifier, and state what several runs reached."""
+"""Measure a classifier, and state the results of several runs."""
 
 import keras
 import numpy as np
 
-from highway_keras import data, results
-from highway_keras.analysis.samples import by_batch
+from highway_keras import results
+from highway_keras.data.dataset import images_at_once
 from highway_keras.ops import LOSS
+from highway_keras.training.batches import pictures_in_turn
+from highway_keras.util.messages import shows_progress
 
-_ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
+ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
 
 class NotProbabilities(ValueError):
@@ -28,9 +30,6 @@ class Evaluation(tuple):
         pair.loss, pair.accuracy, pair.confusion = loss, accuracy, confusion
         return pair
 
-    def __getnewargs__(self):  # else it could be neither copied nor sent to another process
-        return self.loss, self.accuracy, self.confusion
-
     @property
     def class_accuracy(self):
         """Accuracy by class, a list; `None` for a class without images."""
@@ -41,82 +40,76 @@ class Evaluation(tuple):
 
 def compile_classifier(model, optimizer=None, steps_per_execution=1):
     """Compile `model` to train or, without an optimizer, to be measured; return it."""
-    # The metric as an object: see `install_replica_steps`.
+    # A metric given by its name would be made within a replica, where several devices train.
     model.compile(
         optimizer or "sgd",
         LOSS if optimizer else "sparse_categorical_crossentropy",
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         steps_per_execution=steps_per_execution,
-        jit_compile=None,  # "auto", but files do not hold what that is on this backend
+        jit_compile=None,  # "auto", but files do not hold its value on this backend
         auto_scale_loss=False,
     )
     return model
 
 
 def evaluate(model, images, verbose=0) -> Evaluation:
-    """Return cross-entropy (nats) and accuracy of a model on the test images of a `data.Dataset`.
+    """Return cross-entropy (nats) and accuracy of a model on the test images of a data set.
 
-    They do not depend on the loss and the metrics that the model was compiled with. `verbose`: 1
-    shows a progress bar, 0 none, `"auto"` one on a terminal.
+    Args:
+        model: A `keras.Model` from raw images, 0 to 255, to class probabilities.
+        images: A `data.Dataset`.
+        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
         An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
 
     Raises:
-        NotProbabilities: If the model does not return class probabilities.
-        ValueError: If images or labels are not as training takes them, or the model has another
-            number of classes.
+        ValueError: If the model does not return a probability for each class.
     """
-    images = data.check_dataset(images)
-    found = probabilities(model, images.x_test, verbose)
-    if found.shape[-1] != images.classes:
+    rows = probabilities(model, images.x_test, verbose)
+    if rows.shape[-1] != images.classes:
         raise ValueError(
             f"`model` must return a probability for each of the {images.classes} classes of "
-            f"{images.name!r}. Received: {found.shape[-1]} of them."
+            f"{images.name!r}. Received: {rows.shape[-1]} of them."
         )
-    return compare(found, images.y_test)
+    return compare(rows, images.y_test)
 
 
-def compare(found, y):
-    """Return the `Evaluation` of a model's outputs, `(n, classes)`, given the labels `y`."""
-    y = np.reshape(y, len(found))  # labels (n, 1) would broadcast
-    right = found[np.arange(len(found)), y]
+def compare(rows, labels):
+    """Return the `Evaluation` of class probabilities, `(n, classes)`, given the labels, `(n,)`."""
+    right = rows[np.arange(len(rows)), labels]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
-    confusion = np.zeros((found.shape[-1],) * 2, int)
-    np.add.at(confusion, (y, found.argmax(-1)), 1)
-    return Evaluation(float(loss), float((found.argmax(-1) == y).mean()), confusion)
+    confusion = np.zeros((rows.shape[-1],) * 2, int)
+    np.add.at(confusion, (labels, rows.argmax(-1)), 1)
+    return Evaluation(float(loss), float((rows.argmax(-1) == labels).mean()), confusion)
 
 
 def probabilities(model, x, verbose=0):
-    """Return the `outputs` of a model if they are class probabilities, `(n, classes)`."""
-    found = outputs(model, x, verbose)
-    check_probabilities(model.name, found)
-    return found
+    """Return the class probabilities, `(n, classes)`, of raw images, an array or `PictureArray`.
+
+    Raises:
+        NotProbabilities: If the model returns something else.
+    """
+    at_once = images_at_once(x.shape[1:])
+    verbose = int(shows_progress(verbose))
+    if isinstance(x, np.ndarray):
+        rows = model.predict(x, batch_size=at_once, verbose=verbose)
+    else:
+        rows = model.predict(pictures_in_turn((x,), at_once), verbose=verbose)
+    return check_probabilities(model.name, rows)
 
 
-def outputs(model, x, verbose=0):
-    """Return what a model returns for raw images, an array or a `PictureArray`."""
-    found = [found for _, found in by_batch(model, [x], None, verbose)]
-    if [one.ndim for one in found[0]] != [2]:
-        shapes = ", ".join(str((None, *one.shape[1:])) for one in found[0])
-        raise NotProbabilities(
-            f"{model.name!r} must return a probability for each class, of shape (None, classes). "
-            f"Received: outputs of shape {shapes}."
-        )
-    return np.concatenate([one for (one,) in found])
-
-
-def check_probabilities(name, found):
-    """Raise `NotProbabilities` unless each row of an array holds class probabilities."""
-    sums = np.sum(found, axis=-1, dtype="float64")
-    wrong = ~(np.abs(sums - 1) <= _ROUNDING) | (np.min(found, axis=-1) < -_ROUNDING)
+def check_probabilities(name, rows):
+    """Return an array if each of its rows holds class probabilities."""
+    sums = np.sum(rows, axis=-1, dtype="float64") if np.ndim(rows) == 2 else np.array(np.nan)
+    wrong = ~(np.abs(sums - 1) <= ROUNDING) | (np.min(rows, axis=-1) < -ROUNDING)
     if wrong.any():
-        row = np.argmax(wrong)
         raise NotProbabilities(
-            f"{name!r} must return class probabilities, each from 0 to 1, with a sum of 1: end it "
-            f"in a softmax. Received: {found[row].min():.3g} to {found[row].max():.3g}, with a sum "
-            f"of {sums[row]:.3g}."
+            f"{name!r} must return a probability for each class, (None, classes), with a sum of 1: "
+            f"end it in a softmax. Received: shape {np.shape(rows)}, {np.min(rows):.3g} to "
+            f"{np.max(rows):.3g}."
         )
+    return rows
 
 
 def summary(accuracies):

@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.optimizers import SPARED, CaffeSGD, ClippedAdamW, ConvMuon
+from highway_keras.optimizers import NO_DECAY, CaffeSGD, ClippedAdamW, ConvMuon
 from highway_keras.training.recipes import SGD
 
 
@@ -18,7 +18,7 @@ def from_recipe(recipe, steps):
     else:
         optimizer = ConvMuon(rate, adam_weight_decay=decay, **options)
     # Patterns: a name may also be that of a layer, and TensorFlow's ends with ":0".
-    optimizer.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in SPARED])
+    optimizer.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in NO_DECAY])
     return optimizer
 
 

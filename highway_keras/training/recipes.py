@@ -13,6 +13,7 @@ from highway_keras.util import checks
 DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
+BUILDING = ("kernel_initializer", "dropout", "dtype_policy")  # act when a network is built
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
 
 _FROM_0 = functools.partial(checks.number, least=0)
@@ -22,12 +23,10 @@ CHECKS = {  # names of steps and initializers are checked where these are made
     **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
     **dict.fromkeys(("momentum", "validation"), functools.partial(checks.number, least=0, below=1)),
     "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
-    "nesterov": checks.flag,
     "schedule": functools.partial(checks.one_of, choices=SCHEDULES),
     "clip_norm": functools.partial(checks.number, above=0, or_none="no limit"),
     "dropout": functools.partial(checks.number, least=0, most=1),
     "dtype_policy": functools.partial(checks.one_of, choices=DTYPE_POLICIES),
-    "kernel_initializer": checks.serialized,
 }
 
 
@@ -105,7 +104,9 @@ class Recipe:
                     f"`{name}` must be a tuple, such as {example}. {checks.received(name, steps)}"
                 )
         epochs = self.decay_epochs
-        rising = isinstance(epochs, tuple | list) and all(map(checks.is_positive_integer, epochs))
+        rising = isinstance(epochs, tuple | list) and all(
+            isinstance(epoch, int) and epoch > 0 for epoch in epochs
+        )
         if not rising or list(epochs) != sorted(set(epochs)):
             raise ValueError(
                 "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "
@@ -346,10 +347,10 @@ VARIANTS = {"authors": "{}", "modern": "modern-{}", "muon": "muon-{}"}
 
 def variants(card):
     """Return the names of the recipes for a network of the tables, by `VARIANTS`."""
-    named = [
+    candidates = [
         (v, name.format(own)) for own in (card.recipe, card.name) for v, name in VARIANTS.items()
     ]
-    return {variant: name for variant, name in named if name in RECIPES}
+    return {variant: name for variant, name in candidates if name in RECIPES}
 
 
 def get_recipe(name):
@@ -357,22 +358,23 @@ def get_recipe(name):
     return RECIPES[checks.one_of("recipe", name, RECIPES)]
 
 
-def choose_recipe(recipe, model, dataset=None):
+def choose_recipe(recipe, name=None, source=None):
     """Return the recipe to train a network with.
 
     Args:
         recipe: A `Recipe`, the name of one, or `None`: `digits` on the embedded digits, which are
             too few for any other, otherwise the one on the network's card, `quick` without a card.
             A network that is not the paper's keeps the dropout that its author chose.
-        model: Registered name, or a network without a card, or the path of its `.keras` file.
-        dataset: What is trained on.
+        name: Registered name of the network, or `None`.
+        source: Name or path of the data set.
     """
     if isinstance(recipe, Recipe):
         return recipe
     if recipe is not None:
         return get_recipe(recipe)
-    if isinstance(dataset, str) and dataset == "digits":
+    if source == "digits":
         return get_recipe("digits")
-    has_card = isinstance(model, str) and not model.endswith(".keras")
-    recipe = get_recipe(get(model).recipe if has_card else "quick")
-    return recipe if has_card and model in BUILT_IN else recipe.override(dropout=1.0)
+    if name is None:
+        return get_recipe("quick").override(**{key: getattr(Recipe, key) for key in BUILDING})
+    recipe = get_recipe(get(name).recipe)
+    return recipe if name in BUILT_IN else recipe.override(dropout=1.0)

@@ -1,0 +1,105 @@
+"""Several devices: a network made under `devices()` takes a share of every batch on each of them.
+
+TensorFlow does it by `tf.distribute`, JAX by `keras.distribution`. Every device holds the network;
+gradients are averaged.
+"""
+
+import contextlib
+import itertools
+import os
+
+import keras
+
+
+def devices():
+    """Return a function to a context to create networks in: `scope = devices()`, `with scope():`.
+
+    The devices are all that this process sees.
+    Other processes take part if `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES`
+    (JAX) names them. Call it before any other computation.
+    """
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        if "TF_CONFIG" in os.environ:
+            return tf.distribute.MultiWorkerMirroredStrategy().scope
+        here = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in here]).scope
+    if backend == "jax":
+        if "KERAS_DISTRIBUTION_JOB_ADDRESSES" in os.environ:
+            keras.distribution.initialize()
+        return _data_parallel().scope
+    raise ValueError(
+        "`distribute` needs the TensorFlow or the JAX backend. Received: distribute=True with "
+        f"KERAS_BACKEND={backend}."
+    )
+
+
+def _data_parallel():
+    # Keras would divide only `tf.data` among processes; `share` divides our batches.
+    return keras.distribution.DataParallel(auto_shard_dataset=False)
+
+
+class Distribution:
+    """How a network is distributed; by default it is on one device.
+
+    Attributes:
+        scope: Function that returns a context to compile and train in.
+        replicas: Number of devices that share a batch, over all processes.
+        is_chief: Whether this process is the one that writes files.
+    """
+
+    def __init__(self, network):
+        self.scope = contextlib.nullcontext
+        self.replicas, self.is_chief, self.processes, self.index = 1, True, 1, 0
+        backend = keras.backend.backend()
+        if backend == "tensorflow":
+            strategy = network.distribute_strategy
+            self.scope, self.replicas = strategy.scope, strategy.num_replicas_in_sync
+            self.run = strategy.run
+            self.is_chief = strategy.extended.should_checkpoint
+        elif backend == "jax":
+            import jax
+
+            self.replicas = len(network.weights[0].value.sharding.device_set)
+            if self.replicas == 1:
+                return
+            self.scope, self.index = _data_parallel().scope, jax.process_index()
+            self.is_chief, self.processes = self.index == 0, jax.process_count()
+
+    def share(self, batches):
+        """Return this process's share of each batch: Keras joins the shares of all processes."""
+        if self.processes == 1:
+            return batches
+        step = slice(self.index, None, self.processes)
+        return (tuple(array[step] for array in batch) for batch in batches)
+
+    def install_steps(self, trainee):
+        """Have a compiled model take TensorFlow's steps on all devices.
+
+        Keras 3.15's own fail: they average scalar metrics over an axis (keras-team/keras#20585).
+        """
+        if keras.backend.backend() != "tensorflow" or self.replicas == 1:
+            return
+        import tensorflow as tf
+
+        def on_all_devices(step):
+            @tf.function
+            def run(iterator):
+                self.run(step, args=(next(iterator),))
+
+            def function(iterator):
+                run(iterator)
+                return trainee.get_metrics_result()
+
+            return function
+
+        trainee.train_function = on_all_devices(trainee.train_step)
+        trainee.test_function = on_all_devices(trainee.test_step)
+
+    def even(self, arrays):
+        """Return arrays cut to a length that all devices can share equally."""
+        length = len(arrays[0]) - len(arrays[0]) % self.replicas
+        (shared,) = itertools.islice(self.share([tuple(a[:length] for a in arrays)]), 1)
+        return shared

@@ -1,1 +1,0 @@
-"""What training needs from one backend: TensorFlow's input pipeline, and several devices."""

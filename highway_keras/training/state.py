@@ -1,0 +1,182 @@
+"""The live file of a run, `state.npz`: a run resumes from it, replaced whole after each epoch."""
+
+import json
+import time
+import zipfile
+
+import keras
+import numpy as np
+
+from highway_keras.training.machine import here
+from highway_keras.util.files import replacing
+from highway_keras.util.messages import notice
+
+DRAWS_AN_EPOCH = 2**20
+DESCRIPTIONS = ("dataset", "class_names", "recipe.name", "recipe.source", "recipe.reasons")
+
+
+class State(keras.callbacks.Callback):
+    """Weights, optimizer, best weights, history and settings of a run.
+
+    They are one file, so they never disagree; every other file of a run is derived from it. An
+    epoch that is not in it is trained again. The best epoch has the highest value of the metric
+    `monitor`, or is the last one if `monitor` is `None`.
+
+    Args:
+        path: The file.
+        settings: Dictionary that decides the training: a run resumes under equal settings only.
+        network: The network that is trained, whose weights are saved as the best.
+        monitor: Name of a metric that is to rise, or `None`.
+        on_best: Function that is called after an epoch that is the best so far.
+    """
+
+    def __init__(self, path, settings, network, monitor, on_best):
+        super().__init__()
+        self.path = path
+        self.settings = json.loads(json.dumps(settings, default=lambda number: number.item()))
+        self.network = network
+        self.monitor = monitor
+        self.on_best = on_best
+        self.history, self.sessions = [], []
+        self.best_weights, self.best_epoch = None, 0
+        self.has_stopped = self.has_diverged = False
+
+    def restore(self, model, resume):
+        """Restore weights and history, and begin a session; `model` is compiled.
+
+        Raises:
+            ValueError: If there is a run and `resume` is off, its settings differ, or the file is
+                damaged.
+        """
+        model.optimizer.build(model.trainable_variables)
+        if self.path.exists():
+            if not resume:
+                raise ValueError(
+                    f"`out` already holds a run. Received: out={self.path.parent}. Pass "
+                    "resume=True to continue it, or name another folder."
+                )
+            arrays = read_state(self.path)
+            run = json.loads(str(arrays["run"]))
+            self._check_same_run(run)
+            variables = [*model.weights, *model.optimizer.variables]
+            for number, variable in enumerate(variables):
+                variable.assign(arrays[f"variable-{number}"])
+            count = len(self.network.weights)
+            self.best_weights = [arrays[f"best-{number}"] for number in range(count)]
+            self.history, self.sessions = run["history"], run["sessions"]
+            self.best_epoch, self.has_stopped = run["best_epoch"], run["has_stopped"]
+        first = len(self.history)
+        if not self.has_stopped and first < self.settings["recipe"]["epochs"]:
+            self.sessions.append(
+                {**here(), "first_epoch": first, "last_epoch": first, "seconds": 0}
+            )
+        self.session_began = time.perf_counter()
+
+    def _check_same_run(self, run):
+        before, now = _flat(run["settings"]), _flat(self.settings)
+        may_continue = now["recipe.schedule"] != "cosine"
+        if may_continue and now["recipe.epochs"] >= len(run["history"]):
+            run["has_stopped"] &= now["recipe.epochs"] == before["recipe.epochs"]
+            before["recipe.epochs"] = now["recipe.epochs"]
+        differing = [key for key in before | now if before.get(key) != now.get(key)]
+        listed = [
+            f"{key}: {before.get(key)!r} → {now.get(key)!r}"
+            for key in differing
+            if key not in DESCRIPTIONS
+        ]
+        if listed:
+            raise ValueError(
+                f"Cannot resume the run in {self.path.parent}: settings differ "
+                f"({'; '.join(listed)}). Pass the earlier values, or name another folder."
+            )
+        backend = keras.backend.backend()
+        if backend not in run["sessions"][-1]["versions"].split():
+            notice(
+                f"Resuming with {backend}; the run was started with another backend, so its "
+                "result will differ."
+            )
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Save the epoch, unless the loss or a weight is no longer finite."""
+        weights = self.network.get_weights()
+        finite = np.isfinite(logs["loss"]) and all(np.isfinite(array).all() for array in weights)
+        if not finite:
+            self.model.stop_training = self.has_diverged = True
+            return
+        self.history.append({"epoch": epoch, **{key: float(v) for key, v in logs.items()}})
+        self.has_stopped = self.model.stop_training
+        values = [row[self.monitor] if self.monitor else row["epoch"] for row in self.history]
+        is_best = values[-1] > max(values[:-1], default=-np.inf)
+        if is_best:
+            self.best_weights, self.best_epoch = weights, epoch + 1
+        took = time.perf_counter() - self.session_began
+        self.sessions[-1] |= {"last_epoch": epoch + 1, "seconds": round(took, 1)}
+        self.save()
+        if is_best:
+            self.on_best()
+
+    def save(self):
+        """Write the file."""
+        variables = [*self.model.weights, *self.model.optimizer.variables]
+        arrays = {f"variable-{n}": _for_numpy(v) for n, v in enumerate(variables)}
+        arrays |= {f"best-{n}": _for_numpy(v) for n, v in enumerate(self.best_weights)}
+        run = {
+            "settings": self.settings,
+            "history": self.history,
+            "sessions": self.sessions,
+            "best_epoch": self.best_epoch,
+            "has_stopped": self.has_stopped,
+        }
+        with replacing(self.path) as temporary:
+            np.savez(temporary, **arrays, run=json.dumps(run))
+
+
+def read_state(path):
+    """Return the arrays in the live file of a run, and `run`, JSON with all else."""
+    try:
+        with path.open("rb") as file, np.load(file) as state:
+            return dict(state)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"The saved state {path} is damaged. Delete the folder to start anew."
+        ) from error
+
+
+def _flat(settings):
+    """Return settings with those of the recipe beside the others: `recipe.epochs`."""
+    flat = {key: value for key, value in settings.items() if key != "recipe"}
+    return flat | {f"recipe.{key}": value for key, value in settings["recipe"].items()}
+
+
+def _for_numpy(array):
+    array = keras.ops.convert_to_numpy(array)
+    return array.astype("float32") if array.dtype.kind == "V" else array  # bfloat16
+
+
+class EpochSeeds(keras.callbacks.Callback):
+    """Set the state of dropout and augmentation from the seed and the epoch alone.
+
+    An epoch then draws the same numbers whether or not the run was interrupted before it.
+    """
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed, self.epoch = seed, 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        states = [v for v in self.model.variables if v.path.endswith("seed_generator_state")]
+        for index, state in enumerate(states):
+            start = [self.seed * 1000 + index, epoch * DRAWS_AN_EPOCH]
+            state.assign(np.array(start, "uint64").astype("uint32"))
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Under PyTorch, Keras's dropout without a seed draws from PyTorch's generator.
+        # `on_epoch_begin` would be too early to seed it: in the first epoch after a start or
+        # resumption, the iterator over the batches is made after that call, and draws a number,
+        # too.
+        if batch == 0 and keras.backend.backend() == "torch":
+            import torch
+
+            state = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1)
+            torch.manual_seed(int(state[0]))
