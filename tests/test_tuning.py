@@ -1,18 +1,23 @@
 """The search space, training in populations, and the tuner around it."""
 
-import contextlib
 import io
-import pathlib
+import itertools
 
 import keras
 import keras_tuner
 import numpy as np
 import pytest
-from helpers import all_but, needs_populations
+from helpers import all_but, needs_populations, read_rows
 from keras_tuner.errors import FailedTrialError
 
-from highway_keras import data
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, tuner
+from highway_keras import data, models
+from highway_keras.tuning import (
+    HighwayHyperModel,
+    PopulationRandomSearch,
+    read_searches,
+    run_searches,
+    tuner,
+)
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of
@@ -23,8 +28,12 @@ EPOCHS, BATCH = 2, 32
 
 
 @pytest.fixture(scope="module")
-def digits():
-    images = data.load("digits", limit=150)
+def images():
+    return data.load("digits", limit=150)
+
+
+@pytest.fixture(scope="module")
+def digits(images):
     x, x_val = images.x_train / np.float32(256), images.x_val / np.float32(256)
     return x, images.y_train, x_val, images.y_val
 
@@ -43,19 +52,19 @@ def space_of(hypermodel):
 
 
 def test_the_space_is_the_papers_or_another():
-    found = space_of(small())
-    assert found["activation"].values == ["relu", "tanh"]
-    bias = found["transform_bias"]
+    space = space_of(small())
+    assert space["activation"].values == ["relu", "tanh"]
+    bias = space["transform_bias"]
     assert (bias.min_value, bias.max_value, bias.sampling) == (-10, -1, "linear")
-    rate, momentum = found["learning_rate"], found["one_minus_momentum"]
+    rate, momentum = space["learning_rate"], space["one_minus_momentum"]
     assert (rate.min_value, rate.max_value) == (1e-3, pytest.approx(0.316, rel=1e-3))
     assert (momentum.min_value, momentum.max_value) == (1e-2, pytest.approx(0.501, rel=1e-3))
     assert rate.sampling == momentum.sampling == "log"
-    assert (found["decay"].min_value, found["decay"].max_value) == (0.9, 1.0)
+    assert (space["decay"].min_value, space["decay"].max_value) == (0.9, 1.0)
     for kind in ("plain", "residual"):
         assert "transform_bias" not in space_of(small(kind))
-    found = space_of(small(decay=(0.99, 1.0), activations="tanh"))
-    assert found["decay"].min_value == 0.99 and found["activation"].values == ["tanh"]
+    space = space_of(small(decay=(0.99, 1.0), activations="tanh"))
+    assert space["decay"].min_value == 0.99 and space["activation"].values == ["tanh"]
 
 
 def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
@@ -73,7 +82,6 @@ def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
 
 def test_bad_arguments_of_the_hypermodel():
     wrong = {
-        "input_shape": (8, 8, None),
         "depth": 1,
         "kind": "wide",
         "units": 0,
@@ -141,14 +149,14 @@ def test_a_trial_is_the_network_trained_alone_by_keras(kind, digits):
     assign(model, draw(small(kind), VALUES[1], [0, 1]))
     for epoch in range(EPOCHS):
         order = order_of(epoch, len(x))
-        found = [*trained.train(Images(x, y, BATCH), epoch, order)]
-        found += trained.evaluate(Images(x_val, y_val, BATCH))
+        measured = [*trained.train(Images(x, y, BATCH), epoch, order)]
+        measured += trained.evaluate(Images(x_val, y_val, BATCH))
         model.optimizer.learning_rate = VALUES[1]["learning_rate"] * 0.9**epoch
         logs = model.fit(
             x[order], y[order], BATCH, shuffle=False, validation_data=(x_val, y_val), verbose=0
         )
         expected = [logs.history[k][0] for k in ("loss", "accuracy", "val_loss", "val_accuracy")]
-        np.testing.assert_allclose([column[1] for column in found], expected, rtol=1e-4)
+        np.testing.assert_allclose([column[1] for column in measured], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,9 +179,9 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     images = Images(*digits[:2], BATCH)
     sound = losses(population("residual", [0, 1, 2]), images)
     sick = population("residual", [0, 1, 2], {1: {"learning_rate": 1e38}})
-    found = losses(sick, images)
-    assert np.isnan(found[:, 1]).all()
-    np.testing.assert_array_equal(found[:, [0, 2]], sound[:, [0, 2]])
+    curves = losses(sick, images)
+    assert np.isnan(curves[:, 1]).all()
+    np.testing.assert_array_equal(curves[:, [0, 2]], sound[:, [0, 2]])
     sick.keep(np.array([True, True, True]))
     frozen = part_of(sick.state(1), "best")
     losses(sick, images)
@@ -209,7 +217,7 @@ def scores_of(search):
     return {trial_id: trial.score for trial_id, trial in search.oracle.trials.items()}
 
 
-def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
+def test_curves_and_models_are_keras_tuners(searched, digits, capsys):
     for trial in searched.oracle.trials.values():
         assert trial.status == "COMPLETED"
         for name in ("loss", "accuracy", "val_loss", "val_accuracy"):
@@ -217,42 +225,38 @@ def test_curves_files_and_models_are_keras_tuners(searched, digits, capsys):
     searched.results_summary(1)
     best = searched.get_best_hyperparameters()[0]
     assert f"learning_rate: {best['learning_rate']}" in capsys.readouterr().out
-    models, trials = searched.get_best_models(2), searched.oracle.get_best_trials(6)
-    scores = [trial.score for trial in trials]
-    assert scores == sorted(scores)
-    for model, trial in zip(models, trials[:2], strict=True):
-        assert model.evaluate(*digits[2:], verbose=0)[0] == pytest.approx(trial.score, rel=1e-4)
-        rate = trial.hyperparameters["learning_rate"]
-        assert float(model.optimizer.learning_rate) == pytest.approx(rate)  # not another trial's
-    kept = pathlib.Path(searched.project_dir).glob("trial_*/*.keras")
-    assert {path.parent.name for path in kept} == {f"trial_{t.trial_id}" for t in trials[:2]}
-    with pytest.raises(ValueError, match=f"Trial {trials[-1].trial_id} .*keep_models"):
-        searched.load_model(trials[-1])
-    with pytest.raises(ValueError, match="objective: 'min val_loss'"):
-        make(searched.directory, objective="val_accuracy")
-    stock = keras_tuner.oracles.RandomSearchOracle("val_loss", 6)
-    stock._set_project_dir(searched.directory, searched.project_name)
-    stock.reload()
-    assert sorted(stock.trials) == sorted(searched.oracle.trials)
+    # Also from the folder, in another process
+    for search in (searched, make(searched.directory)):
+        models, trials = search.get_best_models(2), search.oracle.get_best_trials(6)
+        scores = [trial.score for trial in trials]
+        assert scores == sorted(scores)
+        for model, trial in zip(models, trials[:2], strict=True):
+            loss, _ = model.evaluate(*digits[2:], verbose=0)
+            assert loss == pytest.approx(trial.score, rel=1e-4)
+            rate = trial.hyperparameters["learning_rate"]
+            assert float(model.optimizer.learning_rate) == pytest.approx(rate)
 
 
-def test_models_are_in_float32_as_they_were_trained(searched):
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    (model,) = searched.get_best_models(1)
-    keras.config.set_dtype_policy("float32")
-    assert {layer.compute_dtype for layer in model._flatten_layers()} == {"float32"}
+def test_only_the_states_of_the_best_stay(tmp_path, digits):
+    search = train(make(tmp_path, population=1, keep_models=2), digits)
+    ranked = search.oracle.get_best_trials(6)
+    assert len(search.get_best_models(2)) == len(list(tmp_path.glob("*/state-*.npz"))) == 2
+    with pytest.raises(ValueError, match=f"Trial {ranked[-1].trial_id} .*keep_models"):
+        search.load_model(ranked[-1])
 
 
-def drawn(search):
-    search.oracle.verbose = 0
-    trials = [search.oracle.create_trial(f"slot-{number}") for number in range(6)]
+def drawn(oracle):
+    oracle.verbose = 0
+    trials = [oracle.create_trial(f"slot-{number}") for number in range(6)]
     return [trial.hyperparameters.values for trial in trials]
 
 
-@pytest.mark.parametrize(("seed", "of_stock"), [(0, 1), (5, 5)])
+@pytest.mark.parametrize(("seed", "of_stock"), [(0, 1), (1, 1), (5, 5)])
 def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, tmp_path):
     stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=of_stock, directory=tmp_path)
-    assert drawn(make(tmp_path, project_name="ours", seed=seed)) == drawn(stock)
+    search = make(tmp_path, project_name="ours", seed=seed)
+    search.oracle.begin({})
+    assert drawn(search.oracle) == drawn(stock.oracle)
 
 
 def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, digits, monkeypatch):
@@ -271,29 +275,34 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
         search.load_model(search.oracle.trials["1"])
 
 
-def test_a_search_goes_on_with_its_own_settings_and_images_only(tmp_path, digits):
-    meanwhile = make(tmp_path, max_trials=1)
-    train(make(tmp_path, max_trials=1), digits)
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")}
-    deeper = HighwayHyperModel(5, input_shape=(8, 8, 1), units=6)
-    with pytest.raises(ValueError, match="depth"):
-        train(make(tmp_path, deeper, max_trials=1), digits)
-    x, y, x_val, y_val = digits
-    tall = HighwayHyperModel(small().depth, input_shape=(16, 4, 1), units=6)
-    with pytest.raises(ValueError, match="input_shape"):
-        reshaped = x.reshape(-1, 16, 4, 1), y, x_val.reshape(-1, 16, 4, 1), y_val
-        train(make(tmp_path, tall, max_trials=1), reshaped)
-    with pytest.raises(ValueError, match="batch_size"):
-        train(make(tmp_path, max_trials=1), digits, batch_size=16)
-    for x, message in (
-        (256 * digits[0], "inputs"),
-        (digits[0][::-1], "inputs"),
-        (np.nan * digits[0], "finite"),
+def test_a_search_continues_with_its_own_settings_and_images_only(tmp_path, digits):
+    options = {"max_trials": 1}
+    train(make(tmp_path, **options), digits)
+    before = (tmp_path / "untitled_project" / "search.json").read_bytes()
+    x, y, *held_out = digits
+    networks = {
+        "depth": HighwayHyperModel(5, input_shape=(8, 8, 1), units=6),
+        "kind": small("plain"),
+        "space.decay": small(decay=(0.95, 1.0)),
+    }
+    changes = {"seed": 1, "objective": "val_accuracy"}
+    for name, network in networks.items():
+        with pytest.raises(ValueError, match=rf"[( ]{name}:"):
+            train(make(tmp_path, network, **options), digits)
+    for name, value in changes.items():
+        with pytest.raises(ValueError, match=rf"[( ]{name}:"):
+            train(make(tmp_path, **{**options, name: value}), digits)
+    with pytest.raises(ValueError, match="batch_size:"):
+        train(make(tmp_path, **options), digits, batch_size=16)
+    for name, others in (
+        ("images", (256 * x, y, *held_out)),
+        ("images", (x[::-1], y, *held_out)),
+        ("val_images", (x, y, x[:20], y[:20])),
     ):
-        with pytest.raises(ValueError, match=message):
-            train(make(tmp_path, max_trials=1), (x, *digits[1:]))
-    train(meanwhile, digits)  # whose only trial another process has done
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/trial_*/*")} == files
+        with pytest.raises(ValueError, match=rf"[( ]{name}:"):
+            train(make(tmp_path, **options), others)
+    train(make(tmp_path, **options), digits)
+    assert (tmp_path / "untitled_project" / "search.json").read_bytes() == before
 
 
 def test_the_search_of_another_tuner_is_left_alone(tmp_path):
@@ -302,163 +311,109 @@ def test_the_search_of_another_tuner_is_left_alone(tmp_path):
         make(tmp_path)
 
 
-def test_of_tied_trials_those_named_the_best_keep_their_weights(tmp_path):
-    options = {"max_trials": 12, "directory": tmp_path}
-    network = HighwayHyperModel(2, "plain", input_shape=(2,), units=2)
-    search = make(tmp_path, network, **options)
-    trials = [search.oracle.create_trial(f"slot-{slot}") for slot in range(12)]
-    for trial, score in zip(trials, [0.5] * 10 + [0.25, np.inf], strict=True):
-        search.oracle.update_trial(trial.trial_id, {"val_loss": score}, step=0)
-        search._save_weights(trial, "relu", draw(network, VALUES[0], [0]))
-    for trial in reversed(trials):
-        trial.status = "FAILED" if trial.trial_id == "11" else "COMPLETED"
-        search.oracle.end_trial(trial)
-    search.save()
-    again = make(tmp_path, network, **options)
-    for found in (search, again):
-        assert [trial.trial_id for trial in found.oracle.get_best_trials(2)] == ["10", "00"]
-        assert len(found.get_best_models(2)) == 2
-    kept = {path.parent.name for path in tmp_path.glob("*/trial_*/*.keras")}
-    assert kept - {"trial_11"} == {"trial_10", "trial_00"}
-    assert list(again.oracle.trials) == [f"{number:02}" for number in range(12)]
-
-
 # Hypermodels of a user's own
 
 SIZES = {"input_shape": (6,), "classes": 3, "units": 5}
 X, Y = np.random.default_rng(0).standard_normal((40, 6)), np.arange(40) % 3
 
 
-def test_a_finite_space_is_drawn_once_and_goes_on_with_the_space_it_had(tmp_path):
+def test_a_finite_space_is_drawn_once(tmp_path):
     class Three(HighwayHyperModel):
-        rates = (0.3, 0.1, 0.03)
-
         def declare_hyperparameters(self, hp):
-            hp.Choice("learning_rate", self.rates)
+            hp.Choice("learning_rate", (0.3, 0.1, 0.03))
             for name, value in {**VALUES[0], "learning_rate": 0}.items():
                 hp.Fixed(name, value)
             return super().declare_hyperparameters(hp)
 
-    network, options = Three(3, **SIZES), {"objective": "loss", "rungs": {1: 2}}
-    search = make(tmp_path, network, **options)
+    search = make(tmp_path, Three(3, **SIZES), objective="loss", rungs={1: 2})
     with pytest.warns(Notice, match="ends after 3 trials"):
         search.search(X, Y, epochs=2, verbose=0)
     trained = [len(t.metrics.get_history("loss")) for t in search.oracle.trials.values()]
     assert sorted(trained) == [1, 2, 2]
-    network.rates = (3.0, 1.0)
-    with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path, network, **options).search(X, Y, epochs=2, verbose=0)
 
 
 def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
     class ByActivation(HighwayHyperModel):
-        in_scope, highest = True, 1e-1
-
         def declare_hyperparameters(self, hp):
-            found = super().declare_hyperparameters(hp)
-            scope = hp.conditional_scope("activation", ["tanh"])
-            with scope if self.in_scope else contextlib.nullcontext():
-                if found["activation"] == "tanh":
-                    found["learning_rate"] = hp.Float(
-                        "rate_of_tanh", 1e-3, self.highest, sampling="log"
-                    )
-            return found
+            values = super().declare_hyperparameters(hp)
+            with hp.conditional_scope("activation", ["tanh"]):
+                if values["activation"] == "tanh":
+                    values["learning_rate"] = hp.Float("rate_of_tanh", 1e-3, 1e-1, sampling="log")
+            return values
 
-    network, options = ByActivation(3, **SIZES), {"objective": "loss", "max_trials": 8}
-    search = make(tmp_path, network, **options)
+    search = make(tmp_path, ByActivation(3, **SIZES), objective="loss", max_trials=8)
     search.search(X, Y, verbose=0)
-    found = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
-    rates = [values["rate_of_tanh"] for values in found if values["activation"] == "tanh"]
+    values = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
+    rates = [one["rate_of_tanh"] for one in values if one["activation"] == "tanh"]
     assert len({*rates}) == len(rates) > 1
-    network.highest = 1.0
-    with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path, network, **options).search(X, Y, verbose=0)
-    network.in_scope = False
-    with pytest.raises(ValueError, match="Received: rate_of_tanh of trial"):
-        make(tmp_path / "none", network, **options).search(X, Y, verbose=0)
-    network.in_scope = True  # in the same folder
-    with pytest.raises(ValueError, match=r"\(space:"):
-        make(tmp_path / "none", network, **options).search(X, Y, verbose=0)
-
-
-class Changed(HighwayHyperModel):
-    def declare_hyperparameters(self, hp):
-        return {**super().declare_hyperparameters(hp), "decay": 1, **self.changes}
-
-
-def test_what_declare_hyperparameters_returns_is_trained(tmp_path, monkeypatch):
-    """Whether or not `hp` knows of it."""
-    network = Changed(3, **SIZES)
-    network.changes = {"learning_rate": 1e-9, "activation": "tanh"}
-    search = make(tmp_path, network, objective="loss")
-    search.search(X, Y, epochs=3, verbose=0)
-    (model,) = search.get_best_models()
-    assert model.layers[-2].activation is keras.activations.tanh
-    score = search.oracle.get_best_trials()[0].score
-    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(score, rel=1e-5)  # it stood still
-    network.changes["activation"] = "relu"
-    with pytest.raises(ValueError, match="fixed"):
-        make(tmp_path, network, objective="loss").search(X, Y, epochs=3, verbose=0)
-    monkeypatch.setattr(Changed, "declare_hyperparameters", lambda self, hp: {"decay": 1.0})
-    with pytest.raises(ValueError, match="return a dictionary of activation, decay"):
-        make(tmp_path / "one", network)
-
-
-CHANGES = [  # `None` where a condition does not hold
-    ({"learning_rate": None}, "`learning_rate`.*None"),
-    ({"one_minus_momentum": 1.5}, "one_minus_momentum"),
-    ({"activation": "gelu"}, "`activation`"),
-    ({"units": 7}, "nothing else.*units"),
-    ({"learning_rate": 1, "one_minus_momentum": 1, "transform_bias": None}, None),
-]
-
-
-@pytest.mark.parametrize(("changes", "refused"), CHANGES)
-def test_values_of_a_users_own(changes, refused, tmp_path):
-    network = Changed(3, "plain", **SIZES)
-    network.changes = changes
-    if refused:
-        with pytest.raises(ValueError, match=refused):
-            make(tmp_path, network, objective="loss").search(X, Y, verbose=0)
-        return
-    search = make(tmp_path, network, objective="loss")
-    search.search(X, Y, verbose=0)
-    assert search.get_best_models()[0].optimizer.momentum == 0
-
-
-class OwnBuild(HighwayHyperModel):
-    def build(self, hp):
-        return super().build(hp)
 
 
 ROWS = np.zeros((3, 8, 8, 1))
-BAD = [  # the error, what it names, arguments of the tuner, of `search`
+BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (TypeError, "`hypermodel`", {"hypermodel": len}, {}),
-    (TypeError, "`hypermodel` must not override `build`", {"hypermodel": OwnBuild(4)}, {}),
     (ValueError, "seed", {"seed": -1}, {}),
     (ValueError, "max_trials", {"max_trials": 0}, {}),
     (ValueError, "population", {"population": 0}, {}),
     (ValueError, "keep_models", {"keep_models": 0}, {}),
     (ValueError, "rungs", {"rungs": {2: 6}}, {}),
     (ValueError, "rungs", {"rungs": {2: 3, 1: 2}}, {}),
-    (TypeError, "class_weight", {"class_weight": None}, {}),
-    (TypeError, "callbacks", {}, {"callbacks": None}),
+    (ValueError, "`epochs`", {"rungs": {2: 3}}, {"epochs": 2}),
     (ValueError, "`x`", {}, {"x": np.zeros((3, 7))}),
-    (ValueError, "`x`", {}, {"x": np.zeros((3, 4, 16))}),  # of other sides
     (ValueError, "`x`", {}, {"x": ROWS[:0], "y": []}),
-    (ValueError, "`y`", {}, {"x": ROWS[:2]}),
+    (ValueError, "`x`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
-    (ValueError, "`validation_data", {}, {"validation_data": (np.zeros((3, 7)), [0, 1, 2])}),
-    (ValueError, "`validation_data", {}, {"validation_data": (ROWS, [0, 1, 2], [1, 1, 1])}),
     (ValueError, "`epochs`", {}, {"epochs": 0}),
-    (ValueError, "`objective`", {}, {}),  # of validation data, which are not given
+    (ValueError, "`objective`", {"objective": "val_loss"}, {}),
 ]
 
 
 @pytest.mark.parametrize(("error", "name", "of_tuner", "of_search"), BAD)
 def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
     with pytest.raises(error, match=name):
-        make(tmp_path, **of_tuner).search(**{"x": ROWS, "y": [0, 1, 2], **of_search})
+        search = make(tmp_path, **{"objective": "loss", **of_tuner})
+        search.search(**{"x": ROWS, "y": [0, 1, 2], **of_search})
+
+
+# Searches of the paper
+
+
+@needs_populations
+def test_searches_leave_files_that_read_back(tmp_path, images):
+    size = {"trials": 3, "epochs": 3, "out": tmp_path, "rungs": {1: 2}, "verbose": 0}
+    folders = run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **size)
+    assert [folder.name for folder in folders] == ["thin-plain-2", "thin-plain-3"]
+    searches = read_searches(tmp_path)
+    assert [(one.kind, one.depth, one.folder) for one in searches] == [
+        ("plain", depth, folder) for depth, folder in zip((2, 3), folders, strict=True)
+    ]
+    (search,) = read_searches(tmp_path, depths=[3])
+    scores = [trial.score for trial in search.trials]
+    assert search.settings["epochs"] == 3 and search.rungs == "1:2" and search.machine["hardware"]
+    assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+    assert sorted(len(trial.losses) for trial in search.trials) == [1, 3, 3]
+    rows = read_rows(search.folder / "trials.csv")
+    assert [(row["kind"], row["depth"], row["trial"]) for row in rows] == [
+        ("plain", "3", trial.number) for trial in search.trials
+    ]
+    assert [float(row["score"]) for row in rows] == scores
+    best = models.load(search.folder)
+    assert best.dataset == "digits" and best.class_names == images.class_names
+    classes = best.complete.predict(images.x_val, verbose=0).argmax(axis=-1)
+    assert np.mean(classes == images.y_val) == pytest.approx(scores[0])
+    with pytest.raises(ValueError, match="kinds"):
+        read_searches(tmp_path, kinds=["highway"])
+    with pytest.raises(ValueError, match="`out`"):
+        run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **size)
+    again = {**size, "trials": 4, "resume": True}
+    run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **again)
+    assert [len(one.trials) for one in read_searches(tmp_path)] == [4, 4]
+
+
+@needs_populations
+def test_processes_share_one_search_at_a_time(tmp_path, images, monkeypatch):
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
+    with pytest.raises(ValueError, match="depths"):
+        run_searches(images, [2, 3], ["plain"], out=tmp_path)
 
 
 # Progress
@@ -468,20 +423,22 @@ def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdout", terminal)
-    with Progress("tiny", [(0, 2, 4)], [0], "loss") as progress:
-        for best, done in [(None, (2,)), (0.5, (0, [2])), (0.25, (2,)), (0.25, (0, [4]))]:
-            progress.report(0, best, *done)
-    *drawn, end = terminal.getvalue().split("\r")[1:]
-    assert end.endswith("\n") and "\n" not in "".join(drawn)
-    shown = {text.split()[1] for text in drawn if "/" in text}
-    assert {"1/4", "2/4", "3/4", "4/4"} <= shown
-    assert "best loss 0.25" in drawn[-1]
+    with Progress("tiny", [(0, 2, 4)], 0, "loss") as progress:
+        for ended in range(1, 5):
+            progress.report(0, ended, 2 * ended, 0.25)
+    *lines, end = terminal.getvalue().split("\r")[1:]
+    assert end.endswith("\n") and "\n" not in "".join(lines)
+    assert [f"{n}/4" in line for n, line in enumerate([*lines, end], start=1)] == [True] * 4
+    assert "best loss 0.25" in end
 
 
-def test_progress_in_a_log_shows_a_long_round_from_time_to_time(monkeypatch, capsys):
-    with Progress("tiny", [(0, 40, 4)], [0], "loss") as progress:
-        progress.report(0, 0.5, epochs=40)
-        assert capsys.readouterr().out == ""
-        monkeypatch.setattr("highway_keras.tuning.progress.QUIET", 0)
-        progress.report(0, 0.5, epochs=80)
-        assert "2/4" in capsys.readouterr().out
+def test_progress_in_a_log_is_a_line_per_round_and_per_minute(monkeypatch, capsys):
+    clock = itertools.count(0, 25)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with Progress("tiny", [(0, 40, 4)], 0, "loss") as progress:
+        for epoch in range(1, 9):
+            progress.report(0, 0, epoch, 0.5)
+        progress.report(0, 4, 160, 0.5, is_end=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert ["0/4" in line for line in lines] == [True, True, False]
+    assert lines[-1].startswith("tiny: 4/4 trials to epoch 40, best loss 0.5")

@@ -6,9 +6,16 @@ from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
     from highway_keras.tuning.hypermodel import HighwayHyperModel
-    from highway_keras.tuning.searches import DEPTHS, KINDS, run_searches
+    from highway_keras.tuning.searches import DEPTHS, KINDS, read_searches, run_searches
     from highway_keras.tuning.tuner import PopulationRandomSearch
 else:
     __getattr__, __dir__ = lazy(__name__)
 
-__all__ = ["DEPTHS", "KINDS", "HighwayHyperModel", "PopulationRandomSearch", "run_searches"]
+__all__ = [
+    "DEPTHS",
+    "KINDS",
+    "HighwayHyperModel",
+    "PopulationRandomSearch",
+    "read_searches",
+    "run_searches",
+]

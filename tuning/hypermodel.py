@@ -87,24 +87,23 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         super().__init__()
         self.depth = checks.integer("depth", depth, least=2)
         self.kind = checks.one_of("kind", kind, UNITS)
+        self.input_shape = tuple(map(int, input_shape))
         self.classes = checks.positive_integer("classes", classes)
-        sides = np.atleast_1d(np.asarray(input_shape, object)).tolist()
-        if not all(map(checks.is_positive_integer, sides)):
-            raise ValueError(
-                "`input_shape` must be a tuple of positive integers. "
-                f"{checks.received('input_shape', input_shape)}"
-            )
-        self.input_shape = tuple(map(int, sides))
-        units = checks.positive_integer("units", units, or_none="that of the kind")
+        units = checks.positive_integer("units", units, or_none="the default of the kind")
         self.units = units or UNITS[kind]
         chosen = [activations] if isinstance(activations, str) else activations
-        for activation in chosen or [None]:
+        for activation in chosen:
             checks.one_of("activations", activation, ACTIVATIONS)
         self.activations = tuple(name for name in ACTIVATIONS if name in chosen)
         self.learning_rate = _range("learning_rate", learning_rate, above=0)
         self.one_minus_momentum = _range("one_minus_momentum", one_minus_momentum, above=0, most=1)
         self.decay = _range("decay", decay, above=0, most=1)
         self.transform_bias = _range("transform_bias", transform_bias)
+
+    @property
+    def has_gates(self):
+        """Whether the blocks of this kind have a transform gate."""
+        return self.kind == "highway"
 
     @property
     def inputs(self):
@@ -131,7 +130,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             "decay": hp.Float("decay", *self.decay),
             "activation": hp.Choice("activation", list(self.activations)),
         }
-        if self.kind == "highway":
+        if self.has_gates:
             values["transform_bias"] = hp.Float("transform_bias", *self.transform_bias)
         return values
 
@@ -146,7 +145,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             self.kind,
             self.units,
             activation=values["activation"],
-            transform_bias=values["transform_bias"] if self.kind == "highway" else None,
+            transform_bias=values.get("transform_bias"),
             input_shape=self.input_shape,
             classes=self.classes,
         )
@@ -158,7 +157,8 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     def fit(self, hp, model, *args, callbacks=None, **kwargs):
         """Fit `model` with the learning rate of `hp`, which decays from epoch to epoch.
 
-        The other arguments are Keras's, with its `batch_size` of 32; a population's is 128.
+        The other arguments are those of Keras. Its `batch_size` is 32 by default, that of a
+        population 128.
         """
         values = self.declare_hyperparameters(hp)
         # By epoch number, not by steps: Hyperband resumes a trial at a later epoch.
@@ -175,8 +175,6 @@ class HighwayHyperModel(keras_tuner.HyperModel):
 
 def _range(name, pair, **bounds):
     """Return the lowest and the highest value to draw, as floats."""
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise ValueError(f"`{name}` must be a pair of numbers. {checks.received(name, pair)}")
     low, high = (float(checks.number(name, value, **bounds)) for value in pair)
     if low > high:
         raise ValueError(f"`{name}` must go from low to high. {checks.received(name, pair)}")

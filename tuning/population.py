@@ -98,12 +98,12 @@ class Population:
         """Return the state of a trial."""
         cohort, place = self.cohorts[trial // self.cohort_size], trial % self.cohort_size
         parts = {**cohort.state, "best": cohort.best}
-        found = {
+        arrays = {
             f"{part}/{key}": ops.convert_to_numpy(value[:, place])
             for part in ("weights", "velocity", "best")
             for key, value in parts[part].items()
         }
-        return {**found, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
+        return {**arrays, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
 
 
 class _Cohort:
@@ -116,7 +116,7 @@ class _Cohort:
         column = {key: np.array([h[key] for h in hyperparameters]) for key in names}
         self.rates, self.decays = column["learning_rate"], column["decay"]
         self.settings = {
-            "relu": _tensor(column["activation"] == "relu"),
+            "relu_mask": _tensor(column["activation"] == "relu"),
             "momentum": _tensor(1 - column["one_minus_momentum"]),
         }
         self.best = _stacked(states, "best")

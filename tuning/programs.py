@@ -33,12 +33,12 @@ def _train(kind, state, settings, x, y, indices, counted):
         batch = ops.take(x, index, axis=0), ops.take(y, index, axis=0), counted
 
         def total_loss(weights):  # of all trials: its gradients are those of each trial's loss
-            found = _batch_sums(kind, weights, settings, *batch)
-            return ops.sum(found[0]) / ops.sum(counted), found
+            batch_sums = _batch_sums(kind, weights, settings, *batch)
+            return ops.sum(batch_sums[0]) / ops.sum(counted), batch_sums
 
-        found, gradients = shim.gradients(total_loss, state["weights"])
-        state = _descend(state, gradients, found[0], settings)
-        return state, _added(sums, found)
+        batch_sums, gradients = shim.gradients(total_loss, state["weights"])
+        state = _descend(state, gradients, batch_sums[0], settings)
+        return state, _added(sums, batch_sums)
 
     zeros = ops.zeros_like(state["alive"])
     return _fold(step, (state, (zeros, zeros)), indices, counted)
@@ -51,7 +51,7 @@ def _measure(kind, weights, settings, x, y, indices, counted):
         batch = ops.take(x, index, axis=0), ops.take(y, index, axis=0), counted
         return _added(sums, _batch_sums(kind, weights, settings, *batch))
 
-    zeros = ops.zeros_like(settings["relu"])
+    zeros = ops.zeros_like(settings["relu_mask"])
     return _fold(step, (zeros, zeros), indices, counted)
 
 
@@ -78,13 +78,13 @@ def _batch_sums(kind, weights, settings, x, y, counted):
 
 def _logits(kind, weights, settings, x):
     """Return the class scores `(K, batch, classes)` of one batch `(batch, inputs)`."""
-    relu = settings["relu"][:, None, None]
+    relu_mask = settings["relu_mask"][:, None, None]
     kernel = weights["first_kernel"]
     z = ops.matmul(x, ops.reshape(kernel, (kernel.shape[0], -1)))
     z = ops.reshape(z, (-1, *kernel.shape[1:])) + weights["first_bias"]
     z = ops.transpose(z, (1, 0, 2))
-    h = ops.where(relu > 0, ops.relu(z), ops.tanh(z))
-    h = scan(h, weights["kernel"], weights["bias"], activation=relu, kind=kind)
+    h = ops.where(relu_mask > 0, ops.relu(z), ops.tanh(z))
+    h = scan(h, weights["kernel"], weights["bias"], activation=relu_mask, kind=kind)
     return ops.matmul(h, weights["top_kernel"][0]) + weights["top_bias"][0][:, None]
 
 
@@ -102,8 +102,8 @@ def _descend(state, gradients, losses, settings):
     return {"weights": weights, "velocity": velocity, "alive": alive}
 
 
-def _added(sums, found):
-    return tuple(a + b for a, b in zip(sums, found, strict=True))
+def _added(sums, batch_sums):
+    return tuple(a + b for a, b in zip(sums, batch_sums, strict=True))
 
 
 def by_trial(values, weight):

@@ -1,62 +1,57 @@
-"""The line that says how far a search is: trials done, time left, the best so far."""
+"""The line that says how far a search is: trials, the best so far, and the time left."""
 
-import math
 import sys
 import time
 
-from highway_keras.util.extras import extra
-
-with extra("tune"):
-    from tqdm import tqdm
-
-QUIET = 600  # seconds after which a log shows where a long round is
-LINE = "{desc} trials, {elapsed} elapsed, {remaining} left{postfix}"
+QUIET_S = 60  # after which a log gets a line within a round
 
 
-class Progress(tqdm):
-    """A line that is redrawn on a terminal, and printed elsewhere.
+class Progress:
+    """A line of progress: redrawn on a terminal, elsewhere printed per round and per minute.
 
-    Elsewhere it is printed whenever trials have ended, and about every ten minutes in a long round.
-    The time left is estimated from the epochs that trials have trained. `rounds` is what
-    `oracle.rounds_of` returns; `ended` is how many trials, of all processes, have ended each round.
+    Args:
+        name: Name of the search.
+        rounds: The first and the last epoch of each round, and its number of trials.
+        initial: The sum of the epochs that all trials trained before, which say nothing about time.
+        objective: Name of the metric that trials are ranked by.
+        verbose: `"auto"` for progress, 0 for none.
     """
 
-    def __init__(self, name, rounds, ended, objective, verbose="auto"):
-        self.name, self.rounds, self.ended = name, rounds, ended
-        self.objective, self.is_terminal = objective, sys.stdout.isatty()
-        self.printed = time.monotonic()
-        super().__init__(
-            total=sum((last - first) * count for first, last, count in rounds),
-            initial=self._done(),
-            smoothing=0,
-            bar_format=LINE,
-            desc=f"{name}: {ended[0]}/{rounds[0][2]}",
-            file=sys.stdout,
-            disable=verbose == 0,
-            delay=0 if self.is_terminal else math.inf,  # elsewhere only `report` prints
-        )
-        self.initial = self.n  # epochs trained elsewhere or before; a disabled tqdm lacks it
+    def __init__(self, name, rounds, initial, objective, verbose="auto"):
+        self.name, self.rounds, self.initial = name, rounds, initial
+        self.objective, self.verbose = objective, verbose
+        self.total = sum((last - first) * count for first, last, count in rounds)
+        self.started = self.printed = time.monotonic()
 
-    def _done(self):
-        lengths = [last - first for first, last, _ in self.rounds]
-        return sum(n * length for n, length in zip(self.ended, lengths, strict=True))
+    def __enter__(self):
+        return self
 
-    def report(self, number, best, epochs=0, ended=None):
-        """Show the progress in round `number`, and `best`, the best value so far.
+    def __exit__(self, *error):
+        if self.verbose and sys.stdout.isatty():
+            print()
 
-        `epochs` is the sum over the trials that run here; `ended` is given once they have ended.
+    def report(self, number, ended, epochs, best, is_end=False):
+        """Show where a round is.
+
+        Args:
+            number: Index of the round.
+            ended: How many trials have ended it.
+            epochs: The sum of the epochs that all trials of the search have trained.
+            best: The best value so far.
+            is_end: Whether trials have just ended the round.
         """
-        self.ended = ended or self.ended
-        self.n = self._done() + epochs
-        first, last, count = self.rounds[number]
-        done = self.ended[number] + epochs / (last - first)
-        rung = f"round {number + 1} of {len(self.rounds)} to epoch {last}, "
-        rung = rung if len(self.rounds) > 1 else ""
-        self.set_description_str(f"{self.name}: {rung}{done:.0f}/{count}", refresh=False)
-        text = "" if best is None else f"best {self.objective} {best:.4g}"
-        self.set_postfix_str(text, refresh=False)
-        if self.is_terminal:
-            self.refresh()
-        elif not self.disable and (ended or time.monotonic() - self.printed > QUIET):
-            self.printed = time.monotonic()
-            print(self, flush=True)
+        now = time.monotonic()
+        _, last, count = self.rounds[number]
+        line = (
+            f"{self.name}: {ended}/{count} trials to epoch {last}, best {self.objective} {best:.4g}"
+        )
+        if epochs > self.initial:
+            left = (now - self.started) * (self.total - epochs) / (epochs - self.initial)
+            line += f", {now - self.started:.0f} s elapsed, {max(left, 0):.0f} s left"
+        if not self.verbose:
+            return
+        if sys.stdout.isatty():
+            print(f"\r\x1b[K{line}", end="", flush=True)
+        elif is_end or now - self.printed > QUIET_S:
+            self.printed = now
+            print(line, flush=True)

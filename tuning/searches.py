@@ -1,44 +1,40 @@
 """The searches of section 3.1: which networks, at which size, and where the results go."""
 
-import contextlib
+import dataclasses
+import json
+import math
 import os
+import pathlib
 
 import keras
 import numpy as np
 
-from highway_keras import data
+from highway_keras import data, models
 from highway_keras.models import thin
-from highway_keras.runs.folder import RunFolder, check_same_settings
-from highway_keras.runs.machine import Session
-from highway_keras.training.networks import under_policy
-from highway_keras.training.trainer import data_settings
+from highway_keras.training.machine import joined
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.oracle import check_recorded
-from highway_keras.tuning.population import check_backend
+from highway_keras.tuning.oracle import SEARCH, epochs_of
 from highway_keras.tuning.tuner import METRICS, PopulationRandomSearch
 from highway_keras.util import checks
-from highway_keras.util.files import folder_lock, replacing, write_rows
+from highway_keras.util.files import write_json, write_rows
 
 DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
-MNIST = (28, 28, 1)  # the shape of the images that the paper searched on
-HELD_OUT = 0.1  # share of the training images, for an objective that starts with val_
+PREPROCESSING = ("scale",)
 
 
 def run_searches(
+    images,
     depths=DEPTHS,
     kinds=KINDS,
     *,
     trials=100,
     epochs=10,
-    dataset="mnist",
     out="runs/search",
     population=None,
     resume=False,
-    limit=None,
     seed=0,
-    data_dir=None,
     verbose="auto",
     rungs=None,
     objective="loss",
@@ -46,34 +42,36 @@ def run_searches(
 ):
     """Search for the hyperparameters with the lowest training loss, for each kind and depth.
 
-    As the paper's apparently do, the searches train on all training images (or `limit` of them) and
-    hold out none: the question is how well a network can be optimized. A trial's score is the
-    lowest mean loss over the batches of an epoch. To choose a network for use,
-    `objective="val_loss"` scores by a tenth of the training images that is held out.
+    The paper's searches apparently rank by the loss on all training images: the question is how
+    well a network can be optimized. A trial's score is the lowest mean loss over the batches of an
+    epoch. To choose a network for use, rank by `"val_loss"` of images that are held out.
 
-    Each search has a folder in `out`, named after the network. It holds keras-tuner's files, the
-    settings in `run.json`, hardware and versions in `machine.json` (unless workers trained), all
-    trials in `trials.csv`, best first, and the best network with its preprocessing in `best.keras`.
+    Each search has a folder in `out`, named after the network:
+
+    ```
+    search.json    settings and all trials, replaced whenever one has ended
+    state-*.npz    trials that are in training, and the best
+    best.keras     the best network with its preprocessing
+    trials.csv     all trials, the best first
+    run.json       settings, where the search ran, how long it took
+    ```
 
     Args:
+        images: A `data.Dataset` whose images fit in memory.
         depths: Numbers of hidden layers.
         kinds: Any of `"highway"`, `"plain"`, `"residual"`.
         trials: Number of trials for each kind and depth.
         epochs: Epochs per trial; with rungs, of the trials that are never stopped.
-        dataset: What `highway_keras.data.load` takes; the pictures of a folder are scaled to
-            28 x 28 gray levels. They must fit into memory.
         out: Folder of the searches.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         resume: Whether to continue searches that are in `out`, also with more trials.
-        limit: Number of training images. Default: all.
         seed: Non-negative integer.
-        data_dir: Where TFDS keeps its data.
         verbose: `"auto"` for a line of progress, 0 for none.
         rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
         objective: `"loss"`, `"accuracy"`, `"val_loss"` or `"val_accuracy"`.
-        **space: What to draw from, `activations`, `learning_rate`, `one_minus_momentum`, `decay`
+        **space: What to draw from: `activations`, `learning_rate`, `one_minus_momentum`, `decay`
             and `transform_bias`, as for `HighwayHyperModel`.
 
     Returns:
@@ -85,24 +83,21 @@ def run_searches(
         ImportError: If the backend is PyTorch.
 
     Examples:
-        >>> from highway_keras import tuning
-        >>> tuning.run_searches([10, 50], ["highway"], trials=20, epochs=2)  # doctest: +SKIP
+        >>> from highway_keras import data, tuning
+        >>> mnist = data.load("mnist", validation=0.0)  # doctest: +SKIP
+        >>> tuning.run_searches(mnist, [10, 50], ["highway"], trials=20)  # doctest: +SKIP
     """
-    check_backend()  # before images are loaded
-    if "KERASTUNER_ORACLE_PORT" in os.environ and len(depths) * len(kinds) > 1:
+    if "KERASTUNER_ORACLE_IP" in os.environ and len(depths) * len(kinds) > 1:
         raise ValueError(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    checks.positive_integer("trials", trials)
-    checks.positive_integer("epochs", epochs)
     checks.one_of("objective", objective, [p + metric for p in ("", "val_") for metric in METRICS])
-    out = checks.path("out", out)
-    data.check_outside(dataset, out)
-    held_out = HELD_OUT if objective.startswith("val_") else 0.0
-    images = data.load(dataset, data_dir, held_out, limit, input_shape=MNIST)
-    if held_out and not len(images.x_val):
-        raise ValueError(f"`dataset` must hold out images for objective={objective!r}.")
+    if objective.startswith("val_") and not len(images.x_val):
+        raise ValueError(
+            "`images` must hold out images to validate by: `data.load(..., validation=0.1)`. "
+            f"Received: objective={objective!r}."
+        )
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     tuners = [
         PopulationRandomSearch(
@@ -118,57 +113,145 @@ def run_searches(
         for kind in kinds
         for depth in depths
     ]
-    preprocess = data.preprocessor(("scale",), images.x_train)
-    pairs = {"": (images.x_train, images.y_train)}
-    if held_out:
-        pairs["val_"] = images.x_val, images.y_val
-    at_once = data.images_at_once(images.input_shape)
-    for prefix, (x, y) in pairs.items():
-        pairs[prefix] = preprocess.predict(np.asarray(x), at_once, verbose=0), y
-    shared = {"epochs": epochs, "batch_size": BATCH_SIZE, "limit": limit}  # `trials` may grow
-    shared |= {**data_settings(dataset, images), "seed": seed}
-    shared |= {} if objective == "loss" else {"objective": objective}
-    searches = [(tuner, RunFolder(tuner.project_dir)) for tuner in tuners]
-    # Existing ones come first: if one must not be resumed, the others are not started.
-    for tuner, folder in sorted(searches, key=lambda search: not search[1].settings.exists()):
-        settings = {"kind": tuner.hypermodel.kind, "depth": tuner.hypermodel.depth, **tuner.chosen}
-        settings |= shared
-        tuner.oracle_here.epochs = epochs
-        if tuner.is_worker:
-            tuner.has_chief()
-            if folder.settings.exists():  # which the chief has written
-                check_same_settings(folder.read_json(), settings, f"the search in {folder.path}")
-            continue
-        with folder_lock(folder.path):
-            if not folder.settings.exists():
-                check_recorded(folder.path, tuner.settings(pairs, epochs, BATCH_SIZE))
-            folder.open(settings, resume)
-    for tuner, folder in searches:
-        trains_here = not (tuner.is_worker or tuner.is_chief or tuner.oracle.has_ended)
-        with Session(folder) if trains_here else contextlib.nullcontext():
-            tuner.search(*pairs[""], pairs.get("val_"), epochs, BATCH_SIZE, verbose)
+    # Existing ones come first: if one must not be continued, the others are not started.
+    tuners.sort(key=lambda tuner: not tuner.local_oracle.settings)
+    for tuner in tuners:
+        if tuner.local_oracle.settings and not resume:
+            raise ValueError(
+                f"`out` already holds a search. Received: out={tuner.folder}. Pass resume=True to "
+                "continue it, or name another folder."
+            )
+    preprocess = data.preprocessor(PREPROCESSING, images.x_train)
+    at_once = data.dataset.images_at_once(images.input_shape)
+
+    def preprocessed(x, y):
+        return preprocess.predict(np.asarray(x), at_once, verbose=0), y
+
+    train = preprocessed(images.x_train, images.y_train)
+    validation = None
+    if objective.startswith("val_"):
+        validation = preprocessed(images.x_val, images.y_val)
+    for tuner in tuners:
+        tuner.settings |= {"dataset": images.source, "train_images": len(images.x_train)}
+        tuner.search(*train, validation, epochs, BATCH_SIZE, verbose)
         if not tuner.is_worker:
-            _write_results(tuner, folder, preprocess)
-    return [folder.path for _, folder in searches]
+            _write_results(tuner, images, preprocess)
+    return [tuner.folder for tuner in tuners]
 
 
-def _write_results(tuner, folder, preprocess):
-    """Write the trials as a table, and the best network."""
-    ended = tuner.oracle.get_best_trials(len(tuner.oracle.trials))  # the best first
+def _write_results(tuner, images, preprocess):
+    """Write the files that derive from the search: trials, settings, the best network."""
+    oracle, hypermodel = tuner.oracle, tuner.hypermodel
+    ranked = oracle.get_best_trials(len(oracle.trials))  # the best first
     rows = [
         {
+            "kind": hypermodel.kind,
+            "depth": hypermodel.depth,
             "trial": trial.trial_id,
             "score": "" if trial.score is None else trial.score,
-            "epochs": len(trial.metrics.get_history("loss")) if trial.metrics.exists("loss") else 0,
+            "epochs": epochs_of(trial),
             **trial.hyperparameters.values,
         }
+        for trial in ranked
+    ]
+    write_rows(tuner.folder / "trials.csv", rows)
+    failed = sum(trial.status == "FAILED" for trial in ranked)
+    results = {"trials": len(ranked), "failed": failed, "best": ranked[0].score}
+    content = {**oracle.settings, "machine": oracle.sessions, "results": results}
+    write_json(tuner.folder / "run.json", content)
+    if ranked[0].status == "COMPLETED":
+        (trained,) = tuner.get_best_models()
+        best = keras.models.clone_model(trained)  # which is not compiled
+        best.set_weights(trained.get_weights())
+        models.save(
+            tuner.folder / "best.keras",
+            keras.Sequential([preprocess, best]),
+            class_names=list(images.class_names),
+            dataset=images.source,
+            preprocessing=list(PREPROCESSING),
+            model=best.name,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrialResult:
+    """One trial: its hyperparameters, its training losses by epoch, and what the search ranks by.
+
+    `number` is text: `"007"`. `score` is infinite if the trial failed.
+    """
+
+    number: str
+    values: dict
+    losses: list
+    score: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """The trials of one kind and depth that have ended, the best first, and their settings.
+
+    `machine` holds the hardware, versions, commits and dates of all sessions.
+    """
+
+    kind: str
+    depth: int
+    settings: dict
+    trials: list
+    folder: pathlib.Path
+    machine: dict
+
+    @property
+    def rungs(self):
+        """Its rungs as the command takes them: `"40:30 133:10"`; empty without."""
+        return self.settings["rungs"]
+
+    @property
+    def completed(self):
+        """The trials that did not fail."""
+        return [trial for trial in self.trials if math.isfinite(trial.score)]
+
+
+def read_searches(folder, depths=None, kinds=None):
+    """Return the searches in a folder of `run_searches`, sorted by kind and depth.
+
+    Args:
+        folder: The `out` of `run_searches`.
+        depths, kinds: Which searches. Default: all that are there.
+
+    Returns:
+        A list of `Search`, of which at least one trial has ended each.
+
+    Raises:
+        ValueError: If there are no searches of the depths and kinds.
+    """
+    searches = [_read(file) for file in pathlib.Path(folder).glob(f"*/{SEARCH}")]
+    searches = [search for search in searches if search.trials]
+    for name, wanted in (("depth", depths), ("kind", kinds)):
+        there = {getattr(search, name) for search in searches}
+        if not searches or not there.issuperset(wanted or ()):
+            raise ValueError(
+                f"`{name}s` must be among the searches in {folder}: {sorted(there)}. "
+                f"Received: {name}s={wanted}."
+            )
+        searches = [one for one in searches if wanted is None or getattr(one, name) in wanted]
+    return sorted(searches, key=lambda search: (search.kind, search.depth))
+
+
+def _read(file):
+    content = json.loads((file).read_text(encoding="utf-8"))
+    settings = content["settings"]
+    ended = [t for t in content["trials"] if t["status"] in ("COMPLETED", "FAILED")]
+    trials = [
+        TrialResult(
+            trial["trial_id"],
+            trial["hyperparameters"]["values"],
+            [p["value"][0] for p in trial["metrics"]["metrics"]["loss"]["observations"]],
+            math.inf if trial["score"] is None else trial["score"],
+        )
         for trial in ended
     ]
-    write_rows(folder.path / "trials.csv", rows, max(rows, key=len))
-    if ended[0].status == "COMPLETED":
-        best = tuner.get_best_models()[0]
-        with under_policy("float32"):  # or Keras would round the inputs to that of the process
-            inputs = keras.Input(best.input_shape[1:])
-            complete = keras.Sequential([inputs, preprocess, best], name=best.name)
-        with replacing(folder.best) as temporary:
-            complete.save(temporary)
+    sign = -1 if settings["direction"] == "max" else 1
+    trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
+    keys = ("hardware", "versions", "commit", "date")
+    machine = {key: joined(content["sessions"], key) for key in keys}
+    return Search(settings["kind"], settings["depth"], settings, trials, file.parent, machine)

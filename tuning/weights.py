@@ -9,9 +9,8 @@ kernel        (L, d, m * d)      bias        (L, m * d)      m = 2, halves [H | 
 top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
 
-The state that a trial starts or resumes from has three of each: `weights/kernel`,
-`velocity/kernel` and `best/kernel`, that of its best epoch. `alive` is 0 once the trial has
-diverged.
+The state of a trial has three of each: `weights/kernel`, `velocity/kernel`, and `best/kernel` of
+its best epoch. `alive` is 0 once the trial has diverged, and `curve/loss` is its loss by epoch.
 """
 
 import math
@@ -27,7 +26,7 @@ def draw(hypermodel, values, seed):
     `seed` is a sequence of integers: the seed of the search and the number of the trial.
     """
     rng = np.random.default_rng(seed)
-    units, blocks, highway = hypermodel.units, hypermodel.depth - 1, hypermodel.kind == "highway"
+    units, blocks, has_gates = hypermodel.units, hypermodel.depth - 1, hypermodel.has_gates
 
     def uniform(*shape, he):
         fan_in, fan_out = shape[-2:]
@@ -35,9 +34,9 @@ def draw(hypermodel, values, seed):
         return rng.uniform(-limit, limit, shape).astype("float32")
 
     he = values["activation"] == "relu"
-    parts = [uniform(blocks, units, units, he=he) for _ in range(1 + highway)]
+    parts = [uniform(blocks, units, units, he=he) for _ in range(1 + has_gates)]
     bias = np.zeros((blocks, len(parts), units), "float32")
-    if highway:
+    if has_gates:
         bias[:, 1] = values["transform_bias"]
     return {
         "first_kernel": uniform(hypermodel.inputs, units, he=he),
