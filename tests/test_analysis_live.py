@@ -1,6 +1,6 @@
 """The live page: its numbers beside Keras's, what its controls do, and what it refuses."""
 
-import base64
+import contextlib
 import json
 import pathlib
 import re
@@ -11,11 +11,10 @@ import keras
 import numpy as np
 import pytest
 from harness import shaken
-from test_analysis import carried, layer_by_layer
 
-from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data, models, training
-from highway_keras.analysis.graph import Graph
-from highway_keras.cli import command
+from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis, data
+from highway_keras.analysis.blocks import observe
+from highway_keras.live import live_page
 from highway_keras.live import page as examples
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -40,12 +39,32 @@ console.log(JSON.stringify(JSON.parse(process.argv[2]).map((one) => pass(...one)
 """
 
 
-def shipped(name):
-    return training.SavedNetwork(models.get(name).weights_file("mnist")).model
+def thin():
+    stack = HighwayStack(9, name="highway_x9")
+    layers = [
+        keras.layers.Rescaling(1 / 255),
+        keras.layers.Flatten(),
+        keras.layers.Dense(50, "relu"),
+    ]
+    return shaken(as_network(*layers, stack, keras.layers.Dense(10, "softmax")))
+
+
+def convolutional():
+    """A network inside a network, after its preprocessing."""
+    gated = [ConvHighway2D(8, 3, name=f"stage{i}_highway1") for i in (1, 2)]
+    stem = keras.layers.Conv2D(8, 5, activation="relu")
+    pools = [keras.layers.MaxPooling2D(3, 2) for _ in gated]
+    layers = [stem, gated[0], pools[0], gated[1], pools[1], keras.layers.Dropout(0.5)]
+    top = [keras.layers.Flatten(), keras.layers.Dense(10, "softmax")]
+    return shaken(as_network(keras.layers.Rescaling(1 / 255), as_network(*layers, *top)))
+
+
+def as_network(*layers):
+    return keras.Sequential([keras.Input((28, 28, 1)), *layers])
 
 
 def every_option():
-    """Every kind of layer and option that the page knows and `mnist-highway-16` does not use."""
+    """Every kind of layer and option that the page knows and the other networks do not use."""
     layers, learned = keras.layers, {"carry": "learned", "activation": "tanh"}
     return keras.Sequential(
         [
@@ -84,7 +103,7 @@ def digits():
 
 
 NETWORKS = {
-    "mnist-highway-16": (lambda: shipped("mnist-highway-16"), digits),
+    "convolutional": (convolutional, digits),
     "every option": (lambda: shaken(every_option()), lambda: pictures((15, 13, 3))),
 }
 
@@ -96,7 +115,7 @@ def opened(request, tmp_path_factory):
     make_network, make_images = NETWORKS[request.param]
     network, (images, labels) = make_network(), make_images()
     path = tmp_path_factory.mktemp("live") / "live.html"
-    analysis.live_page(network, images, labels, path)
+    live_page(network, images, labels, path)
     return network, images[examples.choose(labels)], path
 
 
@@ -125,13 +144,12 @@ def test_values_are_keras_s(opened):
 @in_node
 def test_closed_layers_are_layers_whose_gate_is_0(opened):
     network, images, path = opened
-    depth = len(Graph(network).blocks)
+    depth = len(analysis.transform_biases(network))
     closed = {0, depth - 2, depth - 1}
-    (expected,) = layer_by_layer(
-        network,
-        images[:1].astype("float32"),
-        lambda n, layer, z: carried(layer, z) if n in closed else layer(z),
-    )
+    with contextlib.ExitStack() as lesions:
+        for block in (observe(network)[1][number] for number in closed):
+            lesions.enter_context(analysis.closed(block.layer, block.index))
+        (expected,) = network.predict(images[:1], verbose=0)
     ((probabilities, gates, _),) = in_page(path, (0, sorted(closed)))
     np.testing.assert_allclose(probabilities, expected, atol=1e-4, rtol=0)
     assert {n for n, gate in enumerate(gates) if not any(gate)} >= closed
@@ -183,14 +201,14 @@ def tab(chromium):
 @in_chromium
 def test_a_page_opens(opened, tab):
     tab.goto(opened[2].as_uri())
-    assert value(tab, "page.found.blocks.length") == len(Graph(opened[0]).blocks)
+    assert value(tab, "page.found.blocks.length") == len(analysis.transform_biases(opened[0]))
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     images, labels = digits()
-    analysis.live_page(shipped("thin-highway-10"), images, labels, folder / "live.html")
+    live_page(thin(), images, labels, folder / "live.html")
     return folder / "live.html"
 
 
@@ -311,7 +329,7 @@ def test_names_cannot_break_the_page(tmp_path):
     names = ["</script><b>"] + [f"class {i}" for i in range(1, 10)]
     images, labels = digits()
     file = tmp_path / "live.html"
-    analysis.live_page(shipped("thin-highway-10"), images, labels, file, names, "<title> & $co")
+    live_page(thin(), images, labels, file, names, "<title> & $co")
     assert description(file)["classes"] == names
     assert "&lt;title&gt; &amp; $co" in file.read_text(encoding="utf-8")
 
@@ -319,7 +337,7 @@ def test_names_cannot_break_the_page(tmp_path):
 def test_the_box_of_the_digits_and_the_scales(page, tmp_path):
     assert (description(page)["guide"], description(page)["paper"]) == ([4, 5, 24, 22], 0)
     (images, labels), path = digits(), tmp_path / "live.html"
-    analysis.live_page(shipped("thin-highway-10"), 255 - images, labels, path)
+    live_page(thin(), 255 - images, labels, path)
     assert (description(path)["guide"], description(path)["paper"]) == ([4, 5, 24, 22], 255)
     assert examples.drawn_box(np.zeros((2, 8, 8, 1))) is None
     assert examples.drawn_box(np.zeros((2, 8, 8, 3))) is None
@@ -355,8 +373,18 @@ def quantized():
 
 def changed():
     model = classifier()
-    model.layers[-2].block.activation = keras.activations.gelu
+    model.layers[-2].activation = keras.activations.gelu
     return model
+
+
+def top(units):
+    return keras.layers.Dense(units, activation="softmax")
+
+
+def slow():
+    wide = [ConvHighway2D(128, 3) for _ in range(2)]
+    stem = keras.layers.Conv2D(128, 3, padding="same")
+    return as_network(stem, *wide, keras.layers.GlobalAveragePooling2D(), top(10))
 
 
 FIRST = {"data_format": "channels_first"}
@@ -367,19 +395,19 @@ REFUSED = {
     "channels": (lambda: classifier(keras.layers.Flatten(**FIRST)), "channels_first.*'flatten"),
     "quantized": (quantized, "quantized"),
     "branches": (branched, "chains.*'sum'"),
-    "no softmax": (lambda: models.thin_mlp(3, classifier_activation=None), "softmax.*'pred"),
-    "no image": (lambda: models.thin_mlp(3, input_shape=(8,)), r"one image.*\(None, 8\)"),
-    "no gates": (lambda: models.create("thin-plain-10"), "gated layers"),
-    "large": (lambda: models.create("highway-b"), "4 MiB"),
-    "slow": (lambda: models.create("highway-a", input_shape=(128, 128, 3)), "million"),
+    "no softmax": (lambda: as_network(keras.layers.Flatten(), Highway()), "softmax.*'highway"),
+    "no image": (lambda: keras.Sequential([keras.Input((8,)), Highway(), top(3)]), "one image"),
+    "no gates": (lambda: as_network(keras.layers.Flatten(), top(10)), "gated layers"),
+    "large": (lambda: as_network(keras.layers.Flatten(), top(2000), top(10)), "4 MiB"),
+    "slow": (slow, "million"),
 }
 
 
 def refused(message, model, path, x=None, y=(0, 1), **options):
     x = np.zeros((2, *model.input_shape[1:]), "uint8") if x is None else x
-    with pytest.raises(ValueError, match=message) as caught:
-        analysis.live_page(model, x, np.array(y), path / "live.html", **options)
-    assert "\n" not in str(caught.value) and not list(path.iterdir())
+    with pytest.raises(ValueError, match=message):
+        live_page(model, x, np.array(y), path / "live.html", **options)
+    assert not list(path.iterdir())
 
 
 @pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
@@ -391,10 +419,11 @@ def test_networks_that_are_refused(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["class_names", "y", "one-hot", "x"])
 def test_what_does_not_fit(tmp_path, name):
-    changes = {"class_names": [*"abcdefgha", " "], "y": [3, 10], "x": np.zeros((2, 9, 9, 1))}
+    changes = {"class_names": [*"abcdefgha", " "], "y": [3, 10], "x": np.full((2, 9, 9, 1), 9)}
     changes["one-hot"] = np.eye(2, 10, dtype=int)
     argument = "y" if name == "one-hot" else name
-    refused(f"`{argument}`", classifier(), tmp_path, **{argument: changes[name]})
+    words = {"x": "shape", "one-hot": "reshape"}.get(name, f"`{argument}`")
+    refused(words, classifier(), tmp_path, **{argument: changes[name]})
 
 
 def test_images_that_are_no_gray_levels_are_refused(tmp_path):
@@ -404,37 +433,7 @@ def test_images_that_are_no_gray_levels_are_refused(tmp_path):
     scaled = images / 256, images > 99, np.where(images > 99, np.nan, images)
     for x in (*scaled, images.astype("int32") + 1):
         refused("`x` of a live page must hold gray levels", model, tmp_path, x, labels)
-    analysis.live_page(model, images.astype("float32"), labels, path)
+    live_page(model, images.astype("float32"), labels, path)
     as_floats = path.read_bytes()
-    analysis.live_page(model, images, labels, path)
+    live_page(model, images, labels, path)
     assert path.read_bytes() == as_floats
-
-
-# `analyze`
-
-
-def test_analyze_goes_on_without_the_page(tmp_path, monkeypatch):
-    images, labels = pictures((8, 8, 1), classes=3)
-    model = classifier(keras.layers.BatchNormalization())
-    (tmp_path / "live.html").write_text("the page of another network")
-    (tmp_path / "layers.csv").write_text("layer,mean_bias,mean_gate,lesion_loss\n")
-    monkeypatch.setenv("HOME", str(tmp_path.parent))
-    found = analysis.analyze(model, images, labels, f"~/{tmp_path.name}", verbose=0)
-    assert found.live is None and "BatchNormalization" in found.no_live
-    assert "\n" not in found.no_live
-    assert "No live page. The live page cannot compute" in found.page.read_text(encoding="utf-8")
-    assert not (tmp_path / "live.html").exists() and (tmp_path / "layers.csv").exists()
-
-
-def test_the_command(tmp_path, capsys):
-    classifier().save(tmp_path / "thin.keras")
-    arguments = ["analyze", str(tmp_path / "thin.keras"), "--dataset", "digits", "--limit", "100"]
-    assert command.main([*arguments, "--out", str(tmp_path / "look")]) == 0
-    page = tmp_path / "look" / "live.html"
-    assert f"saved {page}" in capsys.readouterr().out
-    assert 'href="live.html"' in page.with_name("index.html").read_text(encoding="utf-8")
-    shown, images = description(page)["examples"], data.load("digits")
-    some = np.frombuffer(base64.b64decode(shown["images"]), "uint8").reshape(-1, 8, 8, 1)
-    chosen = examples.choose(images.y_test)
-    np.testing.assert_array_equal(some, images.x_test[chosen])
-    assert shown["labels"] == images.y_test[chosen].tolist()

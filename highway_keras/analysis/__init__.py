@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
+    from highway_keras.analysis.blocks import closed
     from highway_keras.analysis.compaction import Compacted, compact
     from highway_keras.analysis.gating import (
         MeanGates,
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     )
     from highway_keras.analysis.lesioning import Lesions, NeededLayers, lesions, needed_layers
     from highway_keras.analysis.monitor import GateMonitor
-    from highway_keras.analysis.named_array import NamedArray
-    from highway_keras.analysis.plots import plot_gates, plot_lesions, plot_routing
-    from highway_keras.analysis.report import Analysis, analyze, live_page
+    from highway_keras.analysis.report import Analysis, analyze
+    from highway_keras.plots import plot_gates, plot_lesions, plot_routing
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -32,15 +32,14 @@ __all__ = [
     "GateMonitor",
     "Lesions",
     "MeanGates",
-    "NamedArray",
     "NeededLayers",
     "analyze",
     "block_outputs",
+    "closed",
     "compact",
     "gate_model",
     "gates",
     "lesions",
-    "live_page",
     "mean_gates",
     "needed_layers",
     "plot_gates",

@@ -1,23 +1,17 @@
 """Remove the gated layers that a network can do without: close their gates, then leave them out."""
 
+import collections
+import contextlib
 import dataclasses
-import functools
-import re
+import math
 
 import keras
-import numpy as np
-from keras import ops
 
-from highway_keras.analysis.graph import Graph, has_graph, of_gated
-from highway_keras.analysis.lesioning import measurement
-from highway_keras.data import PictureArray
+from highway_keras.analysis import blocks
+from highway_keras.analysis.lesioning import Measurement
 from highway_keras.layers import HighwayStack
-from highway_keras.models.weight_files import copy_weights
 from highway_keras.util import checks
-from highway_keras.util.messages import reason, shows_progress
-
-CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
-SIGMOIDS = (keras.activations.sigmoid, keras.activations.hard_sigmoid)
+from highway_keras.util.messages import notice, shows_progress
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,8 +23,9 @@ class Compacted:
             and models within it, keep their names.
         closed: Names of the closed layers, in the order in which they were closed.
         curve: A list of dictionaries, one for each step: the number of gated `layers` left, which
-            one was `closed`, the `error` and `loss` (nats) on the images, and how many `parameters`
-            and `multiplications` per sample the network has without the closed layers.
+            one was `closed`, the `error` and `loss` (nats) on the samples, and how many
+            `parameters` and `multiplications` per sample the network has without the closed layers.
+            Multiplications are those by kernels, at every position of a layer's output.
     """
 
     model: keras.Model
@@ -47,8 +42,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     layer alone; the layers that it calls idle cannot always be removed together.
 
     Args:
-        model: As for `lesions`, with coupled carry gates and sigmoids as transform gates. It stays
-            as it is.
+        model: As for `lesions`, with coupled carry gates. It stays as it is.
         x: Samples as `model` takes them: training images, so that test images stay unseen.
         y: Class numbers, integers `(samples, ...)`.
         budget: By how much the error on these samples may rise, as a share of them.
@@ -62,15 +56,14 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
 
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
-        ValueError: If a layer has a learned carry gate, a gate that no bias closes, or is used
-            twice; if `x` or `y` does not fit, or an argument is out of its range.
+        ValueError: As `lesions` does, or if a layer has a learned carry gate.
 
     Examples:
         >>> import numpy as np
         >>> from highway_keras import analysis, models
         >>> network = models.thin_mlp(depth=4, input_shape=(8,))
-        >>> found = analysis.compact(network, np.zeros((5, 8)), np.zeros(5, int), layers=1)
-        >>> [row["layers"] for row in found.curve]
+        >>> compacted = analysis.compact(network, np.zeros((5, 8)), np.zeros(5, int), layers=1)
+        >>> [row["layers"] for row in compacted.curve]
         [3, 2, 1]
 
     Reference:
@@ -78,116 +71,123 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         at a time.
     """
     checks.number("budget", budget, least=0, below=1)
-    Graph(model)  # raises if the model cannot be analyzed, before it is copied
-    # Clone an uncompiled model: the clone of a compiled one would need its custom loss registered.
-    uncompiled = keras.Model(model.inputs, model.outputs, name=model.name)
-    try:
-        copy = keras.models.clone_model(uncompiled)
-    except (TypeError, ValueError, NotImplementedError) as error:
-        raise ValueError(
-            "`model` must be one that Keras can save and load: register your own functions and "
-            f"layers by `keras.saving.register_keras_serializable`. Received: {reason(error)}"
-        ) from error
-    if len(copy.weights) != len(model.weights):
-        raise ValueError(
-            "`model` must have no adapters (save it and load it first, which merges them), and "
-            "share no layer with a model inside it."
-        )
-    copy_weights(model, copy)
-    x = np.asarray(x) if isinstance(x, PictureArray) else x  # there are many passes
-    graph, measure = measurement(copy, x, y, batch_size=batch_size)
-    names, blocks = graph.blocks, range(len(graph.blocks))
+    original = blocks.rebuild(model, lambda layer, *args, **kwargs: layer(*args, **kwargs))
+    copy = keras.models.clone_model(original)
+    copy.set_weights(original.get_weights())
+    names = {}  # by (layer, index): a layer that is used several times counts once
+    for block in blocks.observe(copy)[1]:
+        names.setdefault((block.layer, block.index), block.name)
     if layers is not None:
-        checks.integer("layers", layers, least=0, most=len(blocks) - 1)
-    gated = [call.layer for call in graph.gated]
-    for layer in gated:  # a bias must close each gate for good
-        what = None
+        checks.integer("layers", layers, least=0, most=len(names) - 1)
+    for layer, _ in names:
         if layer.learned_carry:
-            what = "coupled carry gates: with a learned one, a closed layer still scales its input"
-        elif layer.activations[1] not in SIGMOIDS or layer.transform_bias is None:
-            what = "transform gates that are sigmoids with a bias, which closes them"
-        elif gated.count(layer) > 1:
-            what = "gated layers that are used once, so that one use can be closed"
-        if what:
-            raise ValueError(f"`model` must have {what}. Received: layer {layer.name!r}.")
+            raise ValueError(
+                "`model` must have coupled carry gates: with a learned one, a closed layer still "
+                f"scales its input. Received: layer {layer.name!r}."
+            )
+    measure = Measurement(copy, x, y, batch_size=batch_size)
+    samples = measure.labels.size
+    parameters, products = copy.count_params(), multiplications(copy)
+    total = sum(products.values())
 
-    whole = np.array([copy.count_params(), sum(call.multiplications for call in graph.calls)])
-    cost = {}  # of a block: its parameters and multiplications
-    for call in graph.gated:
-        each = np.array([call.layer.count_params(), call.multiplications]) / len(call.blocks)
-        cost |= dict.fromkeys(call.blocks, each)
-    closed, curve = [], []
-
-    def note(loss, error):
-        parameters, multiplications = whole - sum(cost[block] for block in closed)
-        row = {
-            "layers": len(blocks) - len(closed),
+    def row(closed, loss, errors):
+        left_out = [(layer, getattr(layer, "depth", 1)) for layer, _ in closed]
+        return {
+            "layers": len(names) - len(closed),
             "closed": names[closed[-1]] if closed else "",
-            "error": float(error),
-            "loss": float(loss),
-            "parameters": round(parameters),
-            "multiplications": round(multiplications),
+            "error": float(errors / samples),
+            "loss": float(loss / samples),
+            "parameters": round(parameters - sum(n.count_params() / d for n, d in left_out)),
+            "multiplications": round(total - sum(products[n] / d for n, d in left_out)),
         }
-        curve.append(row)
 
-    most = len(blocks) - (layers or 0)
-    bar = int(shows_progress(verbose))
-    progress = keras.utils.Progbar(most, verbose=bar, unit_name="layer")
-    while len(closed) < most:
-        lesions = measure()
-        if not curve:
-            note(lesions.intact_loss, lesions.intact_error)
-        best = min(set(blocks) - set(closed), key=lambda block: lesions.loss[block])
-        if layers is None and lesions.error[best] - curve[0]["error"] > budget + 1e-9:
-            break
-        closed.append(best)
-        note(lesions.loss[best], lesions.error[best])
-        (call,) = (call for call in graph.gated if best in call.blocks)
-        bias = ops.convert_to_numpy(call.layer.transform_bias).copy()
-        bias.reshape(len(call.blocks), -1)[best - call.blocks.start] = CLOSED
-        call.layer.transform_bias.assign(bias)
-        progress.update(len(closed), finalize=False)
-    progress.update(len(closed), finalize=True)
-    found = tuple(names[block] for block in closed)
-    return Compacted(leave_out(copy, found), found, curve)
+    closed, curve, most = [], [], len(names) - (layers or 0)
+    bar = keras.utils.Progbar(most, verbose=int(shows_progress(verbose)), unit_name="layer")
+    with contextlib.ExitStack() as lesions:
+        while len(closed) < most:
+            intact, lesioned = measure(names.keys() - set(closed))
+            if not curve:
+                curve.append(row(closed, *intact))
+            best = min(names.keys() & lesioned.keys(), key=lambda lesion: lesioned[lesion][0])
+            step = row([*closed, best], *lesioned[best])
+            if layers is None and step["error"] > curve[0]["error"] + budget + 1e-9:
+                break
+            closed.append(best)
+            curve.append(step)
+            lesions.enter_context(blocks.closed(*best))
+            bar.update(len(closed), finalize=False)
+        bar.update(len(closed), finalize=True)
+    if not closed:
+        notice(
+            f"No gated layer is left out: closing any raises the error by more than {budget:g} of "
+            f"{samples:,} samples."
+        )
+    small = leave_out(copy, closed)
+    return Compacted(small, tuple(names[lesion] for lesion in closed), curve)
 
 
 def leave_out(model, closed):
-    """Return a model without the gated layers of these names; it shares the others.
+    """Return a model without the blocks `closed`, pairs of layer and index; it shares the others.
 
     A `HighwayStack` that loses some of its layers is replaced by a shorter copy.
     """
-    graph = Graph(model)
-    left = {}  # of a gated layer by its id: which of its blocks stay
-    for call in graph.gated:
-        of_layer = [graph.blocks[block] for block in call.blocks]
-        left[id(call.layer)] = [i for i, name in enumerate(of_layer) if name not in closed]
-
-    def shorter(layer, taken):
-        if has_graph(layer):
-            return without(layer)
-        stay = left.get(id(layer), ())
-        if not isinstance(layer, HighwayStack) or len(stay) in (0, layer.depth):
-            return layer
-        name = re.sub(rf"_x{layer.depth}(?=$|_)", f"_x{len(stay)}", layer.name)
-        name = layer.name if name in taken else name
-        taken.add(name)
-        chain = layer.unstack()
-        short = HighwayStack.from_layers([chain[i] for i in stay], name)
-        for option in ("rematerialize", "output_regularizer"):  # which its layers do not all have
-            setattr(short, option, getattr(layer, option))
-        return short
+    left = {
+        layer: [i for i in range(getattr(layer, "depth", 1)) if (layer, i) not in closed]
+        for layer, _ in closed
+    }
+    taken, smaller = {layer.name for layer in model.layers}, {}
 
     def call(layer, *args, **kwargs):
-        out = left.get(id(layer)) == []
-        if has_graph(layer):  # of which nothing may be left
-            out = list(map(id, layer.inputs)) == list(map(id, layer.outputs))
-        return of_gated(args, kwargs)[0] if out else layer(*args, **kwargs)
+        stays = left.get(layer)
+        is_nested = blocks.is_model(layer) and not left.keys().isdisjoint(
+            blocks.gated_layers(layer)
+        )
+        if layer not in smaller:
+            if is_nested:
+                smaller[layer] = leave_out(layer, closed)
+            elif stays and len(stays) < layer.depth:
+                smaller[layer] = shorter(layer, stays, taken)
+            else:
+                smaller[layer] = layer
+        small = smaller[layer]
+        is_empty = is_nested and small.inputs[0] is small.outputs[0]
+        if stays == [] or is_empty:
+            return args[0] if args else kwargs["inputs"]
+        return small(*args, **kwargs)
 
-    def without(model):
-        functional = keras.Model(model.inputs, model.outputs, name=model.name)
-        replace = functools.partial(shorter, taken={layer.name for layer in model.layers})
-        # Keras's public way to build a graph again, here with the very same layers.
-        return keras.models.clone_model(functional, clone_function=replace, call_function=call)
+    return blocks.rebuild(model, call)
 
-    return without(model)
+
+def shorter(stack, indices, taken):
+    """Return a `HighwayStack` of some layers of another, under a name that is not `taken`."""
+    name = stack.name.removesuffix(f"_x{stack.depth}") + f"_x{len(indices)}"
+    if name in taken:
+        name = stack.name
+    taken.add(name)
+    chain = stack.unstack()
+    short = HighwayStack.from_layers([chain[i] for i in indices], name=name)
+    short.rematerialize = stack.rematerialize
+    short.output_regularizer = stack.output_regularizer
+    return short
+
+
+def multiplications(model):
+    """Return how many multiplications by its kernels each layer does for a sample, by layer."""
+    products = collections.Counter()
+
+    def call(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        if blocks.is_model(layer):
+            products.update(multiplications(layer))
+            return outputs
+        weights = getattr(layer, "weights", ())
+        kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
+        shape = keras.tree.flatten(outputs)[0].shape
+        of_kernel = getattr(layer, "transform", layer)
+        channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
+        positions = shape[2:] if channels_first else shape[1:-1]
+        products[layer] += kernels * math.prod(n or 1 for n in positions)
+        return outputs
+
+    blocks.rebuild(model, call)
+    return products

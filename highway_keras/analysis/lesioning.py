@@ -3,12 +3,10 @@
 import dataclasses
 import math
 
+import keras
 import numpy as np
 
-from highway_keras.analysis.graph import Graph
-from highway_keras.analysis.lesion_model import SHARES, largest_batch, lesion_model
-from highway_keras.analysis.samples import as_arrays, as_labels, by_batch
-from highway_keras.layers import HighwayStack
+from highway_keras.analysis import blocks
 from highway_keras.util import checks
 
 THRESHOLD = 0.001  # a tenth of a percentage point
@@ -20,7 +18,7 @@ class Lesions:
     """The cost of closing the gates of one layer, for every layer (Figure 4).
 
     Attributes:
-        layers: The names of the gated layers, in order.
+        layers: The names of the gated blocks, in order, as `transform_biases` has them.
         loss: Cross-entropy in nats with the gates of each layer closed, an array `(layers,)`.
         wrong: Number of wrong classifications with the gates of each layer closed, integers
             `(layers,)`.
@@ -47,26 +45,28 @@ class Lesions:
 
 
 def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
-    """Measure a classifier with the gates of each layer forced to 0, in one pass over the data.
+    """Measure a classifier with the gates of each layer forced to 0, one layer after another.
 
-    A lesioned layer returns only its carry: `y = x`, or `y = x * C(x)` with `carry="learned"`.
-    Masked positions count like all others, unlike in `model.evaluate`.
+    A lesioned layer returns only its carry: `y = x`, or `y = x * C(x)` with `carry="learned"`. The
+    bias of its gate is set to -10,000 and back, see `closed`; a layer that is used several times is
+    closed in all its calls. Masked positions count like all others, unlike in `model.evaluate`.
 
     Args:
-        model: As for `gate_model`; it returns class probabilities, or logits, `(batch_size, ...,
-            classes)`.
-        x: Samples as `model` takes them: an array, or a list of them.
+        model: As for `gate_model`, with gates that a low bias closes; it returns class
+            probabilities, or logits, `(batch_size, ..., classes)`.
+        x: Samples as `model` takes them: an array, or a list or dictionary of them.
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.
-        batch_size: Samples per batch. Default: as many as their copies leave memory for.
-        verbose: As for `mean_gates`.
+        batch_size: Samples per batch. Default: 500, fewer if they are large.
+        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
         A `Lesions`.
 
     Raises:
         TypeError: If `model` is not a functional or Sequential model.
-        ValueError: If `model` has no gates or returns no probabilities, or `x` or `y` does not fit.
+        ValueError: If `model` has no gates, one that no bias closes, or returns no probabilities,
+            or `y` holds no class numbers.
 
     Examples:
         >>> import numpy as np
@@ -78,59 +78,71 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    _, measure = measurement(model, x, y, from_logits, batch_size)
-    return measure(verbose)
+    measure, of_model = Measurement(model, x, y, from_logits, batch_size), blocks.observe(model)[1]
+    sites = [(block.layer, block.index) for block in of_model]
+    intact, lesioned = measure(dict.fromkeys(sites), verbose)
+    loss, wrong = np.array([lesioned[site] for site in sites]).T
+    return Lesions(
+        layers=tuple(block.name for block in of_model),
+        loss=loss / measure.labels.size,
+        wrong=wrong.astype(int),
+        intact_loss=float(intact[0] / measure.labels.size),
+        intact_wrong=int(intact[1]),
+        samples=measure.labels.size,
+    )
 
 
-def measurement(model, x, y, from_logits=False, batch_size=None):
-    """Return the `Graph` of a classifier, and a function that measures its `Lesions`.
+class Measurement:
+    """A classifier and labeled samples, on which it is measured with chosen lesions.
 
-    The function takes `verbose`, and measures the network as it is when it is called. The other
-    arguments are those of `lesions`.
+    A lesion is `(layer, index)`, the arguments of `closed`.
     """
-    graph = Graph(model)
-    arrays = as_arrays(x, graph.inputs)
-    shapes = [tuple(y.shape) for y in graph.outputs]
-    if len(shapes) != 1 or len(shapes[0]) < 2 or shapes[0][-1] == 1:
-        raise ValueError(
-            "`model` must return one prediction, (batch_size, ..., classes), of two classes or "
-            f"more: [1 - p, p] in place of a single sigmoid p. Received: outputs of shape "
-            f"{', '.join(map(str, shapes))}."
-        )
-    labels = as_labels(y, len(arrays[0]), shapes[0])
-    if any(call.kwargs.get("return_gate") for call in graph.gated):
-        raise ValueError(
-            "`model` must not use the gates of its layers itself (`return_gate=True`). "
-            f"Received: model={model.name!r}. Lesion the model without that use."
-        )
-    if any(None in x.shape[1:] for x in graph.inputs):  # how many fit depends on the samples
-        graph = Graph(model, [a.shape[1:] for a in arrays])
-    scored = lesion_model(graph, labels.shape[1:], from_logits)
-    batch_size = largest_batch(graph) if batch_size is None else batch_size
-    stacks = [call for call in graph.gated if isinstance(call.layer, HighwayStack)]
-    multiple = SHARES if stacks else 1
 
-    def measure(verbose=0):
-        totals = 0.0
-        for part, (scores,) in by_batch(scored, [*arrays, labels], batch_size, verbose, multiple):
-            sums = scores.sum(axis=0, dtype="float64")
-            probability = sums[:, 2] / labels[part].size
-            is_one = np.isclose(probability, 1, atol=0.01)
-            if not from_logits and not is_one.all():
-                first = int(np.argmin(is_one))
-                closed = f" with {graph.blocks[first - 1]} closed" if first else ""
-                raise ValueError(
-                    "`model` must return class probabilities, which sum to 1. Received: sums of "
-                    f"{probability[first]:.3g} on average{closed}. If it returns logits, put a "
-                    "softmax at its end, or pass from_logits=True to `lesions`. Sigmoids of labels "
-                    "that do not exclude one another are not measured."
-                )
-            totals = totals + sums
-        loss, wrong = totals[:, 0] / labels.size, totals[:, 1].astype(int)
-        intact = float(loss[0]), int(wrong[0])
-        return Lesions(graph.blocks, loss[1:], wrong[1:], *intact, labels.size)
+    def __init__(self, model, x, y, from_logits=False, batch_size=None):
+        self.x, self.from_logits, self.batch_size = x, from_logits, batch_size
+        self.segments = blocks.segments(model)
+        _, batch = next(blocks.batches(x, batch_size, verbose=0))
+        blocks.check_closes(model, batch)
+        predicted = self._predict(batch)
+        sums = np.sum(predicted, axis=-1)
+        if not from_logits and not np.allclose(sums, 1, atol=0.01):
+            raise ValueError(
+                "`model` must return class probabilities, which sum to 1; `lesions` takes logits "
+                f"with from_logits=True. Received: sums from {sums.min():.3g} to {sums.max():.3g}."
+            )
+        count, (_, *positions, classes) = len(keras.tree.flatten(x)[0]), np.shape(predicted)
+        self.labels = blocks.class_numbers(y, (count, *positions), classes)
 
-    return graph, measure
+    def __call__(self, lesions, verbose=0):
+        """Return loss and errors, summed over the samples: intact, and a dictionary by lesion."""
+        intact, lesioned = np.zeros(2), {lesion: np.zeros(2) for lesion in lesions}
+        for part, state in blocks.batches(self.x, self.batch_size, verbose):
+            left = set(lesions)
+            for number, segment in enumerate(self.segments):
+                layers = set(blocks.gated_layers(segment))
+                for lesion in [lesion for lesion in left if lesion[0] in layers]:
+                    left.remove(lesion)
+                    with blocks.closed(*lesion):
+                        lesioned[lesion] += self._score(self._predict(state, number), part)
+                state = segment.predict_on_batch(state)
+            intact += self._score(state, part)
+        return intact, lesioned
+
+    def _predict(self, state, start=0):
+        """Return the predictions from what enters the segment of the number `start`."""
+        for segment in self.segments[start:]:
+            state = segment.predict_on_batch(state)
+        return state
+
+    def _score(self, predicted, part):
+        """Return loss and number of errors of a batch."""
+        scores, labels = np.asarray(predicted, "float64"), self.labels[part][..., None]
+        if self.from_logits:
+            scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            scores = scores / scores.sum(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(scores, labels, axis=-1)
+        loss = -np.log(np.maximum(chosen, np.finfo("float32").tiny)).sum()
+        return loss, (scores.argmax(axis=-1) != labels[..., 0]).sum()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,8 +191,8 @@ def needed_layers(lesions, threshold=THRESHOLD):
     Examples:
         >>> import numpy as np
         >>> from highway_keras.analysis import Lesions, needed_layers
-        >>> found = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
-        >>> needed_layers(found, threshold=0.01).layers
+        >>> lesions = Lesions(("a", "b", "c"), np.zeros(3), np.array([500, 25, 20]), 0.0, 10, 1000)
+        >>> needed_layers(lesions, threshold=0.01).layers
         ('a', 'b')
     """
     checks.number("threshold", threshold, least=0, below=1)

@@ -7,11 +7,14 @@ import json
 import math
 import string
 
-import keras
 import numpy as np
 
-from highway_keras.data import edge_brightness
+from highway_keras import analysis
+from highway_keras.analysis.blocks import class_numbers, gated_layers, observe
+from highway_keras.analysis.compaction import multiplications
+from highway_keras.layers import ConvHighway2D
 from highway_keras.live.steps import network_steps
+from highway_keras.util import checks, files
 
 MOST_BYTES = 4 * 2**20
 MOST_MULTIPLICATIONS = 250_000_000  # a third of a second
@@ -19,79 +22,105 @@ MOST_EXAMPLES = 20
 SCRIPTS = "elements weights operations network colors pad maps chart sentences page controls"
 
 
-def render(graph, images, labels, class_names, title, observe):
-    """Return the page as HTML; the arguments are those of `highway_keras.analysis.live_page`.
+def live_page(model, x, y, path, class_names=None, title=None):
+    """Write a page to draw on, which shows gates, block outputs and probabilities live.
 
-    `graph` is that of the model. `observe(what, images)` returns what `what` names, `"gates"` or
-    `"outputs"`, as a list of arrays, one for each block.
+    The network runs in the page itself, in single precision whatever the model's dtype policy. A
+    click closes a layer (T = 0). The file works offline.
+
+    Args:
+        model: A built functional or Sequential Keras model, a chain of layers from images to a
+            softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
+            pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
+            `highway_keras.data`. Its images have gray levels 0 to 255, so any scaling must be part
+            of the model.
+        x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
+            holds the first few of each class, at most 20 in all.
+        y: Their class numbers, integers `(n,)`.
+        path: The HTML file to write.
+        class_names: Names of the classes, in the order of their numbers. Default: the numbers.
+        title: A line that says which network it is. Default: the model's name.
+
+    Raises:
+        TypeError: If `model` is not a functional or Sequential model.
+        ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
+            an image takes more than 250 million multiplications, or `x` or `y` does not fit.
+        OSError: If the file cannot be written.
+
+    Examples:
+        >>> from highway_keras import data, live, models
+        >>> digits = data.load("digits")  # doctest: +SKIP
+        >>> trained = models.load("runs/thin")  # doctest: +SKIP
+        >>> x, y = digits.x_test, digits.y_test  # doctest: +SKIP
+        >>> live.live_page(trained.complete, x, y, "live.html")  # doctest: +SKIP
     """
-    shape, steps = tuple(graph.inputs[0].shape[1:]), network_steps(graph)
-    size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
-    if size > MOST_BYTES:
-        raise ValueError(
-            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
-            f"once and follows the pen. Received: {size / 2**20:.1f} MiB."
-        )
-    operations = sum(call.multiplications for call in graph.calls)
-    if operations > MOST_MULTIPLICATIONS:
-        raise ValueError(
-            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
-            "multiplications, so that it follows the pen. Received: "
-            f"{operations / 1e6:,.0f} million."
-        )
+    shape, steps = _image_shape(model), network_steps(model)
+    _check_size(model, steps)
+    classes = model.output_shape[-1]
+    names = list(map(str, range(classes))) if class_names is None else list(class_names)
+    checks.class_names("class_names", names, classes)
+    layers = [block.name for block in observe(model)[1]]
+    labels = class_numbers(y, (len(x),), classes)
     chosen = choose(labels)[: max(1, MOST_BYTES // math.prod(shape))]
-    images, labels = images[chosen], labels[chosen]
-    least, most = float(images.min()), float(images.max())
-    whole = most > 1 and np.array_equal(images, np.rint(images))
-    if not (0 <= least and most <= 255 and whole):
+    images, labels = np.asarray(x[chosen]), labels[chosen]
+    if not np.array_equal(images, np.clip(np.rint(images), 0, 255)) or images.max() <= 1:
         raise ValueError(
             "`x` of a live page must hold gray levels, whole numbers from 0 to 255. Received: "
-            f"{least:.3g} to {most:.3g}, {images.dtype}. For a network that takes scaled images, "
-            "put the scaling into the model, as a `Rescaling` layer, and pass gray levels."
+            f"{images.min():.3g} to {images.max():.3g}, {images.dtype}. For a network that takes "
+            "scaled images, put the scaling into the model, as a `Rescaling` layer, and pass gray "
+            "levels."
         )
-    paper = 255 if (edge_brightness(images) or 0) > 127 else 0  # one draws as the images are drawn
+    gates = analysis.gates(model, images, per_position=True)
+    outputs = analysis.block_outputs(model, images, per_position=True)
+    paper = 255 if is_on_white(images) else 0  # one draws as the images are drawn
     description = {
         "inputShape": shape,
-        "classes": class_names,
-        "layers": graph.blocks,
+        "classes": names,
+        "layers": layers,
         "steps": steps,
         "paper": paper,
         "guide": drawn_box(np.abs(images - float(paper))),
         "scales": {
-            "gates": scale(observe("gates", images), reach=1),
-            "outputs": scale(observe("outputs", images)),
+            "gates": scale(gates.values(), reach=1),
+            "outputs": scale(outputs.values()),
         },
         "examples": {
             "labels": labels.tolist(),
             "images": base64.b64encode(images.astype("uint8").tobytes()).decode(),
         },
     }
-    description = json.dumps(description, ensure_ascii=False, separators=(",", ":"))
-    act = "Paint over a picture" if shape[2] == 3 else "Draw"
-    learned = any(call.layer.learned_carry for call in graph.gated)
+    files.write_text(path, _render(model, description, title or model.name))
+
+
+def _render(model, description, title):
+    """Return the page as HTML."""
+    layers = list(gated_layers(model))
+    learned = any(layer.learned_carry for layer in layers)
     carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
-    weights = sum(call.layer.count_params() for call in graph.calls)
-    maps = any(len(keras.tree.flatten(call.outputs)[0].shape) == 4 for call in graph.gated)
+    maps = any(isinstance(layer, ConvHighway2D) for layer in layers)
     stripes = "Stripes from top to bottom are values that layers carry unchanged."
+    act = "Paint over a picture" if description["inputShape"][2] == 3 else "Draw"
+    weights = model.count_params()
+    text = json.dumps(description, ensure_ascii=False, separators=(",", ":"))
     folder = importlib.resources.files(__package__)
     scripts = ((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS.split())
     return string.Template((folder / "page.html").read_text("utf-8")).substitute(
         title=html.escape(title),
         heading=f"{act} and watch the gates",
-        depth=len(graph.blocks),
+        depth=len(description["layers"]),
         cells="feature maps, shown as a small image" if maps else "units",
         formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
         outputs_note="" if maps else stripes,
         footer=f"This file holds {weights:,} weights, and your browser runs the network.",
         style=(folder / "style.css").read_text("utf-8"),
-        description=description.replace("<", "\\u003c"),  # or `</script>` would end it
+        description=text.replace("<", "\\u003c"),  # or `</script>` would end it
         scripts="\n".join(f"<script>\n{script}</script>" for script in scripts),
     )
 
 
-def check_shapes(graph):
-    """Raise a `ValueError` unless a network classifies one image, which the page can show."""
-    inputs, outputs = ([tuple(x.shape) for x in side] for side in (graph.inputs, graph.outputs))
+def _image_shape(model):
+    """Return the shape of one image that a network takes, if the page can show it."""
+    inputs, outputs = ([tuple(x.shape) for x in side] for side in (model.inputs, model.outputs))
     size = inputs[0][1:]
     is_image = len(inputs) == 1 and len(size) == 3 and None not in size and size[2] in (1, 3)
     if not is_image or [len(shape) for shape in outputs] != [2]:
@@ -99,6 +128,24 @@ def check_shapes(graph):
             "The live page supports networks from one image, (height, width, 1 or 3 channels), to "
             f"one class. Received: inputs of shape {', '.join(map(str, inputs))}, outputs of shape "
             f"{', '.join(map(str, outputs))}."
+        )
+    return size
+
+
+def _check_size(model, steps):
+    """Raise a `ValueError` if a page would open slowly or not follow the pen."""
+    size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
+            f"once and follows the pen. Received: {size / 2**20:.1f} MiB."
+        )
+    products = sum(multiplications(model).values())
+    if products > MOST_MULTIPLICATIONS:
+        raise ValueError(
+            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
+            "multiplications, so that it follows the pen. Received: "
+            f"{products / 1e6:,.0f} million."
         )
 
 
@@ -108,6 +155,13 @@ def choose(labels):
     _, counts = np.unique(labels, return_counts=True)
     turn = np.concatenate([np.arange(n) for n in counts])  # how many of its class lie before
     return order[np.argsort(turn, kind="stable")][:MOST_EXAMPLES]
+
+
+def is_on_white(images):
+    """Return whether the outermost pixels of gray images are bright."""
+    border = np.ones(images.shape[1:3], bool)
+    border[1:-1, 1:-1] = False
+    return images.shape[-1] == 1 and images[:, border].mean() > 127
 
 
 def drawn_box(images):

@@ -23,15 +23,17 @@ function summary({ closed, found, intact, description, example, pad }) {
   return [start, ...says(found.probabilities), ...beside, ". ", openGates(found.blocks)];
 }
 
+/** How many gates are open, and in which layer the largest share of them. */
 function openGates(blocks) {
-  const open = blocks.map(({ gate }) => gate.values.reduce((n, t) => n + (t > 0.5), 0));
-  const count = open.reduce((a, b) => a + b, 0);
+  const counts = blocks.map(({ gate }) => gate.values.reduce((n, t) => n + (t > 0.5), 0));
+  const shares = counts.map((count, i) => count / blocks[i].gate.values.length);
+  const count = counts.reduce((a, b) => a + b, 0);
   const all = blocks.reduce((n, { gate }) => n + gate.values.length, 0);
-  const most = open.indexOf(Math.max(...open));
+  const most = shares.indexOf(Math.max(...shares));
   const of = `of its ${grouped(all)} gates`;
   if (!count) return `None ${of} is open (above 0.5).`;
   if (count === 1) return `One ${of} is open (above 0.5), in layer ${most + 1}.`;
-  const there = `layer ${most + 1} has the most, ${grouped(open[most])}`;
+  const there = `layer ${most + 1} has the largest share, ${percent(shares[most])}`;
   return `${grouped(count)} ${of} are open (above 0.5); ${there}.`;
 }
 

@@ -5,8 +5,8 @@ import base64
 import keras
 import numpy as np
 
-from highway_keras.data.augmentation import Mirror, PadAndCrop
-from highway_keras.data.normalization import GlobalContrastNormalization, MeanImage
+from highway_keras.analysis.blocks import is_model, rebuild
+from highway_keras.data import GlobalContrastNormalization, MeanImage, Mirror, PadAndCrop
 from highway_keras.layers import ConvHighway2D, Highway, HighwayStack
 
 # By the function itself: a user's own may have the name of one of Keras's.
@@ -21,32 +21,46 @@ GLOBAL_POOLS = {
 }
 
 
-def network_steps(graph):
+def network_steps(model):
     """Return the steps of a chain of layers, dictionaries for JSON.
 
     A dense layer is a convolution at a single position, so both are the same kind of step. A
     highway layer takes two or three of them: H, T and, if it is learned, C.
     """
-    steps, before = [], graph.inputs[0]
-    for call in graph.calls:
-        if len(call.inputs) != 1 or call.inputs[0] is not before:
-            raise ValueError(
-                "The live page supports chains of layers, each fed by the one before it. Received: "
-                f"layer {call.layer.name!r}, which is not."
-            )
-        steps += _steps(call.layer)
-        before = call.outputs
-    if steps[-1].get("activation") != "softmax":
+    steps = _chain_steps(model)
+    if not steps or steps[-1].get("activation") != "softmax":
         raise ValueError(
             "The live page supports networks that end in a softmax over classes. "
-            f"Received: {call.layer.name!r} as the last layer."
+            f"Received: {model.layers[-1].name!r} as the last layer."
         )
+    return steps
+
+
+def _chain_steps(model):
+    calls = []
+
+    def call(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        calls.append((layer, args[0], outputs))
+        return outputs
+
+    steps, before = [], rebuild(model, call).inputs[0]
+    for layer, inputs, outputs in calls:
+        if inputs is not before:
+            raise ValueError(
+                "The live page supports chains of layers, each fed by the one before it. Received: "
+                f"layer {layer.name!r}, which is not."
+            )
+        steps += _chain_steps(layer) if is_model(layer) else _steps(layer)
+        before = outputs
     return steps
 
 
 def _steps(layer):
     kind = type(layer)  # exactly: what a subclass computes is unknown here
-    parts = layer.sublayers if kind in (ConvHighway2D, Highway) else [layer]
+    parts = [layer]
+    if kind in (ConvHighway2D, Highway):
+        parts = [part for part in (layer.block, layer.transform, layer.carry) if part is not None]
     for part in parts:
         if getattr(part, "quantization_mode", None):
             raise _unsupported(layer, "quantized layers")
@@ -81,8 +95,8 @@ def _steps(layer):
         return [step for block in layer.unstack() for step in _steps(block)]
     if kind in (ConvHighway2D, Highway):
         h, *gates = parts
-        transforms = [_transform(h, h.activation)]
-        transforms += [_transform(t, getattr(t.activation, "of", t.activation)) for t in gates]
+        transforms = [_transform(h, layer.activation)]
+        transforms += [_transform(gate, layer.transform_activation) for gate in gates]
         return [{"op": "highway", "transforms": transforms}]
     raise _unsupported(layer, "a layer of that type")
 
@@ -122,6 +136,6 @@ def _packed(values):
     numbers = np.asarray(values, "<f4")
     with np.errstate(over="ignore"):
         halves = numbers.astype("<f2")
-    kept = halves if np.array_equal(halves, numbers) else numbers
-    text = base64.b64encode(kept.tobytes()).decode()
-    return {"shape": list(kept.shape), kept.dtype.name: text}
+    stored = halves if np.array_equal(halves, numbers) else numbers
+    text = base64.b64encode(stored.tobytes()).decode()
+    return {"shape": list(stored.shape), stored.dtype.name: text}

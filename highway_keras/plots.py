@@ -170,29 +170,27 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    gates, outputs = gates.values[0], outputs.values[0]
+    biases, mean = _matrix(biases), _matrix(mean)
+    gates, outputs = (_matrix({k: v[0] for k, v in x.items()}) for x in (gates, outputs))
     maps = [
-        ("Mean gates, all samples", mean.values, 0, np.nanquantile(mean.values, 0.998)),
+        ("Mean gates, all samples", mean, 0, np.nanquantile(mean, 0.998)),
         ("Gates, one sample", gates, 0, np.nanquantile(gates, 0.998)),
         ("Outputs, one sample", outputs, None, _reach(outputs)),
     ]
-    if not np.isnan(biases.values).all():  # gates of the user's own may have none
-        low, high = np.nanquantile(biases.values, (0.002, 0.998))
-        maps.insert(0, ("Transform gate biases", biases.values, low, high))
+    if not np.isnan(biases).all():  # gates of the user's own may have none
+        low, high = np.nanquantile(biases, (0.002, 0.998))
+        maps.insert(0, ("Transform gate biases", biases, low, high))
     figure = Figure(figsize=(12, _height(len(gates))), layout="constrained")
     left = figure
     if np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3):
         left, right = figure.subfigures(1, 2, width_ratios=(len(maps), 0.5))
         axes, sample = right.subplots(), np.asarray(sample, "float32")
         low, high = sample.min(), sample.max()
-        sample = (sample - low) / ((high - low) or 1)
-        sample = sample[..., 0] if sample.shape[-1] == 1 else sample
-        axes.imshow(sample, cmap="gray", vmin=0, vmax=1)
+        axes.imshow((sample - low) / ((high - low) or 1), cmap="gray", vmin=0, vmax=1)
         axes.set_title("The sample", fontsize=TITLE)
         axes.set(xticks=[], yticks=[], anchor="N")
-    for axes, (title, values, low, high) in zip(
-        left.subplots(1, len(maps), sharey=True), maps, strict=True
-    ):
+    panels = left.subplots(1, len(maps), sharey=True)
+    for axes, (title, values, low, high) in zip(panels, maps, strict=True):
         image = _map(axes, title, values, low, high)
         _colorbar(left, image, axes, location="bottom", pad=0.02, aspect=30)
         axes.label_outer()
@@ -210,8 +208,8 @@ def plot_routing(by_class, classes=None, class_names=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    classes = list(by_class.axes["class"])[: 2 * MAPS_A_ROW] if classes is None else list(classes)
-    maps = [by_class.at(**{"class": number}).values for number in classes]
+    classes = list(by_class)[: 2 * MAPS_A_ROW] if classes is None else list(classes)
+    maps = [_matrix(by_class[number]) for number in classes]
     columns = min(MAPS_A_ROW, len(classes))
     rows = -(-len(classes) // columns)
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
@@ -230,7 +228,7 @@ def plot_routing(by_class, classes=None, class_names=None):
     return figure
 
 
-def plot_lesions(lesions, needed=None):
+def plot_lesions(lesions, needed):
     """Draw Figure 4: the error with the gates of one layer closed, for each layer.
 
     The dashed line is the intact network, the dotted one the threshold above which a layer counts.
@@ -238,15 +236,11 @@ def plot_lesions(lesions, needed=None):
 
     Args:
         lesions: What `highway_keras.analysis.lesions` returned.
-        needed: What `needed_layers` returned. Default: `needed_layers(lesions)`.
+        needed: What `needed_layers` returned.
 
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    if needed is None:
-        from highway_keras.analysis.lesioning import needed_layers  # imports Keras
-
-        needed = needed_layers(lesions)
     error, intact = 100 * lesions.error, 100 * lesions.intact_error
     floor = 50 / lesions.samples  # half a sample: on a logarithmic axis, 0 needs a place
     is_logarithmic = max(error.max(), floor) > 4 * max(error.min(), floor)
@@ -259,15 +253,13 @@ def plot_lesions(lesions, needed=None):
     for chosen, fill, label in ((matters, LINE, "matters"), (~matters, "white", "idle")):
         style = {"s": 22, "facecolor": fill, "edgecolor": LINE, "linewidth": 1, "zorder": 2}
         axes.scatter(numbers[chosen], error[chosen], label=f"{label} ({chosen.sum()})", **style)
-    axes.axhline(max(intact, floor), color=ACCENT, ls="--", label=f"intact ({intact:.2f} %)")
+    threshold = max(intact + 100 * needed.threshold, floor)
     label = f"threshold (+{100 * needed.threshold:g} points)"
-    axes.axhline(
-        max(intact + 100 * needed.threshold, floor), color=MUTED, ls=":", lw=1, label=label
-    )
-    ylabel = f"Error on {lesions.samples:,} samples (%)"
+    axes.axhline(max(intact, floor), color=ACCENT, ls="--", label=f"intact ({intact:.2f} %)")
+    axes.axhline(threshold, color=MUTED, ls=":", lw=1, label=label)
+    ylabel = f"Error on {lesions.samples:,} samples (%{', logarithmic' if is_logarithmic else ''})"
     if is_logarithmic:
         axes.set_yscale("log")
-        ylabel = ylabel.replace(")", ", logarithmic)")
     title = f"{len(needed.layers)} of {needed.of} gated layers matter"
     _finish(axes, title, "Layer whose gates are closed", ylabel)
     axes.legend(frameon=False, fontsize=TICK)
@@ -294,6 +286,14 @@ def plot_confusion(confusion, names):
     _label(axes, "Test images", "Taken for", "Class")
     _colorbar(figure, image, axes, label="Share of the class")
     return figure
+
+
+def _matrix(by_block):
+    """Stack an array `(units,)` for each block; NaN fills up those of narrower blocks."""
+    values = np.full((len(by_block), max(map(len, by_block.values()))), np.nan)
+    for row, units in zip(values, by_block.values(), strict=True):
+        row[: len(units)] = units
+    return values
 
 
 def _map(axes, title, values, low, high):

@@ -1,0 +1,284 @@
+"""The gated blocks of a model: how to walk them, watch their gates and close them.
+
+A block is a gated layer, or one layer of a `HighwayStack`. Blocks are found in functional and
+Sequential models and in such models inside them, not inside other layers or subclassed models.
+"""
+
+import contextlib
+import itertools
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from highway_keras.data import images_at_once
+from highway_keras.layers import HighwayStack
+from highway_keras.layers.gated import GatedLayer
+from highway_keras.util import checks
+from highway_keras.util.messages import shows_progress
+
+CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
+
+
+class Block(NamedTuple):
+    """One gated block of a model: its name, its layer, and its index in a `HighwayStack`."""
+
+    name: str
+    layer: keras.Layer
+    index: int
+
+
+def is_model(layer):
+    """Return whether a layer is a functional or Sequential model."""
+    return isinstance(layer, keras.Model) and bool(getattr(layer, "inputs", None))
+
+
+def gated_layers(model):
+    """Yield the gated layers of a model and of the models inside it."""
+    for layer in model.layers:
+        if isinstance(layer, GatedLayer):
+            yield layer
+        elif is_model(layer):
+            yield from gated_layers(layer)
+
+
+def rebuild(model, call):
+    """Return a functional model of the same layers, with `call(layer, ...)` for each of its calls.
+
+    `keras.models.clone_model` with the very same layers is Keras's public way to do so.
+    """
+    if not is_model(model):
+        raise TypeError(
+            "`model` must be a built functional or Sequential Keras model. "
+            f"{checks.received('model', model)}"
+        )
+    if isinstance(model, keras.Sequential):
+        ends = model.inputs[0], model.outputs[0]
+    else:
+        ends = model.input, model.output
+    uncompiled = keras.Model(*ends, name=model.name)
+    return keras.models.clone_model(
+        uncompiled, clone_function=lambda layer: layer, call_function=call
+    )
+
+
+@keras.saving.register_keras_serializable(package="highway_keras")
+class WithGates(keras.Layer):
+    """A gated layer that returns its output, its gate, and a list of the gates of its blocks.
+
+    A layer whose first call had one output cannot have two in another model, so it is wrapped.
+    """
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
+        self.layer = layer
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if not self.layer.built:
+            self.layer.build(input_shape)
+
+    def call(self, inputs, **arguments):
+        outputs, gate = self.layer(inputs, return_gate=True, **arguments)
+        is_stack = isinstance(self.layer, HighwayStack)
+        return outputs, gate, ops.unstack(gate) if is_stack else [gate]
+
+    def get_config(self):
+        layer = keras.saving.serialize_keras_object(self.layer)
+        return {**super().get_config(), "layer": layer}
+
+    @classmethod
+    def from_config(cls, config):
+        layer = keras.saving.deserialize_keras_object(config["layer"])
+        return cls(**{**config, "layer": layer})
+
+
+def observe(model, what="gates"):
+    """Return a model from the inputs of `model` to a list of `what` of each block, and the blocks.
+
+    `what` is `"gates"` or `"outputs"`; for outputs, a `HighwayStack` becomes a chain of copies.
+    """
+    observed, blocks = _observe(model, what, {})
+    if not blocks:
+        raise ValueError(
+            "`model` must contain gated layers, itself or in functional and Sequential models "
+            f"inside it. Received: model={model.name!r} without any."
+        )
+    counts = {}
+    for i, block in enumerate(blocks):
+        counts[block.name] = count = counts.get(block.name, 0) + 1
+        if count > 1:
+            blocks[i] = block._replace(name=f"{block.name} ({count})")
+    return keras.Model(observed.input, observed.output["blocks"], name=model.name), blocks
+
+
+def _observe(model, what, parts):
+    """Return a model to `{"outputs": ..., "blocks": [...]}`; `parts` holds what replaces layers."""
+    values, blocks = [], []
+
+    def call(layer, *args, **kwargs):
+        if is_model(layer) and any(gated_layers(layer)):
+            if layer not in parts:
+                parts[layer] = _observe(layer, what, parts)
+            inner, inner_blocks = parts[layer]
+            results = inner(*args, **kwargs)
+            values.extend(results["blocks"])
+            blocks.extend(inner_blocks)
+            return results["outputs"]
+        if not isinstance(layer, GatedLayer):
+            return layer(*args, **kwargs)
+        is_stack = isinstance(layer, HighwayStack)
+        if layer not in parts:
+            links = layer.unstack() if is_stack and what == "outputs" else [layer]
+            parts[layer] = [WithGates(link) for link in links]
+        returns_gate = kwargs.pop("return_gate", False)
+        x = args[0] if args else kwargs.pop("inputs")
+        gates = []
+        for link in parts[layer]:
+            x, gate, link_gates = link(x, **kwargs)
+            gates.extend(link_gates)
+            values.extend(link_gates if what == "gates" else [x])
+        blocks.extend(blocks_of(layer))
+        if not returns_gate:
+            return x
+        return x, (gate if len(parts[layer]) == 1 else ops.stack(gates))
+
+    rebuilt = rebuild(model, call)
+    structure = {"outputs": rebuilt.output, "blocks": values}
+    return keras.Model(rebuilt.input, structure, name=model.name), blocks
+
+
+def blocks_of(layer):
+    """Return the blocks of a gated layer."""
+    if not isinstance(layer, HighwayStack):
+        return [Block(layer.name, layer, 0)]
+    name = layer.name.removesuffix(f"_x{layer.depth}")
+    return [Block(f"{name}_{i}", layer, i) for i in range(layer.depth)]
+
+
+# Closing
+
+
+@contextlib.contextmanager
+def closed(layer, index=None):
+    """Close the transform gates of a layer: `with closed(layer): model.evaluate(...)`.
+
+    The bias (or beta) of the last layer of the gate is -10,000 meanwhile, so that a sigmoid is
+    exactly 0 and the layer returns `x`, or `x * C(x)` with a learned carry. A layer that is used
+    several times is closed in all its calls.
+
+    Args:
+        layer: A built gated layer.
+        index: Which layer of a `HighwayStack`. Default: all.
+
+    Raises:
+        ValueError: If no bias follows the last weights of the gate.
+
+    Examples:
+        >>> import numpy as np
+        >>> from highway_keras import Highway, analysis
+        >>> layer, x = Highway(), np.ones((2, 8))
+        >>> _ = layer(x)
+        >>> with analysis.closed(layer):
+        ...     bool((layer(x) == x).numpy().all())
+        True
+    """
+    bias = layer.gate_bias
+    if bias is None:
+        raise ValueError(
+            "`layer` must have a transform gate that ends in a bias, which closes it. "
+            f"{checks.received('layer', layer)}"
+        )
+    before = ops.convert_to_numpy(bias)
+    after = np.array(before)
+    if isinstance(layer, HighwayStack) and index is not None:
+        after[index] = CLOSED
+    else:
+        after[...] = CLOSED
+    try:
+        bias.assign(after)
+        yield
+    finally:
+        bias.assign(before)
+
+
+def check_closes(model, x):
+    """Raise a `ValueError` unless the biases close all gates of a model, on a few samples `x`."""
+    gates, blocks = observe(model)
+    with contextlib.ExitStack() as lesions:
+        for layer in {block.layer for block in blocks}:
+            lesions.enter_context(closed(layer))
+        values = keras.tree.flatten(gates.predict_on_batch(x))
+    for block, gate in zip(blocks, values, strict=True):
+        if np.any(gate):
+            raise ValueError(
+                "`model` must have transform gates that a low bias closes: T = 0. Received: layer "
+                f"{block.name!r}, whose gates are up to {np.abs(gate).max():.3g} with a bias of "
+                f"{CLOSED:g}."
+            )
+
+
+# Data and parts of a model
+
+
+def batches(x, batch_size, verbose):
+    """Yield `(slice, batch)` over samples: an array, or a list or dictionary of them."""
+    arrays = keras.tree.flatten(x)
+    if batch_size is None:
+        batch_size = min(images_at_once(array.shape[1:]) for array in arrays)
+    checks.positive_integer("batch_size", batch_size)
+    count = len(arrays[0])
+    bar = keras.utils.Progbar(count, verbose=int(shows_progress(verbose)), unit_name="sample")
+    for start in range(0, count, batch_size):
+        part = slice(start, min(start + batch_size, count))
+        yield part, keras.tree.map_structure(lambda array, part=part: array[part], x)
+        bar.update(part.stop)
+
+
+def class_numbers(y, shape, classes):
+    """Return labels as an array of a shape, checked: a negative one would count from the end."""
+    labels = np.reshape(y, shape)
+    if labels.min() < 0 or labels.max() >= classes:
+        raise ValueError(
+            f"`y` must hold class numbers from 0 to {classes - 1}. "
+            f"Received: {labels.min()} to {labels.max()}."
+        )
+    return labels
+
+
+def segments(model):
+    """Cut a model before its gated layers; return models that make `model` one after another.
+
+    What comes before a lesion is then computed once. A cut is where one tensor alone is passed on,
+    and where it can have no mask, which a cut would lose: a vector or an image.
+    """
+    tensors = []
+
+    def call(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        is_nested = is_model(layer) and any(gated_layers(layer))
+        if isinstance(layer, GatedLayer) or is_nested:
+            tensors.append(args[0] if args else kwargs["inputs"])
+        if is_nested:
+            tensors.append(outputs)
+        return outputs
+
+    rebuilt = rebuild(model, call)
+    ends = [rebuilt.input]
+    for tensor in tensors:
+        passes = isinstance(tensor, keras.KerasTensor) and len(tensor.shape) in (2, 4)
+        if not passes or any(tensor is end for end in (*ends, rebuilt.output)):
+            continue
+        with contextlib.suppress(ValueError):  # of Keras, if something else is passed on, too
+            keras.Model(tensor, rebuilt.output)
+            ends.append(tensor)
+    parts = []
+    for start, end in itertools.pairwise([*ends, rebuilt.output]):
+        part = keras.Model(start, end)
+        layers = [x for x in part.layers if not isinstance(x, keras.layers.InputLayer)]
+        if len(layers) == 1 and is_model(layers[0]):
+            parts.extend(segments(layers[0]))
+        else:
+            parts.append(part)
+    return parts
