@@ -1,285 +1,290 @@
-"""Exports: every format computes what Keras does, or the file is not kept."""
+"""Exports: every format computes what Keras computes, or the file is not kept."""
 
 import dataclasses
+import hashlib
 import importlib.util
+import io
+import itertools
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 import zipfile
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
-from harness import array
-from helpers import needs_tensorflow
-from picture_folders import as_file
-from picture_folders import little as classifier
-from PIL import Image
+from PIL import Image, ImageOps
 
-from highway_keras import data, export, layers, training
-from highway_keras.cli import command as cli
-from highway_keras.export import FORMATS, ExportMismatch, exporting, runtimes, verification, writers
-from highway_keras.util.messages import Notice
+from highway_keras import data, layers, models
+from highway_keras.export import FORMATS, ExportMismatch, cards, export, formats, verification
+from highway_keras.export.exporting import staged
+from highway_keras.export.serving_model import serving_model, unrolled
+from highway_keras.util.files import BusyError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* does not have a `quantize` method")
-SCALE = keras.layers.Rescaling(1 / 256)
-NAMES = [f"class {n} é" for n in range(10)]
-
-
-def formats(*names):
-    def marks(name):
-        absent = [p for p in FORMATS[name].packages if importlib.util.find_spec(p) is None]
-        installed = pytest.mark.skipif(bool(absent), reason=f"lacks {absent}")
-        return [installed] if name == "keras" else [installed, needs_tensorflow]
-
-    return pytest.mark.parametrize("format", [pytest.param(n, marks=marks(n)) for n in names])
+needs_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="TensorFlow traces these formats"
+)
+NAMES = [f"class {number} é" for number in range(10)]
+WAYS = [(name, way) for name, one in FORMATS.items() for way in (None, *one.quantizations)]
 
 
-def shallow(images, *hidden):
-    """An untrained network on raw digits that has a bit of everything."""
+def format_marks(name):
+    absent = [p for p in FORMATS[name].packages if importlib.util.find_spec(p) is None]
+    installed = pytest.mark.skipif(bool(absent), reason=f"lacks {absent}")
+    return [installed] if name == "keras" else [installed, needs_tensorflow]
+
+
+def noise(shape, count=40, classes=10):
+    """Images of a pattern for each class, with noise."""
+    rng, y = np.random.default_rng(0), np.arange(count) % classes
+    patterns = rng.integers(0, 200, (classes, *shape))
+    x = (patterns[y] + rng.integers(0, 50, (count, *shape))).astype("uint8")
+    return data.Dataset("noise", x, y, x[:0], y[:0], x, y, tuple(NAMES))
+
+
+def trained(model):
+    """Train a network until it is sure enough for a comparison of int8."""
+    images = noise(model.input_shape[1:])
+    model.compile(keras.optimizers.Adam(0.002), "sparse_categorical_crossentropy")
+    model.fit(images.x_train, images.y_train, epochs=30, verbose=0)
+    return model
+
+
+def complete(network):
+    start = [keras.Input(network.input_shape[1:]), keras.layers.Rescaling(1 / 255)]
+    return keras.Sequential([*start, network])
+
+
+def own():
+    """A user's network that has a bit of everything."""
+    images = noise((8, 8, 1))
     return keras.Sequential(
         [
-            keras.Input(images.input_shape),
+            keras.Input((8, 8, 1)),
             data.preprocessor(("scale", "gcn", "mean"), images.x_train),
-            *hidden,
+            keras.layers.Conv2D(4, 3, activation="relu"),
+            layers.ConvHighway2D(4, 3),
             keras.layers.Flatten(),
             keras.layers.Dense(12),
-            keras.Sequential([keras.Input((12,)), layers.HighwayStack(6, activation="tanh")]),
-            keras.layers.Dense(images.classes, activation="softmax"),
+            keras.Sequential([keras.Input((12,)), layers.HighwayStack(2, activation="tanh")]),
+            layers.Highway(),
+            keras.layers.Dense(10, activation="softmax"),
         ],
-        name="shallow",
+        name="own",
     )
 
 
-def write_run(folder, model):
-    """Leave a network as `fit` does, with its settings beside it."""
-    model.save(folder / "best.keras")
-    settings = {"model": model.name, "dataset": "digits", "class_names": NAMES}
-    (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(digits, tmp_path_factory):
-    convolutions = keras.layers.Conv2D(4, 3, activation="relu"), layers.ConvHighway2D(4, 3)
-    return write_run(tmp_path_factory.mktemp("run"), shallow(digits, *convolutions))
-
-
-@pytest.fixture(scope="module")
-def little(tmp_path_factory):
+def tiny(classes=10):
     """The smallest network, for what does not depend on its layers."""
-    return write_run(tmp_path_factory.mktemp("little"), classifier(SCALE, classes=10))
+    end = keras.layers.Dense(classes, activation="softmax")
+    start = [keras.Input((8, 8, 1)), keras.layers.Rescaling(1 / 255), keras.layers.Flatten()]
+    return keras.Sequential([*start, end], name="tiny")
+
+
+NETWORKS = {
+    "own": own,
+    "thin-highway-10": lambda: complete(models.create("thin-highway-10")),
+    "mnist-highway-16": lambda: complete(models.create("mnist-highway-16")),
+}
+
+
+@pytest.fixture(scope="module")
+def networks():
+    built = {}
+
+    def build(name):
+        if name not in built:
+            keras.utils.set_random_seed(0)
+            built[name] = trained(NETWORKS[name]())
+        return built[name]
+
+    return build
 
 
 @pytest.fixture
 def unverified(monkeypatch):
-    """Verification takes a process and seconds: here it only notes what it is asked."""
-    asked = []
-    monkeypatch.setattr(verification, "verify", lambda *arguments: asked.append(arguments) or {})
-    return asked
+    """Exports without the new process of the verification, which takes seconds."""
+    monkeypatch.setattr(verification, "verify", lambda *arguments: {})
 
 
 def contents(folder):
-    files = (path for path in folder.rglob("*") if path.is_file() and ".lock" not in path.name)
-    return {path: path.read_bytes() for path in files}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and ".lock" not in path.name and "-unfinished" not in str(path)
+    }
 
 
-# What is written
+def as_file(picture, kind="PNG", **options):
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
+    return file.getvalue()
+
+
+# Formats and networks
+
+
+@pytest.mark.parametrize(
+    ("format", "quantize", "network"),
+    [
+        pytest.param(
+            *way,
+            network,
+            marks=[*format_marks(way[0]), *([] if network == "own" else [pytest.mark.slow])],
+        )
+        for way, network in itertools.product(WAYS, NETWORKS)
+    ],
+)
+def test_every_format_computes_what_keras_computes(format, quantize, network, networks, tmp_path):
+    model = networks(network)
+    before = model.get_weights()
+    images = noise(model.input_shape[1:])
+    path = tmp_path / "new" / f"network{FORMATS[format].suffix}"
+    done = export(model, path, images, quantize=quantize)
+    assert done.difference <= {None: 1e-5, "float16": 2e-2, "int8": 1}[quantize]
+    assert done.images == 40 and done.same_class >= (40 if quantize is None else 38)
+    assert f"same class on {done.same_class} of 40 images" in str(done)
+    np.testing.assert_equal(model.get_weights(), before)
+    outputs = FORMATS[format].run(path)(images.x_test[:5])
+    assert outputs.keys() - {"class_name"} == {"probabilities", "class_id"}
+    assert outputs["probabilities"].shape == (5, 10)
+    assert format == "keras" or outputs["class_id"].dtype == "int64"
+    check_card(path, images, done, format, quantize)
+
+
+def check_card(path, images, done, format, quantize):
+    """A card says what a client needs."""
+    card_path = path / "assets" / "model_card.json" if path.is_dir() else f"{path}.json"
+    with open(card_path, encoding="utf-8") as file:
+        card = json.load(file)
+    assert (card["format"], card["quantize"], card["class_names"]) == (format, quantize, NAMES)
+    shape = ", ".join(map(str, images.input_shape))
+    assert card["inputs"]["images"] == f"uint8 (batch, {shape}), 0 to 255"
+    assert card["outputs"]["probabilities"] == "float32 (batch, 10)"
+    assert list(card.get("signatures", ())) == (
+        ["serving_default", "encoded"] if format == "saved_model" else []
+    )
+    measured = dict(card["verification"])
+    assert measured.pop("dataset") == "noise"
+    assert measured == {name: getattr(done, name) for name in measured} and len(measured) == 6
+    root, size = path if path.is_dir() else path.parent, 0
+    for name, digest in card["sha256"].items():
+        file = (root / name).read_bytes()
+        assert hashlib.sha256(file).hexdigest() == digest
+        size += len(file)
+    assert size == done.size
 
 
 @needs_tensorflow
-def test_what_computes_in_16_bits_is_compared_as_such(unverified, tmp_path):
-    model = classifier(SCALE, keras.layers.Dense(4, dtype="mixed_bfloat16"), classes=10)
-    export.export(write_run(tmp_path, model) / "best.keras", tmp_path / "1")
-    assert unverified[0][2] == "float16"
-
-
-@needs_tensorflow
-def test_a_saved_model_has_two_signatures_names_and_a_card(run, digits, tmp_path):
+def test_a_saved_model_has_two_signatures_and_constants_for_weights(networks, tmp_path):
     import tensorflow as tf
 
-    path, model = tmp_path / "serving" / "1", keras.models.load_model(run / "best.keras")
-    done = export.export(run / "best.keras", path)
-    expected = model.predict(digits.x_test, verbose=0)
-    assert done.difference <= 1e-5 and done.images == len(digits.x_test)
-    assert done.accuracy == done.keras_accuracy == (expected.argmax(-1) == digits.y_test).mean()
-    classify, classify_encoded = runtimes.load_saved_model(path)
+    model, images, path = networks("own"), noise((8, 8, 1)), tmp_path / "1"
+    export(model, path, images)
+    expected = model.predict(images.x_test[:7], verbose=0)
+    classify = formats.run_saved_model(path)
     for batch in (1, 7):
-        outputs = classify(digits.x_test[:batch])
-        assert outputs.keys() == {"probabilities", "class_id", "class_name"}
+        outputs = classify(images.x_test[:batch])
         np.testing.assert_allclose(outputs["probabilities"], expected[:batch], atol=1e-5)
         np.testing.assert_array_equal(outputs["class_id"], expected[:batch].argmax(-1))
         names = [name.decode() for name in outputs["class_name"]]
-        assert names == [NAMES[n] for n in outputs["class_id"]]
-    pictures = [as_file(Image.fromarray(image)) for image in digits.x_test[:7, ..., 0]]
-    for key, value in classify_encoded(pictures).items():
-        np.testing.assert_array_equal(value, outputs[key])
+        assert names == [NAMES[number] for number in outputs["class_id"]]
+    pictures = [as_file(Image.fromarray(image)) for image in images.x_test[:7, ..., 0]]
+    for name, value in formats.run_saved_model(path, "encoded")(pictures).items():
+        np.testing.assert_array_equal(value, outputs[name])
 
-    assert (path / "assets" / "class_names.txt").read_text("utf-8").splitlines() == NAMES
-    card = json.loads((path / "assets" / "model_card.json").read_text("utf-8"))
-    assert card["name"] == "shallow" and card["class_names"] == NAMES
-    assert card["training"] == {"model": "shallow", "dataset": "digits"}
-    assert card["inputs"] == {"images": "uint8 (batch, 8, 8, 1)"}
-    verified = {key: getattr(done, key) for key in card["verification"]}
-    assert card["verification"] == verified and len(verified) == 5
-    assert done.runtime == f"tensorflow {tf.__version__}"
-
-    # A server without XLA can run it, and one with XLA does not compile for every batch size.
-    loaded = tf.saved_model.load(str(path))
-    graph = loaded.signatures["serving_default"].graph.as_graph_def()
-    functions = [node for f in graph.library.function for node in f.node_def]
-    assert not {node.op for node in [*graph.node, *functions]} & {"While", "StatelessWhile"}
+    # A server without XLA can run it, and a server with XLA does not compile each batch size.
+    graph = tf.saved_model.load(str(path)).signatures["serving_default"].graph.as_graph_def()
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    assert not {node.op for node in nodes} & {"While", "StatelessWhile"}
     file = (path / "saved_model.pb").read_bytes()
     assert b"_XlaMustCompile" not in file
-    # The weights are constants, once for both signatures.
     kernel = keras.ops.convert_to_numpy(model.layers[-1].kernel)
-    assert file.count(kernel.tobytes()) == 1
+    assert file.count(kernel.tobytes()) == 1  # for both signatures
 
 
-@formats("onnx", "litert", "openvino")
-def test_the_suffix_names_the_format(format, run, digits, tmp_path):
-    path = tmp_path / "new" / f"digits{FORMATS[format].suffix}"
-    assert export.export(run / "best.keras", path).difference <= 1e-5
-    expected = keras.models.load_model(run / "best.keras").predict(digits.x_test[:5], verbose=0)
-    outputs = runtimes.RUNTIMES[format](path)[0](digits.x_test[:5])
-    assert outputs.keys() == {"probabilities", "class_id"}
-    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
-    assert outputs["class_id"].dtype == "int64"
-    assert json.loads(Path(f"{path}.json").read_text("utf-8"))["format"] == format
-    assert Path(f"{path}.txt").read_text("utf-8").splitlines() == NAMES
+def test_the_keras_format_leaves_the_optimizer_out_and_is_what_keras_quantizes(networks, tmp_path):
+    model, chain = networks("own"), unrolled(networks("own"))
+    twin = keras.models.clone_model(chain)
+    twin.set_weights(chain.get_weights())
+    with pytest.warns(UserWarning, match="does not have a `quantize` method"):
+        twin.quantize("int8")
+    export(model, tmp_path / "small.keras", quantize="int8", verify=False)
+    loaded = keras.models.load_model(tmp_path / "small.keras")
+    np.testing.assert_equal(loaded.get_weights(), twin.get_weights())
+    assert sum(weight.dtype == "int8" for weight in loaded.weights) == 2 * 3 + 2
+    export(model, tmp_path / "float.keras", verify=False, class_names=NAMES)
+    assert models.load(tmp_path / "float.keras").class_names == tuple(NAMES)
+    with zipfile.ZipFile(tmp_path / "float.keras") as file:
+        assert b"optimizer" not in file.read("model.weights.h5")
+    if keras.backend.backend() == "tensorflow":
+        images = noise((8, 8, 1)).x_test
+        outputs = serving_model(loaded)(images)
+        expected = loaded.predict(images, verbose=0)
+        np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
 
 
-@formats("litert", "openvino")
-def test_quantized_files_are_smaller(format, digits, tmp_path):
-    limits = {"litert": {"float16": 0.6, "int8": 0.4}, "openvino": {"float16": 0.6}}[format]
-    model = classifier(SCALE, keras.layers.Dense(800), classes=10)
-    sizes = {
-        quantize: export.export(
-            model, tmp_path / f"{quantize}{FORMATS[format].suffix}", format, quantize, digits
-        ).size
-        for quantize in (None, *limits)
-    }
-    assert all(sizes[quantize] < limit * sizes[None] for quantize, limit in limits.items())
+# Verification
 
 
-def test_a_model_in_memory_is_left_alone_and_verified_on_all_classes(
-    digits, tmp_path, monkeypatch, unverified
-):
-    monkeypatch.setattr(exporting, "VERIFIED_IMAGES", 60)
-    order = np.argsort(digits.y_test, kind="stable")
-    by_class = {"x_test": digits.x_test[order], "y_test": digits.y_test[order]}
-    model = shallow(digits)
-    before, config = model.get_weights(), model.get_config()
-    images = dataclasses.replace(digits, **by_class)
-    export.export(model, tmp_path / "out.keras", dataset=images)
-    np.testing.assert_equal(model.get_weights(), before)
-    assert model.get_config() == config
-    [(_, _, _, x, y, expected, _)] = unverified
-    assert len(x) == 60 and set(y) == set(range(10))
-    np.testing.assert_allclose(model.predict(x, verbose=0), expected, atol=1e-6)
+def test_a_wrong_export_is_an_error():
+    expected = np.full((20, 10), 0.05, "float32")
+    expected[range(20), np.arange(20) % 10] = 0.55
+    labels, names = expected.argmax(-1), list("abcdefghij")
+    right = {"probabilities": expected, "probabilities of PNG files": expected[:5]}
+    right |= {"class_id": labels, "class_name": np.asarray(names)[labels]}
+    right |= {"runtime": np.array("none")}
+
+    def check(precision=None, **changed):
+        return verification.compare(right | changed, expected, labels, precision, names)
+
+    def changed_to(value):
+        outputs = expected.copy()
+        outputs[3, 4] = value
+        return outputs
+
+    measured = check()
+    assert (measured["difference"], measured["accuracy"], measured["same_class"]) == (0, 1, 20)
+    check("float16", probabilities=expected + 0.015)
+    wrong = expected.copy()
+    wrong[0] = wrong[1]
+    one_wrong = {"probabilities": wrong, "class_id": wrong.argmax(-1)}  # too many for int8
+    one_wrong["class_name"] = np.asarray(names)[one_wrong["class_id"]]
+    for outputs, word in [
+        ({"probabilities": changed_to(0.1)}, "probabilities"),
+        ({"probabilities": changed_to(np.nan)}, "nan"),
+        ({"probabilities": expected + 0.015}, "1e-05"),
+        ({"precision": "float16", "probabilities": expected + 0.03}, r"0\.02"),
+        ({"precision": "int8", **one_wrong}, "accuracy"),
+        ({"precision": "int8", "probabilities": changed_to(np.nan)}, "nan"),
+        ({"probabilities of PNG files": expected[1:6]}, "PNG"),
+        ({"class_name": np.asarray(names)[::-1][labels]}, "class_name"),
+        ({"probabilities": wrong, "precision": "int8"}, "class_id"),
+    ]:
+        with pytest.raises(ExportMismatch, match=word):
+            check(**outputs)
 
 
-def test_a_function_that_loads_as_another_is_found(digits, tmp_path):
-    def relu(x):  # which Keras saves by its name
-        return keras.activations.elu(x)
-
-    with pytest.raises(ValueError, match="something else when loaded"):
-        export.export(shallow(digits, keras.layers.Dense(4, relu)), tmp_path / "out.keras")
-
-
-# Mistakes
-
-
-BAD_ARGUMENTS = [
-    ({"verify": "no"}, "verify"),
-    ({"format": "caffe"}, "format"),
-    ({"quantize": "int8"}, "quantize"),
-    ({"format": "onnx"}, "path"),
-    ({"path": "out.h5"}, "path"),
-]
+@needs_tensorflow
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float32", None), ("mixed_bfloat16", "float16"), ("int8", "int8")]
+)
+def test_the_network_decides_how_close_an_export_must_be(dtype, precision):
+    policy = keras.dtype_policies.get(dtype if dtype != "int8" else "int8_from_float32")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4, dtype=policy)])
+    nested = keras.Sequential([keras.Input((4,)), model])
+    assert verification.precision(nested, None) == precision
+    assert verification.precision(nested, "int8") == "int8"
 
 
-@pytest.mark.parametrize(("arguments", "name"), BAD_ARGUMENTS)
-def test_bad_arguments(arguments, name, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=f"`{name}`"):
-        export.export("best.keras", **{"path": "out", **arguments})
-
-
-def test_what_is_missing_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ImportError, match=r"onnxruntime.* `onnx`: pip .*\[onnx\]"):
-        export.export("best.keras", tmp_path / "out.onnx")
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ValueError, match=r"'jax'.*KERAS_BACKEND=tensorflow"):
-        export.export("best.keras", tmp_path / "out")
-
-
-def test_a_network_needs_images_of_its_kind_and_probabilities(digits, tmp_path):
-    small = keras.Sequential([keras.Input((9, 9, 1)), keras.layers.Flatten()])
-    small.add(keras.layers.Dense(10, "softmax"))
-    for dataset in (None, digits, "absent.npz"):
-        said = r"takes images of shape" if dataset is digits else r"`dataset`.*verify=False does"
-        refused = pytest.raises((ValueError, FileNotFoundError), match=said)
-        with pytest.warns(Notice, match="no layer that scales its input"), refused:
-            export.export(small, tmp_path / "out.keras", dataset=dataset)
-    mixed = keras.Model([keras.Input((2,)), small.inputs[0]], small.outputs)
-    any_size = keras.Sequential([keras.Input((None, None, 1)), keras.layers.Conv2D(1, 1)])
-    for other in (mixed, any_size, keras.Sequential([keras.layers.Dense(10)])):
-        with pytest.raises(ValueError, match=r"`model`.*model="):
-            export.export(other, tmp_path / "out.keras", dataset=digits)
-    folder = training.fit(
-        "thin-highway-10",
-        digits,
-        "digits",
-        out=tmp_path.parent / "arrays",
-        epochs=1,
-        limit=50,
-        verbose=0,
-    ).folder
-    with pytest.raises(ValueError, match=r"`dataset` must name .*verify=False does"):
-        export.export(folder.best, tmp_path / "out.keras")
-    logits = shallow(digits)
-    logits.layers[-1].activation = keras.activations.linear
-    with pytest.raises(ValueError, match="must return class probabilities"):
-        export.export(logits, tmp_path / "out.keras", verify=False)
-    assert not contents(tmp_path)
-
-
-def test_what_an_export_says_before_it_is_served(tmp_path):
-    """Outputs may have a name."""
-    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Rescaling(1 / 256)])
-    model.add(keras.layers.TimeDistributed(layers.HighwayStack(2, name="inside")))
-    model.add(keras.layers.Flatten())
-    model.add(keras.layers.Dense(3, "softmax"))
-    named = keras.Model(model.inputs, {"probabilities": model.outputs[0]})
-    named.save(tmp_path / "named.keras")
-    images = np.zeros((2, 8, 8, 1), "uint8")
-    run, _ = runtimes.load_keras(tmp_path / "named.keras")
-    expected = np.asarray(model(images.astype("float32")))
-    np.testing.assert_allclose(run(images)["probabilities"], expected, atol=1e-6)
-    with pytest.warns(Notice, match="Inside other layers, inside stay loops"):
-        found = writers.classifier(named)(images)
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-6)
-    unscaled = classifier(classes=3)
-    unscaled.save(tmp_path / "best.keras")
-    (tmp_path / "run.json").write_text(json.dumps({"class_names": ["ant", "bee", "cat"]}))
-    unsaid = {"verify": False, "class_names": ["bee", "ant", "cat"]}
-    scales = pytest.warns(Notice, match="no layer that scales its input")
-    with scales, pytest.warns(Notice, match="ant, bee, cat in another order"):
-        export.export(tmp_path / "best.keras", tmp_path / "out.keras", **unsaid)
-
-
-# The verification
-
-
-def test_the_new_process_can_import_neither_keras_nor_this_package():
+def test_the_new_process_can_import_neither_keras_nor_this_package(tmp_path):
     script = (
         "import runpy, sys; sys.argv = ['', 'onnx', 'no file', 'nowhere', '1']\n"
-        f"try: runpy.run_path({runtimes.__file__!r}, run_name='__main__')\n"
+        f"try: runpy.run_path({formats.__file__!r}, run_name='__main__')\n"
         "except Exception: pass\n"
         "for name in ('keras', 'highway_keras', 'tensorflow'):\n"
         "    try: __import__(name); print(name)\n"
@@ -289,216 +294,289 @@ def test_the_new_process_can_import_neither_keras_nor_this_package():
     assert done.returncode == 0 and done.stdout == ""
 
 
+def test_the_new_process_runs_no_modules_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("numpy", "keras"):
+        (tmp_path / f"{name}.py").write_text("raise ValueError('a stranger ran')")
+    with pytest.raises(ExportMismatch, match=r"does not run: .*absent"):
+        verification.run_in_new_process(tmp_path / "absent.keras", "keras", np.zeros((1, 8, 8, 1)))
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"format": "caffe"}, "format"),
+        ({"quantize": "int8"}, "quantize"),
+        ({"path": "out.h5"}, "path"),
+        ({"images": None}, "images"),
+        ({"model": "best.keras"}, "model"),
+        ({"model": keras.Sequential([keras.Input((9,)), keras.layers.Dense(2)])}, "model"),
+        ({"class_names": ["a", "b"]}, "class_names"),
+    ],
+)
 @needs_tensorflow
-def test_a_killed_verification_is_named(little, monkeypatch, tmp_path):
-    killed = subprocess.CompletedProcess([], -9, "", "")
-    monkeypatch.setattr(subprocess, "run", lambda *command, **options: killed)
-    with pytest.raises(ExportMismatch, match="killed by signal 9"):
-        export.export(little, tmp_path / "1")
-    assert not contents(tmp_path)
+def test_bad_arguments(arguments, name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    call = {"model": tiny(), "path": "out", "images": noise((8, 8, 1)), **arguments}
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        export(**call)
+    assert not list(tmp_path.iterdir())
 
 
-def test_images_that_exceed_the_memory_are_verified_in_part(
-    little, unverified, monkeypatch, capsys, tmp_path
-):
-    monkeypatch.setattr(exporting, "MOST_IN_MEMORY", 30 * 8 * 8)
-    export.export(little, tmp_path / "small.keras", quantize="int8", verbose=1)
-    assert len(unverified[0][3]) == len(unverified[0][5]) == 30
-    assert "running it on 30 test images" in capsys.readouterr().out
+def test_a_missing_package_or_backend_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    for package in FORMATS["onnx"].packages:
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=r"tf2onnx.*\[onnx\]"):
+        export(tiny(), tmp_path / "out.onnx", verify=False)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="KERAS_BACKEND"):
+        export(tiny(), tmp_path / "out", verify=False)
 
 
-def test_a_wrong_export_is_an_error(tmp_path):
-    expected = np.full((20, 10), 0.05, "float32")
-    expected[range(20), np.arange(20) % 10] = 0.55
-    labels, names = expected.argmax(-1), list("abcdefghij")
-    results = {"probabilities": expected, "single_probabilities": expected[:1]}
-    results |= {"encoded_probabilities": expected, "class_id": labels, "runtime": np.array("none")}
-    results |= {"class_name": np.asarray(names)[labels]}
-
-    def check(quantize=None, expected=expected, names=names, **changed):
-        return verification.compare(quantize, results | changed, labels, expected, names)
-
-    found = check()
-    assert (found["difference"], found["accuracy"], found["images"]) == (0, 1, 20)
-    check("float16", probabilities=expected + 0.015)
-    shifted, nan, wrong = expected.copy(), expected.copy(), labels.copy()
-    shifted[3, 4] += 0.5
-    nan[7, 0] = np.nan
-    wrong[0] += 1  # 19 of 20 right instead of 20: too much for int8, whatever the probabilities
-    for changed, text in [
-        ({"probabilities": shifted}, r"image 3, class 4"),
-        ({"encoded_probabilities": shifted}, "PNG files"),
-        ({"single_probabilities": shifted[3:4]}, "single image"),
-        ({"probabilities": nan}, "image 7, class 0"),
-        ({"expected": expected[:, :9]}, r"\(20, 10\) instead of \(20, 9\)"),
-        ({"names": list("zyxwvutsrq")}, "class_name of image 0"),
-        ({"class_id": labels[::-1]}, "accuracy"),
-        ({"quantize": "int8", "class_id": wrong}, "accuracy"),
-        ({"quantize": "float16", "probabilities": expected + 0.03}, r"up to 0.03 \(image 0"),
-        ({"probabilities": expected + 0.015}, r"up to 0.015 \(image 0"),
-    ]:
-        with pytest.raises(ExportMismatch, match=text):
-            check(**changed)
-
-    (tmp_path / "out.onnx").write_text("not a graph")  # fails with and without a runtime
-    images = np.zeros((2, 8, 8, 1), "uint8")
-    with pytest.raises(ExportMismatch, match="does not run: "):
-        verification.verify(tmp_path / "out.onnx", "onnx", None, images, labels[:2], None, names)
+def test_names_of_the_classes(unverified, tmp_path):
+    images = noise((8, 8, 1))
+    ways = {
+        "given": ({"images": images, "class_names": list("abcdefghij")}, list("abcdefghij")),
+        "of the images": ({"images": images}, NAMES),
+        "numbers": ({"verify": False}, list("0123456789")),
+    }
+    for name, (arguments, expected) in ways.items():
+        export(tiny(), tmp_path / f"{name}.keras", **arguments)
+        card = json.loads((tmp_path / f"{name}.keras.json").read_text("utf-8"))
+        assert card["class_names"] == expected
 
 
-# Written whole or not at all
+# Whole or not at all
 
 
-@formats(*FORMATS)
-def test_an_export_has_no_name_before_it_is_verified(format, little, tmp_path, monkeypatch):
-    path = tmp_path / f"digits{FORMATS[format].suffix}"
-
-    def verify(aside, *arguments):
-        assert aside.name == path.name and aside.exists() and not path.exists()
-        raise ExportMismatch("its class_id is 'a'.")
-
-    monkeypatch.setattr(verification, "verify", verify)
-    with pytest.raises(ExportMismatch, match="its class_id is 'a'"):
-        export.export(little / "best.keras", path, format)
-    assert not contents(tmp_path)
+@pytest.fixture(params=[pytest.param(n, marks=format_marks(n)) for n in ("saved_model", "keras")])
+def earlier(request, tmp_path):
+    """The path of an earlier export."""
+    path = tmp_path / f"tiny{FORMATS[request.param].suffix}"
+    export(tiny(), path, verify=False)
+    return path
 
 
-@formats("saved_model", "keras")
-def test_an_earlier_export_is_replaced_on_request_only(
-    format, little, tmp_path, monkeypatch, unverified
-):
-    path, network = tmp_path / f"digits{FORMATS[format].suffix}", little / "best.keras"
-    export.export(network, path)
-    before = contents(tmp_path)
-    with pytest.raises(ValueError, match=r"`path` must not exist yet. .*overwrite=True"):
-        export.export(network, path)
-    assert contents(tmp_path) == before
-    names = list("abcdefghij")
-    export.export(network, path, class_names=names, overwrite=True)
-    after = contents(tmp_path)
+def fail(monkeypatch, at):
+    """Have a step of an export fail."""
+
+    def mismatch(*arguments):
+        raise ExportMismatch("it computes something else")
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    if at == "verify":
+        monkeypatch.setattr(verification, "verify", mismatch)
+    if at == "write":
+        changed = {n: dataclasses.replace(one, write=full) for n, one in FORMATS.items()}
+        monkeypatch.setattr("highway_keras.export.exporting.FORMATS", changed)
+    if at == "rename":
+        monkeypatch.setattr(os, "replace", full)
+
+
+@pytest.mark.parametrize("at", ["write", "verify", "rename"])
+def test_what_fails_leaves_the_earlier_export(at, earlier, monkeypatch):
+    before = contents(earlier.parent)
+    fail(monkeypatch, at)
+    with pytest.raises((OSError, RuntimeError)):
+        export(tiny(), earlier, noise((8, 8, 1)), verify=at == "verify", overwrite=True)
+    assert contents(earlier.parent) == before
+    assert not list(earlier.parent.glob(".*"))
+
+
+def test_an_export_is_replaced_on_request_only(earlier):
+    folder = earlier.parent
+    before = contents(folder)
+    with pytest.raises(ValueError, match="overwrite"):
+        export(tiny(), earlier, verify=False)
+    assert contents(folder) == before
+    export(tiny(), earlier, verify=False, class_names=list("abcdefghij"), overwrite=True)
+    after = contents(folder)
     assert after.keys() == before.keys() and after != before
-    (card,) = tmp_path.rglob("*.json")
-    assert json.loads(card.read_text("utf-8"))["class_names"] == names
-    if format == "keras":
-        return
-    own = path / "assets" / "notes.txt"
-    own.write_text("a user's own")
-    with pytest.raises(ValueError, match=r"notes\.txt is something else"):
-        export.export(network, path, overwrite=True)
-    own.unlink()
-
-    replace = os.replace
-
-    def failing(source, target):
-        if source.is_dir():
-            raise OSError("no")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", failing)
-    with pytest.raises(OSError, match="no"):
-        export.export(network, path, overwrite=True)
-    assert contents(tmp_path) == after
+    (card,) = folder.rglob("*.json")
+    assert json.loads(card.read_text("utf-8"))["class_names"] == list("abcdefghij")
 
 
-def test_files_of_others_are_not_replaced(little, tmp_path):
-    (tmp_path / "folder.keras.json").mkdir()
-    (tmp_path / "labels.keras.txt").write_text("a user's own")
-    os.mkfifo(tmp_path / "pipe.keras.json")
-    (tmp_path / "deep.keras.json").write_text("[" * 10**5)
-    (tmp_path / "trained.keras").write_bytes((little / "best.keras").read_bytes())
-    before, network = contents(tmp_path), little / "best.keras"
-    for name in ("folder", "labels", "pipe", "deep", "trained"):
-        for overwrite in (False, True):
-            with pytest.raises(ValueError, match=r"Name another\.$"):
-                export.export(network, tmp_path / f"{name}.keras", overwrite=overwrite)
-    with pytest.raises(ValueError, match="only an earlier export"):
-        exporting.check_place(tmp_path, "saved_model", overwrite=True)
-    assert contents(tmp_path) == before
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        "tiny.keras",
+        "tiny.keras.json",
+        pytest.param("1/saved_model.pb", marks=needs_tensorflow),
+        pytest.param("1/assets/model_card.json", marks=needs_tensorflow),
+    ],
+)
+def test_what_is_no_export_is_never_replaced(foreign, tmp_path):
+    for text in ("[1]", "{}", "not JSON"):
+        (tmp_path / foreign).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / foreign).write_text(text)
+        path = tmp_path / ("1" if foreign.startswith("1/") else "tiny.keras")
+        with pytest.raises(ValueError, match="`path`"):
+            export(
+                tiny(),
+                path,
+                format="keras" if path.suffix else "saved_model",
+                verify=False,
+                overwrite=True,
+            )
+        assert contents(tmp_path) == {foreign: text.encode()}
 
 
-# Networks in int8
+def test_a_second_writer_is_refused(tmp_path):
+    path = tmp_path / "tiny.keras"
+    with staged(path, "keras", False) as aside:
+        with pytest.raises(BusyError, match=r"tiny\.keras"):
+            export(tiny(), path, verify=False)
+        aside.write_text("first")
+    assert contents(tmp_path) == {"tiny.keras": b"first"}
 
 
-def quantizable(digits):
-    start = [keras.Input((8, 8, 1)), data.preprocessor(("scale", "mean"), digits.x_train)]
-    start += [layers.ConvHighway2D(1, 3), keras.layers.Flatten(), keras.layers.Dense(24)]
-    gated = [layers.HighwayStack(2, activation="tanh"), layers.Highway()]
-    return keras.Sequential([*start, *gated, keras.layers.Dense(10, activation="softmax")])
+def test_a_kill_between_the_renames_of_a_folder_is_repaired(tmp_path):
+    path = tmp_path / "1"
+    path.mkdir()
+    (path / "saved_model.pb").write_text("old")
+    (tmp_path / ".1-unfinished").mkdir()
+    path.rename(tmp_path / ".1-unfinished" / "old")
+    with pytest.raises(ValueError, match="exists"), staged(path, "saved_model", False):
+        pass
+    assert contents(tmp_path) == {"1/saved_model.pb": b"old"}
 
 
-@pytest.fixture(scope="module")
-def quantized(digits, tmp_path_factory):
-    """A network, and the int8 file of it."""
-    model, path = quantizable(digits), tmp_path_factory.mktemp("small") / "small.keras"
-    before = model.get_weights()
-    export.export(model, path, "keras", "int8", verify=False)
-    np.testing.assert_equal(model.get_weights(), before)
-    return model, path
-
-
-def test_what_is_exported_is_what_keras_quantizes(quantized, tmp_path):
-    model, path = quantized
-    chain = writers.unrolled(model)
-    twin = keras.models.clone_model(chain)
-    twin.set_weights(chain.get_weights())
-    twin.quantize("int8")
-    loaded = keras.models.load_model(path)
-    np.testing.assert_equal(loaded.get_weights(), twin.get_weights())
-    assert sum(w.dtype == "int8" for w in loaded.weights) == 2 * 3 + 2  # and no convolution
-    loaded.save(tmp_path / "by_keras.keras")
-    assert path.stat().st_size < 0.5 * (tmp_path / "by_keras.keras").stat().st_size
-    card = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
-    assert (card["format"], card["quantize"]) == ("keras", "int8")
-    assert card["parameters"] == model.count_params()
+EXPORTS = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.path.insert(0, {tests!r})
+from test_export import export, noise, tiny
+print("ready", flush=True)
+export(tiny(), sys.argv[1], noise((8, 8, 1)), overwrite=True)
+"""
 
 
 @pytest.mark.slow
-def test_exported_for_keras(digits, tmp_path):
-    model = quantizable(digits)
-    model.compile(keras.optimizers.Adam(0.005), "sparse_categorical_crossentropy")
-    model.fit(digits.x_train, digits.y_train, epochs=12, verbose=0)
-    done = export.export(model, tmp_path / "small.keras", "keras", "int8", digits)
-    assert done.keras_accuracy > 0.9 and 0 < done.difference < 0.1
-    # In floating point, the file leaves out the optimizer.
-    assert export.export(model, tmp_path / "float.keras", "keras", None, digits).difference <= 1e-5
-    with zipfile.ZipFile(tmp_path / "float.keras") as file:
-        assert b"optimizer" not in file.read("model.weights.h5")
+@pytest.mark.parametrize("format", ["keras", "openvino"])
+def test_killed_at_random_moments(format, tmp_path):
+    path = tmp_path / f"tiny{FORMATS[format].suffix}"
+    export(tiny(), path, noise((8, 8, 1)))
+    command = [sys.executable, "-c", EXPORTS.format(tests=os.path.dirname(__file__)), path]
+
+    def run_until(moment):
+        """Kill an export after so many seconds of it; return how long it took, if it ended."""
+        options = {"stdout": subprocess.PIPE, "start_new_session": True}
+        with subprocess.Popen(command, **options) as process:
+            process.stdout.readline()
+            began = time.monotonic()
+            try:
+                assert process.wait(moment) == 0
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            return time.monotonic() - began
+
+    seconds = run_until(None)
+    before = contents(tmp_path)
+    for _ in range(15):
+        run_until(random.random() * seconds)
+        after = contents(tmp_path)
+        assert after.keys() == before.keys()
+        card = json.loads(after[f"{path.name}.json"])
+        for name, digest in card["sha256"].items():
+            assert hashlib.sha256(after[name]).hexdigest() == digest
+    assert export(tiny(), path, noise((8, 8, 1)), overwrite=True).images == 40
+
+
+# Picture files
+
+
+RAMP = Image.fromarray(np.arange(256, dtype="uint8").reshape(16, 16))
+COLORS = Image.fromarray(np.random.default_rng(0).integers(0, 256, (16, 16, 3), "uint8"))
+
+
+def turned(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    picture = COLORS.resize((24, 16), Image.Resampling.BILINEAR)
+    return as_file(picture, "JPEG", quality=95, exif=exif)
+
+
+def with_alpha(picture):
+    picture = picture.copy()
+    picture.putalpha(ImageOps.invert(RAMP))
+    return picture
+
+
+PICTURES = {
+    "gray PNG": as_file(RAMP),
+    "1-bit PNG": as_file(RAMP.convert("1")),
+    "16-bit PNG": as_file(Image.fromarray(np.asarray(RAMP).astype("uint16") * 257)),
+    "gray and alpha PNG": as_file(with_alpha(RAMP)),
+    "RGB PNG": as_file(COLORS),
+    "RGBA PNG": as_file(with_alpha(COLORS)),
+    "RGB PNG with a transparent color": as_file(COLORS, transparency=COLORS.getpixel((3, 3))),
+    "palette PNG": as_file(COLORS.quantize(32)),
+    "palette PNG with transparency": as_file(COLORS.quantize(32), transparency=bytes([0, 128])),
+    "interlaced PNG": as_file(COLORS, interlace=1),
+    "gray JPEG": as_file(RAMP, "JPEG", quality=95),
+    "progressive JPEG": as_file(COLORS, "JPEG", progressive=True),
+    "CMYK JPEG": as_file(COLORS.convert("CMYK"), "JPEG", quality=95),
+    **{f"JPEG turned {orientation}": turned(orientation) for orientation in range(1, 9)},
+}
+
+
+def code_of_the_card(shape, file):
+    """Run the lines of Pillow that a card holds."""
+    model = keras.Sequential([keras.Input(shape), keras.layers.Flatten(), keras.layers.Dense(2)])
+    card = cards.describe(model, file, "keras", None, ["a", "b"])
+    names = {"file": file}
+    exec("\n".join(card["images_from_a_picture"]), names)
+    return names["images"]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_card_reads_pictures_as_predict_does(name, tmp_path):
+    if name == "16-bit PNG":
+        pytest.skip("the card says: 8 bits a channel")
+    file = tmp_path / "picture"
+    file.write_bytes(PICTURES[name])
+    for shape in ((16, 16, 1), (7, 9, 3)):
+        images = code_of_the_card(shape, file)
+        np.testing.assert_array_equal(images, data.read_image(file, shape)[None])
 
 
 @needs_tensorflow
-def test_a_quantized_network_is_served_by_tensorflow(quantized, digits):
-    model = keras.models.load_model(quantized[1])
-    expected = model.predict(digits.x_test[:50], verbose=0)
-    outputs = writers.classifier(model)(digits.x_test[:50])
-    np.testing.assert_allclose(array(outputs["probabilities"]), expected, atol=1e-5)
+@pytest.mark.parametrize("name", PICTURES)
+def test_an_export_reads_pictures_as_predict_does(name, tmp_path):
+    """To the last bit; up to a gray level where it is scaled."""
+    from highway_keras.export.decoding import decode_all
+
+    file = tmp_path / "picture"
+    file.write_bytes(PICTURES[name])
+    with Image.open(file) as picture:
+        turned_picture = ImageOps.exif_transpose(picture)
+    height, width = turned_picture.height, turned_picture.width
+    for size, most in (((height, width), 0), ((7, 9), 1)):
+        for channels in (1, 3):
+            shape = (*size, channels)
+            expected = data.read_image(file, shape).astype(int)
+            assert expected.std() > 5
+            (decoded,) = decode_all([PICTURES[name]], shape).numpy()
+            assert np.abs(decoded - expected).max() <= most
 
 
 @needs_tensorflow
-def test_other_runtimes_want_the_float_network(quantized, digits, tmp_path, monkeypatch):
-    installed = dataclasses.replace(FORMATS["onnx"], packages=())
-    monkeypatch.setitem(FORMATS, "onnx", installed)
-    with pytest.raises(ValueError, match=r"`format='onnx'`.*int8"):
-        export.export(quantized[1], tmp_path / "out.onnx", "onnx", dataset=digits)
-    assert not (tmp_path / "out.onnx").exists()
+@pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
+def test_other_files_are_refused_with_their_place_in_the_batch(kind):
+    import tensorflow as tf
 
+    from highway_keras.export.decoding import decode_all
 
-# The command
-
-
-def test_the_command(little, tmp_path, capsys):
-    command = ["export", str(little / "best.keras"), "--out", str(tmp_path / "out.keras")]
-    assert cli.main(command) == 0
-    text = capsys.readouterr().out
-    assert "largest difference" in text and "359 images" in text
-    assert f"saved {tmp_path / 'out.keras'}  (" in text
-    assert cli.main(command) == 2
-    assert "--out must not exist yet." in capsys.readouterr().err
-
-    (tmp_path / "foreign.keras").write_bytes((little / "best.keras").read_bytes())
-    names = [f"the {n}" for n in range(10)]
-    command[1] = str(tmp_path / "foreign.keras")
-    command += ["--no-verify", "--overwrite", "--class-names"]
-    assert cli.main([*command, *names]) == 0
-    assert (tmp_path / "out.keras.txt").read_text("utf-8").splitlines() == names
-    assert cli.main([*command, "a"]) == 2
-    assert "--class-names must" in capsys.readouterr().err
+    decode = tf.function(lambda files: decode_all(files, (8, 8, 1)))
+    good = as_file(RAMP)
+    assert decode(tf.constant([good, good])).shape == (2, 8, 8, 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"element\] \[1 3\]"):
+        decode(tf.constant([good, as_file(RAMP, kind), good, b""]))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decode(tf.constant([good[:60]]))

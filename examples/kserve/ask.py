@@ -72,12 +72,12 @@ def main():
         parser.error(f"the URL must start with grpc:// or http://. Received: {options.url}")
     files = [path.read_bytes() for path in options.pictures]
     try:
-        found = asyncio.run(answer(options.url, files))
+        outputs = asyncio.run(answer(options.url, files))
     except grpc.aio.AioRpcError as error:
         sys.exit(f"{error.code().name}: {error.details()}")
     except httpx.HTTPError as error:
         sys.exit(str(error))
-    names, probabilities = found["class_name"], found["probabilities"].max(-1)
+    names, probabilities = outputs["class_name"], outputs["probabilities"].max(-1)
     for path, name, probability in zip(options.pictures, names, probabilities, strict=True):
         name = name.decode() if isinstance(name, bytes) else name
         print(f"{path}: {name}  {probability:.4f}")

@@ -70,8 +70,16 @@ class PictureClassifier(kserve.Model):
         try:
             outputs = self._classify(encoded=tf.constant(files))
         except tf.errors.InvalidArgumentError as error:
-            raise InvalidInput(f"`{INPUT}` holds a picture that is damaged.") from error
+            damaged = [number for number, file in enumerate(files) if not self._can_decode(file)]
+            raise InvalidInput(f"`{INPUT}` holds damaged pictures: elements {damaged}.") from error
         return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def _can_decode(self, file):
+        try:
+            self._classify(encoded=tf.constant([file]))
+        except tf.errors.InvalidArgumentError:
+            return False
+        return True
 
 
 def read_files(request):
@@ -81,11 +89,11 @@ def read_files(request):
         InvalidInput: If there are none; the client gets HTTP 400 or INVALID_ARGUMENT.
     """
     inputs = request.inputs if isinstance(request, kserve.InferRequest) else []
-    found = [tensor for tensor in inputs if tensor.name == INPUT and tensor.datatype == "BYTES"]
-    if len(inputs) != 1 or not found:
+    pictures = [one for one in inputs if one.name == INPUT and one.datatype == "BYTES"]
+    if len(inputs) != 1 or not pictures:
         raise InvalidInput(f"A request must have one input, `{INPUT}`, of datatype BYTES.")
     try:
-        values = found[0].as_numpy().ravel()
+        values = pictures[0].as_numpy().ravel()
     except ValueError as error:
         raise InvalidInput(f"`{INPUT}` does not have the shape that it states.") from error
     if not len(values):
