@@ -1,8 +1,6 @@
 """Figure 1 of searches on disk, and section 4, in small."""
 
 import json
-import pathlib
-import shutil
 
 import keras
 import matplotlib.image
@@ -10,29 +8,26 @@ import numpy as np
 import pytest
 from helpers import needs_populations, read_rows, run
 
-from highway_keras import data, paper, tuning
-from highway_keras.analysis import plots
+from highway_keras import data, paper, plots, tuning
+from highway_keras.cli import shared
 from highway_keras.paper import section4
 from highway_keras.results import provenance
-from highway_keras.training import TrainingDiverged
-from highway_keras.tuning.search_results import read_searches
-from highway_keras.util.files import write_json
-from highway_keras.util.messages import Notice
 
 pytestmark = needs_populations
 
 
 # Of searches on disk
 
-SETTINGS = {"dataset": "mnist", "limit": 100, "epochs": 2, "batch_size": 128, "seed": 0}
+SETTINGS = {"dataset": "mnist", "train_images": 100, "epochs": 2, "batch_size": 128, "seed": 0}
+SETTINGS |= {"objective": "loss", "direction": "min", "rungs": ""}
+SESSION = {"hardware": "a CPU", "versions": "python", "commit": "abc", "date": "2026-01-01"}
 
 
-def write_search(folder, kind, depth, trials):
+def write_search(folder, kind, depth, trials, **settings):
     """Write a search; `trials` has the losses by epoch (None: failed) and the bias of each."""
     path = folder / f"thin-{kind}-{depth}"
     path.mkdir(parents=True)
-    path.joinpath("oracle.json").write_text("{}")
-    path.joinpath("run.json").write_text(json.dumps({"kind": kind, "depth": depth, **SETTINGS}))
+    states = []
     for number, (losses, bias, *rest) in enumerate(trials):
         [activation] = rest or ["tanh"]
         points = [{"value": [loss], "step": step} for step, loss in enumerate(losses or [])]
@@ -41,11 +36,12 @@ def write_search(folder, kind, depth, trials):
             "status": "COMPLETED" if losses else "FAILED",
             "score": min(losses) if losses else None,
             "hyperparameters": {"values": {"transform_bias": bias, "activation": activation}},
-            "metrics": {"metrics": {"loss": {"observations": points}} if losses else {}},
+            "metrics": {"metrics": {"loss": {"observations": points}}},
         }
-        trial = path / f"trial_{number}"
-        trial.mkdir()
-        trial.joinpath("trial.json").write_text(json.dumps(state))
+        states.append(state)
+    settings = {"kind": kind, "depth": depth, **SETTINGS, **settings}
+    content = {"settings": settings, "trials": states, "sessions": [SESSION]}
+    (path / "search.json").write_text(json.dumps(content))
 
 
 @pytest.fixture
@@ -57,14 +53,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys):
+def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, digits):
     asked = {}
 
-    def search(depths, kinds, out, **arguments):
+    def search(images, depths, kinds, out, **arguments):
         asked.update(arguments)
         write_search(out, *kinds, *depths, [([0.5, 0.25], 0.0)])
 
-    monkeypatch.setattr("highway_keras.paper.figure1.run_searches", search)
+    shared.library("tuning")
+    monkeypatch.setattr(tuning, "run_searches", search, raising=False)
+    monkeypatch.setattr(data, "load", lambda name, **options: asked.update(options))
     command = "reproduce figure1 --preset paper --depth 10 --kind plain"
     assert run(*command.split(), "--out", tmp_path) == 0
     header, line, _ = capsys.readouterr().out.splitlines()
@@ -76,23 +74,21 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys):
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
 
 
-def test_the_first_of_trials_that_tie_is_the_best(tmp_path, monkeypatch):
+def test_the_first_of_trials_that_tie_is_the_best(tmp_path):
     write_search(tmp_path, "plain", 4, [([0.5], 0.0)] * 4)
-    listed = pathlib.Path.glob  # as the file system happens to list them
-    monkeypatch.setattr(pathlib.Path, "glob", lambda *a: sorted(listed(*a), reverse=True))
-    (search,) = read_searches(tmp_path)
+    (search,) = tuning.read_searches(tmp_path)
     assert [trial.number for trial in search.trials] == ["000", "001", "002", "003"]
 
 
-def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for count, known in ((9, False), (10, True)):
+def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path):
+    for count, has_mean in ((9, False), (10, True)):
         trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung
         write_search(tmp_path / str(count), "plain", 20, trials)
-        paper.draw_figure1(f"~/{count}", "~/drawn")  # without the mean an empty panel
-        [row] = read_rows(tmp_path / "drawn" / "figure1-top10.csv")
+        drawn = tmp_path / "drawn"
+        paper.draw_figure1(tmp_path / str(count), drawn)  # without the mean an empty panel
+        [row] = read_rows(drawn / "figure1-top10.csv")
         assert row["best"] == "1.0"
-        assert (row["top10_mean"] != "") == (row["top10_std"] != "") == known
+        assert (row["top10_mean"] != "") == (row["top10_std"] != "") == has_mean
 
 
 def test_losses_over_the_bias_have_medians_between_integers():
@@ -120,76 +116,31 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
     for name in ("figure1-top10", "figure1-trials"):
         for row in read_rows(drawn / f"{name}.csv"):
             assert all(row[key] for key in provenance.COLUMNS)
+    only = paper.draw_figure1(folder, drawn, kinds=["plain"])
+    assert [row["kind"] for row in only] == ["plain"]
+
+
+def test_searches_that_are_not_the_papers_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="searches"):
+        paper.draw_figure1(tmp_path, tmp_path / "drawn")  # none are there
+    write_search(tmp_path, "plain", 20, [([1.0] * 2, 0.0)], objective="val_loss")
     with pytest.raises(ValueError, match="`searches`"):
-        paper.draw_figure1(drawn, tmp_path / "again")  # none are there
-
-
-def test_processes_that_share_take_one_search_at_a_time_and_no_experiment(monkeypatch, tmp_path):
-    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", "1")
-    with pytest.raises(ValueError, match="depths"):
-        tuning.run_searches([10, 20], ["plain"], dataset="digits", out=tmp_path)
-    for experiment, of in ((paper.run_preset, "laptop"), (paper.reproduce_section4, "mnist")):
-        with pytest.raises(ValueError, match="KERASTUNER_ORACLE_PORT"):
-            experiment(of, out=tmp_path)
+        paper.draw_figure1(tmp_path, tmp_path / "drawn")
 
 
 # Of searches that were run
 
 
-@pytest.fixture(scope="module")
-def searches(tmp_path_factory):
-    out, size = tmp_path_factory.mktemp("searches"), {"trials": 4, "epochs": 1, "verbose": 0}
-    tuning.run_searches([10], ["highway", "plain"], dataset="digits", out=out, **size)
-    return out
-
-
-def test_best_keras_takes_raw_images(searches):
+def test_figure1_is_drawn_from_searches_and_best_keras_takes_raw_images(tmp_path):
     images = data.load("digits", validation=0.0)
-    best = keras.models.load_model(searches / "thin-plain-10" / "best.keras")
-    [search] = read_searches(searches, kinds=["plain"])
+    sizes = {"trials": 3, "epochs": 1, "verbose": 0, "out": tmp_path}
+    tuning.run_searches(images, [10], ["plain"], **sizes)
+    (row,) = paper.draw_figure1(tmp_path, tmp_path / "drawn")
+    assert row["trials"] == 3 and row["hardware"] and row["versions"].startswith("python ")
+    best = keras.models.load_model(tmp_path / "thin-plain-10" / "best.keras")
     best.compile("sgd", "sparse_categorical_crossentropy")
     # The score is the mean loss in the epoch, after which the weights are better.
-    assert best.evaluate(images.x_train, images.y_train, verbose=0) < search.completed[0].score
-
-
-def test_figure1_says_what_it_cannot_do(searches, tmp_path, capsys):
-    out = tmp_path / "x"
-    for options, name in (
-        (f"--search {searches} --depth 10 20", "--depth"),
-        (f"--search {searches} --epochs 2", "--epochs"),
-        (f"--search {searches} --preset paper --data-dir x", "--preset, --data-dir"),
-    ):
-        assert run("reproduce", "figure1", *options.split(), "--out", out) == 2
-        assert name in capsys.readouterr().err and not any(out.glob("*"))
-
-
-def test_searches_that_diverged_are_left_out_or_said_to_be(searches, tmp_path):
-    copy = shutil.copytree(searches, tmp_path / "searches")
-    for file in copy.glob("thin-plain-10/trial_*/trial.json"):
-        write_json(file, {**json.loads(file.read_text()), "status": "FAILED", "score": None})
-    with pytest.warns(Notice, match="thin-plain-10 is left out"):
-        assert [search.kind for search in read_searches(copy)] == ["highway"]
-    with pytest.raises(TrainingDiverged, match="diverged"):
-        read_searches(copy, kinds=["plain"])
-
-
-def test_rows_say_what_a_search_was_trained_on_not_what_draws_it(searches, tmp_path):
-    copy = shutil.copytree(searches, tmp_path / "searches")
-    recorded = copy / "thin-highway-10" / "machine.json"
-    (session,) = json.loads(recorded.read_text())
-    assert session["hardware"] and session["versions"].startswith("python ")
-    write_json(recorded, [session | {"versions": "an older one"}])
-    (copy / "thin-plain-10" / "machine.json").unlink()
-    rows = paper.draw_figure1(copy, tmp_path)
-    versions = {row["kind"]: row["versions"] for row in read_rows(tmp_path / "figure1-top10.csv")}
-    assert len(rows) == 2 and versions == {"highway": "an older one", "plain": "not recorded"}
-    trials = read_rows(tmp_path / "figure1-trials.csv")
-    assert len(trials) == 2 * 4 and {"one_minus_momentum", "activation"} <= trials[0].keys()
-    only = paper.draw_figure1(searches, tmp_path, kinds=["highway"])
-    assert [row["kind"] for row in only] == ["highway"]
-
-
-# Section 4
+    assert best.evaluate(images.x_train, images.y_train, verbose=0) < row["best"]
 
 
 @pytest.mark.slow
@@ -197,21 +148,17 @@ def test_the_best_tanh_network_of_a_search_is_looked_into(tmp_path, monkeypatch)
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)
     sizes = {"trials": 3, "epochs": 2, "rungs": {1: 2}, "limit": 500, "verbose": 0}
-    found = paper.reproduce_section4("digits", out=tmp_path, **sizes)
-    (search,) = read_searches(tmp_path)
+    report = paper.reproduce_section4("digits", out=tmp_path, **sizes)
+    (search,) = tuning.read_searches(tmp_path)
     assert [len(trial.losses) for trial in search.trials] == [2, 2, 1]
     assert {trial.values["activation"] for trial in search.trials} == {"tanh"}
     for figure in ("figure2", "figure3", "figure4"):
-        assert found.page.with_name(f"{figure}.png").stat().st_size > 0
+        assert report.page.with_name(f"{figure}.png").stat().st_size > 0
     again = paper.reproduce_section4("digits", out=tmp_path, **sizes)
-    assert again.needed == found.needed
+    assert again.needed == report.needed
 
 
 def test_a_mistake_is_found_before_the_search(tmp_path):
-    out = tmp_path / "none"
-    for name in ("trials", "epochs"):
-        with pytest.raises(ValueError, match=f"`{name}`"):
-            paper.reproduce_section4("mnist", out=out, **{name: 0})
     with pytest.raises(ValueError, match="`dataset`"):
-        paper.reproduce_section4("cifar10", out=out)
-    assert not out.exists()
+        paper.reproduce_section4("cifar10", out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()

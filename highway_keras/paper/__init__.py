@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         first_losses,
         reproduce_first_losses,
     )
-    from highway_keras.paper.figure1 import PRESETS, draw_figure1, run_preset
+    from highway_keras.paper.figure1 import PRESETS, draw_figure1
     from highway_keras.paper.section4 import reproduce_section4
     from highway_keras.paper.starts import reproduce_gradients, reproduce_starts
     from highway_keras.paper.tables import read_table, reproduce_table
@@ -28,5 +28,4 @@ __all__ = [
     "reproduce_section4",
     "reproduce_starts",
     "reproduce_table",
-    "run_preset",
 ]

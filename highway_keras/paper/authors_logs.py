@@ -8,16 +8,17 @@ images after every epoch. The comparison checks that network, images and solver 
 
 The loss before the first step, one value in each log, depends on the initial kernels and on the
 scale of the images but not on the solver, so it checks these two. It is measured on held-out
-training images. docs/authors-logs.md has what was found.
+training images. docs/authors-logs.md has the results.
 """
 
 import keras
 
 from highway_keras import data, models, results
-from highway_keras.results import provenance, read_rows, update_rows
-from highway_keras.runs.folder import RunFolder
-from highway_keras.training import fit
-from highway_keras.training.recipes import get_recipe
+from highway_keras.data.dataset import images_at_once
+from highway_keras.results import update_rows
+from highway_keras.results.provenance import command_line
+from highway_keras.training import TestCurve, fit, get_recipe
+from highway_keras.training.machine import here
 from highway_keras.util import checks
 from highway_keras.util.files import folder_lock
 
@@ -78,13 +79,14 @@ def compare_with_authors(
     card, rows = models.get(model), []
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     recipe = get_recipe(card.recipe).override(**changes)
+    images = data.load(card.dataset, data_dir=data_dir, validation=0.0)
+    curve = TestCurve(images, recipe.preprocessing)
     for seed in seeds:
-        folder = RunFolder(out / f"seed-{seed}")
-        options = {"data_dir": data_dir, "verbose": verbose, "test_curve": True}
-        fit(model, recipe=recipe, seed=seed, out=folder.path, resume=True, **options)
+        folder = out / f"seed-{seed}"
+        options = {"callbacks": [curve], "resume": True, "verbose": verbose}
+        result = fit(model, images, recipe, seed=seed, out=folder, **options)
         command = ("highway-keras", "reproduce", "authors-log")
-        command = provenance.command_line(*command, model=model, **changes, seed=seed)
-        made = {"n": 1, **provenance.of_runs(command, folder)}
+        command = command_line(*command, model=model, **changes, seed=seed)
         new = [
             {
                 "model": model,
@@ -96,9 +98,11 @@ def compare_with_authors(
                 "ours_accuracy": ours["test_accuracy"],
                 "authors_loss": float(theirs["test_loss"]),
                 "ours_loss": ours["test_loss"],
-                **made,
+                "n": 1,
+                **here(),
+                "command": command,
             }
-            for theirs, ours in zip(log, folder.read_history(), strict=False)
+            for theirs, ours in zip(log, result.history, strict=False)
         ]
         with folder_lock(out, seconds=60):  # another process may be training another seed
             update_rows(out / "authors-log.csv", new, ("seed", "epoch"))
@@ -133,10 +137,10 @@ def first_losses(model, kernel_initializer=None, scale=1.0, seeds=10, limit=1000
     losses = []
     for seed in range(seeds):
         keras.utils.set_random_seed(seed)
-        options = {"kernel_initializer": kernel_initializer, "classifier_activation": None}
-        network = models.create(model, **options)
+        network = models.create(model, kernel_initializer=kernel_initializer)
+        network.get_layer("predictions").activation = keras.activations.linear
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        at_once = data.images_at_once(images.input_shape)
+        at_once = images_at_once(images.input_shape)
         losses.append(network.evaluate(x, images.y_val[:limit], at_once, verbose=0))
     return losses
 
@@ -163,11 +167,10 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
     command = f"highway-keras reproduce first-losses --seeds {seeds} --limit {limit}"
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]
     keys = ("model", "kernel_initializer", "input_scale", "images", "n")
-    read_rows(out / "first-losses.csv", keys)  # raises now if a file there cannot be updated
     with folder_lock(out):
         for model, kernel, scale in cases:
             losses = first_losses(model, kernel, scale, seeds, limit, data_dir)
-            found = results.spread(losses)
+            spread = results.spread(losses)
             row = {
                 "model": model,
                 "kernel_initializer": kernel or "authors",
@@ -175,10 +178,10 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
                 "images": limit,
                 "n": seeds,
                 "seeds": f"0-{seeds - 1}",
-                "mean": f"{found['mean']:.3f}",
-                "std": f"{found['std']:.3f}",
+                "mean": f"{spread['mean']:.3f}",
+                "std": f"{spread['std']:.3f}",
                 "authors": before[model]["test_loss"],
             }
-            rows.append(row | provenance.of_command(command))
+            rows.append({**row, **here(), "command": command})
             update_rows(out / "first-losses.csv", rows[-1:], keys)
     return rows

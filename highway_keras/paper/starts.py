@@ -3,7 +3,7 @@
     highway-keras reproduce gradients            # minutes on 2 CPU cores
     highway-keras reproduce starts --depth 50    # minutes on 2 CPU cores
 
-The starts are the zero-mean ones of section 2.2. docs/depth.md has what was found.
+The starts are the zero-mean ones of section 2.2. docs/depth.md has the results.
 """
 
 import itertools
@@ -12,15 +12,16 @@ import math
 import numpy as np
 
 from highway_keras import data
-from highway_keras.analysis.pictures import write_picture
 from highway_keras.models.thin import UNITS
-from highway_keras.results import provenance, read_rows, update_rows
+from highway_keras.results import update_rows
+from highway_keras.results.provenance import command_line
+from highway_keras.training.machine import here
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population, check_backend
 from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw, initial_state
 from highway_keras.util import checks
-from highway_keras.util.files import folder_lock
+from highway_keras.util.files import folder_lock, write_picture
 
 ACTIVATIONS = ("tanh", "relu")
 # Times sqrt(gain / fan-in): He's deviation and, for square kernels, Glorot's. The first kernel of a
@@ -91,32 +92,33 @@ def reproduce_gradients(
     Returns:
         The rows, dictionaries.
     """
+    from highway_keras import plots
+
     check_backend()
     checks.positive_integer("seeds", seeds)
     out, case = checks.path("out", out), ("kind", "depth", "scale", "activation", "images", "n")
-    read_rows(out / "gradient-norms.csv", case)  # raises before the work
     x, y = _scaled_mnist(limit, data_dir)
-    command = provenance.command_line(
+    command = command_line(
         *("highway-keras", "reproduce", "gradients"),
         kind=kinds,
         depth=depths,
         seeds=seeds,
         limit=len(x),
     )
-    made, rows = provenance.of_command(command), []
+    provenance, rows = {**here(), "command": command}, []
     with folder_lock(out):
         for kind, depth, scale in itertools.product(kinds, depths, SCALES):
-            found = gradient_norms(kind, depth, x, y, scale, seeds)
-            for activation, norms in found.items():
+            by_activation = gradient_norms(kind, depth, x, y, scale, seeds)
+            for activation, norms in by_activation.items():
                 with np.errstate(divide="ignore", invalid="ignore"):  # 0, inf and NaN stay so
                     means = [f"{norm:.2e}" for norm in np.exp(np.log(norms).mean(axis=0))]
                 row = {"kind": kind, "depth": depth, "scale": scale, "activation": activation}
                 row["transform_bias"] = f"{-math.log(depth):.3f}" if kind == "highway" else ""
                 row |= {"images": len(x), "n": seeds, "seeds": f"0-{seeds - 1}"}
                 row |= {"first": means[0], "last": means[-1], "by_layer": " ".join(means)}
-                rows.append(row | made)
+                rows.append(row | provenance)
                 update_rows(out / "gradient-norms.csv", rows[-1:], case)
-        write_picture(out / "gradient-norms.png", lambda plots: plots.plot_gradient_norms(rows))
+        write_picture(out / "gradient-norms.png", lambda: plots.plot_gradient_norms(rows))
     return rows
 
 
@@ -174,12 +176,12 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, _ = population.train(images, epoch, order)
     losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(rates))
-    found = []
+    best_rates = []
     for case, row in zip(cases, losses, strict=True):
         best = int(np.argmin(row))
         rate = rates[best] if np.isfinite(row[best]) else ""
-        found.append((*case, rate, float(row[best])))
-    return found
+        best_rates.append((*case, rate, float(row[best])))
+    return best_rates
 
 
 def reproduce_starts(
@@ -211,9 +213,8 @@ def reproduce_starts(
     checks.positive_integer("epochs", epochs)
     checks.seed(seed)
     out = checks.path("out", out)
-    read_rows(out / "starts.csv", SETTING)  # raises now if a file there cannot be updated
     x, y = _scaled_mnist(limit, data_dir)
-    command = provenance.command_line(
+    command = command_line(
         *("highway-keras", "reproduce", "starts"),
         kind=kinds,
         depth=depth,
@@ -221,12 +222,12 @@ def reproduce_starts(
         limit=len(x),
         seed=seed,
     )
-    made, rows = provenance.of_command(command), []
+    provenance, rows = {**here(), "command": command}, []
     with folder_lock(out):
         for kind in kinds:
             for case in train_from_starts(kind, depth, x, y, epochs, seed=seed):
                 row = {"kind": kind, "depth": depth, **dict(zip(CASE, case, strict=True))}
                 row |= {"loss": f"{row['loss']:.4g}", "images": len(x), "epochs": epochs}
-                rows.append(row | {"n": 1, "seed": seed} | made)
+                rows.append(row | {"n": 1, "seed": seed} | provenance)
             update_rows(out / "starts.csv", rows, SETTING)
     return rows

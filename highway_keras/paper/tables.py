@@ -4,25 +4,24 @@
     highway-keras reproduce table2 --recipe muon      # Highway A and Fitnet A 2 to 3, others 10
     highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
-docs/tables.md has what was found.
+docs/tables.md has the results.
 """
 
-import dataclasses
+import json
 
-from highway_keras import results
-from highway_keras.analysis.pictures import write_picture
+from highway_keras import data, results
 from highway_keras.models import get, list_models
-from highway_keras.results import TABLES, provenance
-from highway_keras.runs.folder import MEASURED, RunFolder
-from highway_keras.runs.machine import minutes, sessions
-from highway_keras.training.engines.devices import data_parallel
-from highway_keras.training.recipes import get_recipe, variants
-from highway_keras.training.trainer import FAILURES, train_all
+from highway_keras.results import TABLES
+from highway_keras.results.provenance import command_line
+from highway_keras.training import BusyError, TrainingDiverged, get_recipe
+from highway_keras.training.machine import joined
+from highway_keras.training.recipes import variants
+from highway_keras.training.run import create_for, train
 from highway_keras.util import checks
-from highway_keras.util.files import folder_lock, write_rows
+from highway_keras.util.files import folder_lock, write_picture, write_rows
 
 STYLES = {"authors": "--", "modern": "-", "muon": "-."}
-LEAST = 0.01  # percent, of an error of 0 on a logarithmic axis
+LOWEST_ERROR = 0.01  # percent, in place of an error of 0 on a logarithmic axis
 
 
 def reproduce_table(
@@ -38,91 +37,75 @@ def reproduce_table(
     out=None,
     data_dir=None,
     verbose="auto",
-    distribute=False,
 ):
     """Train the networks of a table several times each, and write one row per run.
 
-    It continues what is in `out`: a finished run is not repeated, an interrupted one continues from
-    its last epoch. The folder can be moved to another machine in between, and several processes can
-    share it, each with its own runs. The test images are used once per run, at its end.
+    It continues the runs in `out`: a finished run is not repeated, an interrupted one continues
+    from its last epoch. The folder can be moved to another machine in between, and several
+    processes can share it, each with its own runs.
 
     ```
-    OUT/MODEL-RECIPE/seed-0/   a folder of `fit`, and what it was trained on in machine.json
-    OUT/table1.csv             a row for every finished run, whichever call trained it
+    OUT/MODEL-RECIPE/seed-0/   a folder of `fit`
+    OUT/table1.csv             a row for every finished run
     OUT/table1.png             error by epoch
     ```
-
-    `minutes` in a row is the time of training and testing; of a session that was killed, it counts
-    only the finished epochs.
 
     Args:
         table: `"table1"`, `"table2"` or `"table3"`.
         recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
             which is `"modern"` with another optimizer and larger batches.
-        runs: Number of runs of each network, with seeds starting at `seed`.
-        models: Registered names of networks in that table; default all.
-        epochs: Number of epochs; default the recipe's. A finished run goes on to more, unless its
-            schedule is cosine.
-        dtype_policy: What training computes in; default the recipe's.
-        limit: Number of training images; default all.
+        runs: Number of runs of each network, with seeds from `seed` on.
+        models: Registered names of networks in that table. Default: all.
+        epochs: Number of epochs. Default: the recipe's.
+        dtype_policy: Arithmetic of the training. Default: the recipe's.
+        limit: Number of training images. Default: all.
         seed: Seed of the first run.
-        out: Folder; default `runs/TABLE`.
+        out: Folder. Default: `runs/TABLE`.
         data_dir: Where TFDS keeps its data.
-        verbose: As in Keras; 0 also suppresses the line before each run.
-        distribute: Whether to train on all devices, as `fit` does; several hosts need an `out`
-            that they share.
+        verbose: As in Keras.
 
     Returns:
         The rows of the CSV file, dictionaries.
 
     Raises:
-        ValueError: If an argument is unknown or out of its range, or a run in `out` was started
-            with other settings.
-        OSError: If the folder cannot be written.
-        TrainingDiverged: After all other runs, if the loss of any is no longer finite.
-        BusyError: After all other runs, if another process is training some of them in `out`.
+        ValueError: If an argument is out of its range, or a run in `out` has other settings.
+        TrainingDiverged, BusyError: After all other runs, if a run fails so.
 
     Examples:
         >>> from highway_keras import paper
         >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
     """
-    is_chief = not distribute or data_parallel().is_chief
     cards = {card.name: card for card in _cards(table)}
     for name in models or ():
         checks.one_of("models", name, cards)
-    out = checks.path("out", out or f"runs/{table}")
-    cards = [card for card in cards.values() if not models or card.name in models]
+    cards = [card for name, card in cards.items() if not models or name in models]
     for card in cards:
         checks.one_of("recipe", recipe, variants(card))
-    seeds = checks.seeds(seed, runs)
-    checks.positive_integer("limit", limit, or_none="all images")
+    out = checks.path("out", out or f"runs/{table}")
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
-    read_table(table, out)  # raises now, not after training, if a run there cannot be read
-    options = {"data_dir": data_dir, "verbose": verbose, "distribute": distribute, "resume": True}
-    tasks = []
-    for seed in seeds:  # the first run of every network comes before the second of any
+    failures = {}
+    for number in range(checks.positive_integer("runs", runs)):  # of every network in turn
         for card in cards:
-            folder = RunFolder(out / f"{card.name}-{recipe}" / f"seed-{seed}")
-            settings = {"model": card.name, "dataset": card.dataset, "limit": limit, "seed": seed}
             recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
-            asked = {**settings, "recipe": dataclasses.asdict(recipe_of_run)}
-            # `open` raises if something else than the epochs that decides the training differs.
-            if not folder.has_ended or folder.open({**folder.read_json(), **asked}, resume=True):
-                tasks.append({**settings, **options, "recipe": recipe_of_run, "out": folder.path})
-    failed = {}
-    for task, outcome in train_all(tasks):
-        if isinstance(outcome, FAILURES):
-            failed[f"{task['model']} with seed {task['seed']} ({outcome})"] = type(outcome)
-        elif is_chief:
-            _write(table, out)
-    rows = read_table(table, out)
-    if is_chief and rows:
-        _write(table, out)
-        write_picture(out / f"{table}.png", lambda plots: draw_table(plots, table, out))
-    if failed:
-        kind = next(iter(failed.values()))
-        raise kind(f"Without a row in {table}.csv: {'; '.join(failed)}")
-    return rows
+            validation = recipe_of_run.validation
+            images = data.load(card.dataset, data_dir=data_dir, validation=validation, limit=limit)
+            folder = out / f"{card.name}-{recipe}" / f"seed-{seed + number}"
+            seed_of_run = seed + number
+            if verbose:
+                print(f"{card.name}, {recipe}, seed {seed_of_run}", flush=True)
+            network = create_for(card.name, images, recipe_of_run, seed_of_run)
+            options = {"out": folder, "seed": seed_of_run, "resume": True, "verbose": verbose}
+            try:
+                train(network, images, recipe_of_run, {"limit": limit}, **options)
+            except (TrainingDiverged, BusyError) as error:
+                failures[f"{card.name} with seed {seed_of_run} ({error})"] = type(error)
+            else:
+                _write(table, out)
+    if failures:
+        kind = next(iter(failures.values()))
+        raise kind(f"Without a row in {table}.csv: {'; '.join(failures)}")
+    write_picture(out / f"{table}.png", lambda: draw_table(table, out))
+    return read_table(table, out)
 
 
 def read_table(table, out):
@@ -141,71 +124,72 @@ def _cards(table):
 
 
 def _finished(table, out):
-    """Yield (card, one of its `variants`, `RunFolder`) of the runs that have ended, in order."""
+    """Yield card, recipe, folder and content of `run.json` of the runs that have ended."""
     for card in _cards(table):
         for recipe in variants(card):
-            parent = out / f"{card.name}-{recipe}"
-            seeds = (path.name.removeprefix("seed-") for path in parent.glob("seed-*"))
-            for seed in sorted({int(seed) for seed in seeds if seed.isdecimal()}):  # no `0.bak`
-                folder = RunFolder(parent / f"seed-{seed}")
-                if folder.has_ended:
-                    yield card, recipe, folder
+            folders = (out / f"{card.name}-{recipe}").glob("seed-*/run.json")
+            for path in sorted(folders, key=lambda path: int(path.parent.name[len("seed-") :])):
+                run = json.loads(path.read_text(encoding="utf-8"))
+                if "results" in run:
+                    yield card, recipe, path.parent, run
 
 
-def _row(table, card, recipe, folder):
-    settings, took = folder.read_json(), minutes(sessions(folder))
-    named = get_recipe(variants(card)[recipe])
-    try:
-        row = {
-            "table": table,
-            "model": card.name,
-            "dataset": settings["dataset"],
-            "recipe": recipe,
-            "seed": settings["seed"],
-            "epochs": settings["results"].get("epochs", settings["recipe"]["epochs"]),
-            "images": settings["limit"] or "all",
-            "dtype_policy": settings["recipe"].get("dtype_policy", "float32"),
-            **{name: settings["results"][name] for name in MEASURED},
-            "minutes": "" if took is None else round(took, 2),
-        }
-    except KeyError as error:
-        raise ValueError(
-            f"{folder.settings} lacks {error}. Restore it, or delete the folder to start over."
-        ) from error
-    policy = row["dtype_policy"]
-    command = provenance.command_line(
+def _row(table, card, recipe, folder, run):
+    recipe_of_run, sessions = run["recipe"], run["machine"]
+    usual = get_recipe(variants(card)[recipe])
+    epochs, policy = sessions[-1]["last_epoch"], recipe_of_run["dtype_policy"]
+    command = command_line(
         *("highway-keras", "reproduce", table),
         recipe=recipe,
         model=card.name,
         runs=1,
-        seed=row["seed"],
-        epochs=row["epochs"] if row["epochs"] != named.epochs else None,
-        limit=settings["limit"],
-        dtype_policy=policy if policy != named.dtype_policy else None,
+        seed=run["seed"],
+        epochs=epochs if epochs != usual.epochs else None,
+        limit=run["limit"],
+        dtype_policy=policy if policy != usual.dtype_policy else None,
     )
-    return row | provenance.of_runs(command, folder)
+    return {
+        "table": table,
+        "model": card.name,
+        "dataset": run["dataset"],
+        "recipe": recipe,
+        "seed": run["seed"],
+        "epochs": epochs,
+        "images": run["limit"] or "all",
+        "dtype_policy": policy,
+        **{name: run["results"][name] for name in ("test_accuracy", "test_loss", "best_epoch")},
+        "minutes": round(run["results"]["seconds"] / 60, 2),
+        **{key: joined(sessions, key) for key in ("hardware", "versions", "commit", "date")},
+        "command": command,
+    }
 
 
-def draw_table(plots, table, out):
+def draw_table(table, out):
     """Draw the error of each run by epoch, and its test error as a point at its best epoch.
 
     The lines show the error on held-out images if the recipe holds some out, otherwise that in
     training, with dropout and augmentation active. Dotted: the authors' log of that network, if
     they published one. Both axes are logarithmic.
     """
+    from highway_keras import plots
+
     lines, colors = [], {}
-    for card, recipe, folder in _finished(table, out):
-        history, measured = folder.read_history(), folder.read_json()["results"]
+    for card, recipe, folder, run in _finished(table, out):
+        history, measured = results.read_rows(folder / "history.csv", ("epoch",)), run["results"]
         color = colors.setdefault(card.name, len(colors))
         key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
         label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
-        errors = [max(100 * (1 - row[key]), LEAST) for row in history]
+        errors = [_percent_wrong(row[key]) for row in history]
         lines.append(plots.Line(errors, label, STYLES[recipe], color))
-        tested = [max(100 * (1 - measured["test_accuracy"]), LEAST)]
+        tested = [_percent_wrong(measured["test_accuracy"])]
         label = "test images, once a run"
         lines.append(plots.Line(tested, label, "o", color, [measured["best_epoch"]]))
     for name, log in results.authors_logs().items():
         if name in colors:
-            errors = [100 * (1 - float(row["test_accuracy"])) for row in log]
+            errors = [_percent_wrong(row["test_accuracy"]) for row in log]
             lines.append(plots.Line(errors, f"{name}, authors' log: test", ":", colors[name]))
     return plots.plot_lines(lines, TABLES[table], "error (%)", xscale="log")
+
+
+def _percent_wrong(accuracy):
+    return max(100 * (1 - float(accuracy)), LOWEST_ERROR)
