@@ -2,21 +2,19 @@
 
 import argparse
 import contextlib
-import dataclasses
-import itertools
 import os
-import pathlib
 import sys
 
-from highway_keras.cli import shared as cli
-from highway_keras.cli.backend import library
-from highway_keras.models.thin import NAME
+from highway_keras.cli import shared
 from highway_keras.util.messages import printable
 
-OBJECTIVES = ["loss", "accuracy", "val_loss", "val_accuracy"]
-DEPTH = {"dest": "depths", "metavar": "DEPTH", "type": int}
-KIND = {"dest": "kinds", "choices": ["highway", "plain", "residual"]}
-RANGE = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
+KINDS = ["highway", "plain", "residual"]
+RANGES = {
+    "--learning-rate": ([1e-3, 10**-0.5], "on a log scale"),
+    "--one-minus-momentum": ([1e-2, 10**-0.3], "on a log scale; 0.1 is a momentum of 0.9"),
+    "--decay": ([0.9, 1.0], "factor on the rate after each epoch"),
+    "--transform-bias": ([-10.0, -1.0], "initial bias of the gates"),
+}
 
 
 def _rung(text):
@@ -26,98 +24,143 @@ def _rung(text):
     return int(epoch), int(count)
 
 
-def rungs(default):
-    """Declare `--rungs`, whose help names `default` as the default."""
-    return cli.option(
-        "--rungs",
-        nargs="*",
-        action=cli.Collect,
-        type=_rung,
-        metavar="EPOCH:TRIALS",
-        help="EPOCH:TRIALS: from that epoch on only the best TRIALS continue, such as 40:30 133:10;"
-        f" without a value, all train to the end (default: {default})",
+def add_networks(parser, default_kinds=("highway", "plain")):
+    """Add `--depth` and `--kind`."""
+    parser.add_argument(
+        "--depth",
+        dest="depths",
+        metavar="N",
+        type=int,
+        nargs="+",
+        default=[10, 20, 50, 100],
+        help="numbers of hidden layers (default: 10 20 50 100)",
+    )
+    parser.add_argument(
+        "--kind",
+        dest="kinds",
+        choices=KINDS,
+        nargs="+",
+        default=list(default_kinds),
+        help=f"kinds of networks (default: {' '.join(default_kinds)})",
     )
 
 
-@cli.command(
-    "search",
-    "Search for hyperparameters of thin networks, as the paper did.",
-    cli.several("--depth", default=[10, 20, 50, 100], **DEPTH, help="numbers of hidden layers"),
-    cli.several("--kind", default=["highway", "plain"], **KIND, help="kinds of networks"),
-    cli.option("--trials", type=int, default=100, help="trials for each kind and depth"),
-    cli.option("--epochs", type=int, default=10, help="of a trial"),
-    rungs("none"),
-    cli.option(
+def add_rungs(parser, default, help_default):
+    """Add `--rungs`."""
+    parser.add_argument(
+        "--rungs",
+        nargs="*",
+        type=_rung,
+        default=default,
+        metavar="EPOCH:TRIALS",
+        help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
+        f"value, all train to the end (default: {help_default})",
+    )
+
+
+def add_search(add):
+    parser = add("search", search, "Search for hyperparameters of thin networks, as the paper did.")
+    add_networks(parser)
+    parser.add_argument(
+        "--trials", type=int, default=100, help="for each kind and depth (default: 100)"
+    )
+    parser.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
+    add_rungs(parser, None, "none")
+    parser.add_argument(
         "--objective",
         default="loss",
-        choices=OBJECTIVES,
-        help="what trials are ranked by; val_ holds out a tenth of the images",
-    ),
-    cli.several(
+        choices=["loss", "accuracy", "val_loss", "val_accuracy"],
+        help="what trials are ranked by; val_ holds out a tenth of the images (default: loss)",
+    )
+    parser.add_argument(
         "--activation",
         dest="activations",
+        nargs="+",
         default=["relu", "tanh"],
         choices=["relu", "tanh"],
         help="to draw from (default: both)",
-    ),
-    cli.option("--learning-rate", default=[1e-3, 10**-0.5], **RANGE, help="on a log scale"),
-    cli.option(
-        "--one-minus-momentum",
-        default=[1e-2, 10**-0.3],
-        **RANGE,
-        help="on a log scale; 0.1 is a momentum of 0.9",
-    ),
-    cli.option("--decay", default=[0.9, 1.0], **RANGE, help="factor on the rate after each epoch"),
-    cli.option(
-        "--transform-bias", default=[-10.0, -1.0], **RANGE, help="range of the gates' initial bias"
-    ),
-    cli.dataset("mnist"),
-    cli.DATA_DIR,
-    cli.limit(),
-    cli.SEED,
-    cli.out("runs/search"),
-    cli.flag("--resume", "continue searches in that folder, also with more trials"),
-    cli.POPULATION,
-    cli.JSON,
-)
-def search(dataset, json, **arguments):
+    )
+    for name, (default, help) in RANGES.items():
+        shown = " ".join(f"{value:.3g}" for value in default)
+        parser.add_argument(
+            name,
+            nargs=2,
+            type=float,
+            metavar=("LOW", "HIGH"),
+            default=default,
+            help=f"range to draw from, {help} (default: {shown})",
+        )
+    shared.add_data(parser, "mnist")
+    shared.add_limit(parser)
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", default="runs/search", help="folder (default: runs/search)"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue searches in that folder, also with more trials",
+    )
+    shared.add_population(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def search(options):
     """Search, and print the best trial of each search; return 1 if one has none."""
-    cli.check_paths(dataset, arguments["out"])
-    for name in ("depths", "kinds"):
-        arguments[name] = list(dict.fromkeys(arguments[name]))  # each once
-    shared = "KERASTUNER_ORACLE_PORT" in os.environ  # workers join an existing search
-    continues = arguments["resume"] or shared
-    for kind, depth in itertools.product(arguments["kinds"], arguments["depths"]):
-        folder = pathlib.Path(arguments["out"]) / NAME.format(kind=kind, depth=depth)
-        cli.check_paths(out=folder, resume=continues)
-    tuning, searches = library("tuning"), library("tuning.search_results")
+    shared.library("tuning.tuner").check_backend()
+    tuning = shared.library("tuning")
+    images = shared.library("data").load(
+        options.dataset or "mnist",
+        data_dir=options.data_dir,
+        validation=0.1 if options.objective.startswith("val_") else 0.0,
+        limit=options.limit,
+        input_shape=(28, 28, 1),
+    )
+    names = ("trials", "epochs", "out", "population", "resume", "seed", "objective")
+    names += ("activations", "learning_rate", "one_minus_momentum", "decay", "transform_bias")
+    arguments = {name: getattr(options, name) for name in names}
     # With --json, stdout holds nothing but JSON; progress goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
-        folders = tuning.run_searches(dataset=dataset or "mnist", **arguments)
-    if shared and "chief" not in os.environ.get("KERASTUNER_TUNER_ID", ""):
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        folders = tuning.run_searches(
+            images,
+            list(dict.fromkeys(options.depths)),
+            list(dict.fromkeys(options.kinds)),
+            rungs=dict(options.rungs or ()),
+            **arguments,
+        )
+    if "chief" not in os.environ.get("KERASTUNER_TUNER_ID", "chief"):
         print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)
         return 0
-    found = []
-    for folder in folders:
-        done = searches.read_search(folder)
-        ended = done.completed
-        failed = len(done.trials) - len(ended)
-        best = ended[0] if ended else None
-        about = {"folder": str(folder), "kind": done.kind, "depth": done.depth}
-        about |= {"trials": len(done.trials), "failed": failed}
-        found.append({**about, "best": best and dataclasses.asdict(best)})
-        if best and not json:
-            settings = ", ".join(
-                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in best.values.items()
-                if not name.startswith("tuner/")
-            )
-            score = f"{arguments['objective']} {best.score:.4g}"
-            print(f"best: trial {best.number}, {score}, {printable(settings)}")
-        if failed:
-            print(f"{failed} of {len(done.trials)} trials diverged", file=sys.stderr)
-        if not json:
-            cli.print_saved(folder)
-    if json:
-        cli.print_json(found)
-    return 0 if all(one["best"] for one in found) else 1
+    searches = [one for one in tuning.read_searches(options.out) if one.folder in folders]
+    if options.json:
+        shared.print_json([_summary(one) for one in searches])
+    else:
+        for one in searches:
+            _print_best(one, options.objective)
+    return 0 if all(one.completed for one in searches) else 1
+
+
+def _summary(search):
+    best = search.completed[0] if search.completed else None
+    return {
+        "folder": str(search.folder),
+        "kind": search.kind,
+        "depth": search.depth,
+        "trials": len(search.trials),
+        "failed": len(search.trials) - len(search.completed),
+        "best": best and {"number": best.number, "score": best.score, "values": best.values},
+    }
+
+
+def _print_best(search, objective):
+    if search.completed:
+        best = search.completed[0]
+        values = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in best.values.items()
+        )
+        print(f"best: trial {best.number}, {objective} {best.score:.4g}, {printable(values)}")
+    failed = len(search.trials) - len(search.completed)
+    if failed:
+        print(f"{failed} of {len(search.trials)} trials diverged", file=sys.stderr)
+    shared.print_saved(search.folder)

@@ -1,0 +1,189 @@
+"""`fit`: one network, one run or several."""
+
+import argparse
+import ast
+import contextlib
+import pathlib
+import shlex
+
+from highway_keras import models
+from highway_keras.cli import shared
+from highway_keras.training.recipes import BUILDING, RECIPES, Recipe, choose_recipe
+from highway_keras.util import checks
+from highway_keras.util.messages import printable
+
+
+def _pair(text):
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, received {text!r}")
+    with contextlib.suppress(ValueError, SyntaxError):  # anything else is text
+        value = ast.literal_eval(value)
+    return key, value
+
+
+PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metavar": "KEY=VALUE"}
+
+
+def add_fit(add):
+    parser = add("fit", fit, "Train a network and save it.")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a name that `highway-keras list` shows, or the folder or .keras file of a run to "
+        "train further",
+    )
+    shared.add_data(parser, "that of the network, or of its training")
+    parser.add_argument(
+        "--input-shape",
+        metavar=("HEIGHT", "WIDTH", "CHANNELS"),
+        type=int,
+        nargs=3,
+        help="scale the pictures of a folder to this shape (default: the network's)",
+    )
+    parser.add_argument(
+        "--skip-broken",
+        action="store_true",
+        help="leave out pictures of a folder that cannot be read, and say which",
+    )
+    shared.add_limit(parser)
+    parser.add_argument(
+        "--weights",
+        metavar="DATASET_OR_RUN",
+        help="start from the included weights for a data set, which `list` shows, or from a run",
+    )
+    parser.add_argument(
+        "--freeze", action="store_true", help="train only the classifier, the last layer"
+    )
+    parser.add_argument(
+        "--recipe",
+        choices=[*RECIPES],
+        metavar="RECIPE",
+        help=f"{', '.join(RECIPES)} (default: digits on the digits, quick for a run, thin for "
+        "thin networks, else the authors': 300 or 400 epochs)",
+    )
+    parser.add_argument("--epochs", type=int, metavar="N", help="(default: the recipe's)")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="(default: the recipe's)")
+    parser.add_argument("--learning-rate", type=float, help="(default: the recipe's)")
+    shared.add_dtype_policy(parser)
+    parser.add_argument(
+        "--set", help="other values of the recipe, such as momentum=0.95 l2=0.0001", **PAIRS
+    )
+    parser.add_argument(
+        "--model-set",
+        dest="model_options",
+        help="arguments of the network, such as activation=tanh transform_bias=-4.0",
+        **PAIRS,
+    )
+    parser.add_argument(
+        "--class-weight",
+        choices=["balanced"],
+        help="balanced: give every class the same total weight in the loss",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of the first run (default: 0)"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=1, help="number of runs; seeds count up from --seed"
+    )
+    parser.add_argument(
+        "--distribute", action="store_true", help="split each batch over all devices"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="folder (default: runs/MODEL-DATASET)")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the run in that folder, also to more --epochs, except with a cosine "
+        "schedule; start one if there is none",
+    )
+
+
+def fit(options):
+    is_name = options.model in models.list_models()
+    if not is_name and not pathlib.Path(options.model).exists():
+        models.get(options.model)  # raises, with names that are like it
+    given = {"epochs": options.epochs, "batch_size": options.batch_size}
+    given |= {"learning_rate": options.learning_rate, "dtype_policy": options.dtype_policy}
+    overrides = {**dict(options.set), **checks.given(**given)}
+    for key in overrides:
+        checks.one_of("--set", key, Recipe.__dataclass_fields__)
+    # First: TensorFlow and JAX connect their processes before any other computation.
+    scope = contextlib.nullcontext
+    if options.distribute:
+        scope = shared.library("training.distribution").devices()
+    results = [
+        _fit_once(options, is_name, overrides, seed, scope)
+        for seed in range(options.seed, options.seed + options.runs)
+    ]
+    training = shared.library("training")
+    if len(results) > 1:
+        accuracies = training.summary([result.test_accuracy for result in results])
+        print(f"{len(results)} runs, best (mean ± std): {accuracies} %")
+    best = results[0].folder / "best.keras"
+    print(f"next: highway-keras predict {printable(shlex.quote(str(best.parent)))} IMAGE ...")
+
+
+def _fit_once(options, is_name, overrides, seed, scope):
+    training_run, data = shared.library("training.run"), shared.library("data")
+    if is_name:
+        card = models.get(options.model)
+        source, shape = options.dataset or card.dataset, card.input_shape
+        recipe = choose_recipe(options.recipe, options.model, source)
+    else:
+        trained = models.load(options.model)
+        source, shape = options.dataset or trained.dataset, trained.model.input_shape[1:]
+        recipe = choose_recipe(options.recipe, None, source)
+        steps = trained.settings.get("preprocessing", recipe.preprocessing)
+        recipe = recipe.override(preprocessing=tuple(steps))
+        late = dict(overrides)
+        if options.model_options:
+            late["--model-set"] = options.model_options
+        training_run.check_can_act(late, [*BUILDING, "--model-set"], "the network's own training")
+    recipe = recipe.override(**overrides)
+    images = data.load(
+        source,
+        data_dir=options.data_dir,
+        validation=recipe.validation,
+        limit=options.limit,
+        input_shape=tuple(options.input_shape or shape),
+        skip_broken=options.skip_broken,
+    )
+    with scope():
+        if is_name:
+            network = training_run.create_for(
+                options.model,
+                images,
+                recipe,
+                seed,
+                weights=options.weights,
+                **dict(options.model_options),
+            )
+        else:
+            network = trained.model
+    if options.freeze:
+        for layer in [layer for layer in network.layers if layer.weights][:-1]:
+            layer.trainable = False
+    settings = {
+        "model": options.model if is_name else network.name,
+        "start": options.weights if is_name else str(trained.path),
+        "model_options": dict(options.model_options),
+        "limit": options.limit,
+    }
+    out = options.out
+    if not is_name:
+        out = out or f"runs/{trained.path.parent.name}-further"
+    if options.runs > 1:
+        out = pathlib.Path(out or f"runs/{network.name}-runs") / f"seed-{seed}"
+    result = training_run.train(
+        network,
+        images,
+        recipe,
+        settings,
+        out=out,
+        seed=seed,
+        resume=options.resume,
+        class_weight=options.class_weight,
+    )
+    print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
+    shared.print_saved(result.folder / "best.keras")
+    return result

@@ -1,0 +1,281 @@
+"""`list`, `predict`, `evaluate`, `analyze`, `compact`, `export`: what to do with a network."""
+
+import csv
+import pathlib
+import sys
+
+import numpy as np
+
+import highway_keras.results as measurements
+from highway_keras import models
+from highway_keras.cli import shared
+from highway_keras.util import checks
+from highway_keras.util.cores import on_every_core
+from highway_keras.util.extras import extra
+from highway_keras.util.files import write_picture, write_rows
+from highway_keras.util.messages import printable, spreadsheet_text
+
+
+def add_list(add):
+    parser = add("list", list_networks, "Show the networks of the zoo.")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def list_networks(options):
+    columns = ["name", "dataset", "layers", "parameters", "multiplications", "paper", "ours"]
+    columns.append("weights")
+    accuracies = measurements.accuracies()
+    rows = []
+    for card in map(models.get, models.list_models()):
+        counts = [card.layers, card.parameters, card.multiplications]
+        ours = accuracies.get(card.name, "")
+        rows.append([card.name, card.dataset, *counts, card.paper, ours, list(card.weights)])
+    if options.json:
+        shared.print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
+    lines = [[*columns[:5], "paper %", "ours %", "weights"]]
+    for name, dataset, *counts, paper, ours, weights in rows:
+        counts = [f"{count:,}" if count else "" for count in counts]
+        lines.append([name, dataset, *counts, paper, ours, ", ".join(weights)])
+    shared.print_table(lines, right=(2, 3, 4))
+
+
+def add_commands(add):
+    parser = add("predict", predict, "Classify pictures with a network.")
+    shared.add_network(parser)
+    parser.add_argument(
+        "images", metavar="IMAGE", nargs="+", help="PNG or JPEG files, or folders of them"
+    )
+    parser.add_argument(
+        "--top", metavar="K", type=int, default=1, help="classes to name for each (default: 1)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV, a row for each class")
+
+    parser = add("evaluate", evaluate, "Measure a network on test images.")
+    shared.add_network(parser)
+    shared.add_data(parser, "that of its training")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+    parser = add("analyze", analyze, "Show what the layers of a network do.")
+    shared.add_network(parser)
+    shared.add_data(parser, "that of its training")
+    shared.add_limit(parser)
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=0.001,
+        help="share of the images by which the error must rise for a layer to matter "
+        "(default: 0.001, 0.1 points)",
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the page (default: analysis)")
+
+    parser = add("compact", compact, "Leave out the gated layers that a network can do without.")
+    shared.add_network(parser)
+    shared.add_data(parser, "that of its training")
+    shared.add_limit(parser)
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
+        "--budget",
+        type=float,
+        default=0.2,
+        help="percentage points by which the error on training images may rise (default: 0.2)",
+    )
+    goal.add_argument("--layers", type=int, help="gated layers to leave, whatever that costs")
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="of the smaller network")
+
+    parser = add("export", export, "Write a network for another runtime, and verify it.")
+    shared.add_network(parser)
+    shared.add_data(parser, "that of its training")
+    parser.add_argument(
+        "--format",
+        choices=["saved_model", "keras", "onnx", "litert", "openvino"],
+        help="(default: by the suffix of --out)",
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=["float16", "int8"],
+        help="float16 (litert, openvino) or int8 (keras, litert)",
+    )
+    parser.add_argument(
+        "--out", metavar="PATH", required=True, help="folder of a SavedModel, else a file"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+    parser.add_argument(
+        "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
+    )
+    parser.add_argument(
+        "--no-verify", action="store_true", help="do not verify; needs no test images"
+    )
+
+
+def predict(options):
+    """Print the most probable classes of each picture; return 1 if one cannot be read."""
+    trained = shared.load_network(options)
+    checks.integer("--top", options.top, least=1, most=len(trained.class_names))
+    rows = _classify(trained, shared.library("data").find_pictures(options.images), options)
+    failed = sum("error" in row for row in rows)
+    if options.json:
+        shared.print_json(rows)
+    else:
+        _print_classes(rows, options.csv)
+    if failed and len(rows) > 1:
+        print(
+            f"highway-keras: {failed} of {len(rows)} pictures could not be read.", file=sys.stderr
+        )
+    return 1 if failed else 0
+
+
+def _classify(trained, paths, options):
+    """Return a dictionary for each picture: its path, and its classes or an error."""
+    data, training = shared.library("data"), shared.library("training")
+    shape = trained.complete.input_shape[1:]
+    at_once = data.dataset.images_at_once(shape)
+
+    def read(path):
+        try:
+            return data.read_image(path, shape)
+        except (OSError, data.DataError) as error:
+            print(f"highway-keras: {printable(error)}", file=sys.stderr)
+            return error
+
+    rows = []
+    with extra("train"):
+        from tqdm import tqdm
+    with tqdm(total=len(paths), unit=" pictures", delay=1, leave=False, disable=None) as progress:
+        for start in range(0, len(paths), at_once):
+            part = paths[start : start + at_once]
+            images = on_every_core(read, part)
+            readable = [image for image in images if not isinstance(image, Exception)]
+            shares = iter(())
+            if readable:
+                shares = iter(training.probabilities(trained.complete, np.stack(readable)))
+            for path, image in zip(part, images, strict=True):
+                if isinstance(image, Exception):
+                    rows.append({"image": str(path), "error": str(image)})
+                    continue
+                share = next(shares)
+                best = np.argsort(-share, kind="stable")[: options.top]
+                names = trained.class_names
+                classes = [{"class": names[i], "probability": float(share[i])} for i in best]
+                rows.append({"image": str(path), "classes": classes})
+            progress.update(len(part))
+    return rows
+
+
+def _print_classes(rows, as_csv):
+    lines = [("image", "class", "probability")]
+    for row in rows:
+        classes = row.get("classes", ())
+        lines.extend((row["image"], one["class"], one["probability"]) for one in classes)
+    if as_csv:
+        texts = [(spreadsheet_text(i), spreadsheet_text(c), p) for i, c, p in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(texts)
+    elif len(lines) > 1:
+        texts = [(i, c, p if isinstance(p, str) else f"{p:.4f}") for i, c, p in lines]
+        shared.print_table(texts, right=(2,))
+
+
+def evaluate(options):
+    trained = shared.load_network(options)
+    images = shared.load_images(trained, options, validation=0.0, test_only=True)
+    training = shared.library("training")
+    measured = training.evaluate(trained.complete, images, 0 if options.json else "auto")
+    count = len(images.x_test)
+    by_class = dict(zip(trained.class_names, measured.class_accuracy, strict=True))
+    if options.json:
+        content = {"network": str(trained.path), "dataset": images.name, "images": count}
+        content |= {"accuracy": measured.accuracy, "loss": measured.loss}
+        content |= {"class_accuracy": by_class, "confusion": measured.confusion.tolist()}
+        shared.print_json(content)
+        return
+    accuracy = f"test accuracy {100 * measured.accuracy:.2f} %"
+    print(f"{accuracy}  test loss {measured.loss:.4f}  ({count} images)")
+    lowest = min((share, name) for name, share in by_class.items() if share is not None)
+    print(f"lowest of a class {100 * lowest[0]:.2f} %  ({printable(lowest[1])})")
+
+
+def analyze(options):
+    """Write a page of gates, routing and lesions, and the page in which one draws."""
+    checks.number("--threshold", options.threshold, least=0, below=1)
+    trained = shared.load_network(options)
+    images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
+    is_run = options.weights is None and pathlib.Path(options.network).is_dir()
+    out = pathlib.Path(options.out or (trained.path.parent if is_run else "") / "analysis")
+    about = {"class_names": trained.class_names}
+    about["title"] = f"{trained.model.name} on {images.name}"
+    report = shared.library("analysis").analyze(
+        trained.complete,
+        images.x_train,
+        images.y_train,
+        out=out,
+        threshold=options.threshold,
+        **about,
+    )
+    print(report.needed)
+    live = out / "live.html"
+    try:
+        x, y = images.x_test, images.y_test
+        shared.library("live").live_page(trained.complete, x, y, live, **about)
+        shared.print_saved(live)
+    except ValueError as error:  # a network that the page cannot compute
+        print(f"highway-keras: no live page. {printable(error)}", file=sys.stderr)
+    shared.print_saved(report.page)
+
+
+def compact(options):
+    """Write the smaller network as a file, with a table and a picture of the steps."""
+    trained = shared.load_network(options)
+    images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
+    training, analysis = shared.library("training"), shared.library("analysis")
+    before = training.evaluate(trained.complete, images)
+    budget = checks.number("--budget", options.budget, least=0, below=100) / 100
+    x, y = images.x_train, images.y_train
+    smaller = analysis.compact(trained.complete, x, y, budget=budget, layers=options.layers)
+    loss, accuracy = training.evaluate(smaller.model, images)
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    about = {**trained.settings, "class_names": list(trained.class_names)}
+    models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
+    write_rows(out / "compact.csv", smaller.curve)
+    write_picture(out / "compact.png", lambda: _compact_figure(trained, smaller, len(x)))
+    first, last = smaller.curve[0], smaller.curve[-1]
+    counts = [f"{last[k]:,} of {first[k]:,} {k}" for k in ("parameters", "multiplications")]
+    print(f"{last['layers']} of {first['layers']} gated layers, {', '.join(counts)}")
+    if last["layers"] == first["layers"]:
+        print("Nothing was left out: closing any layer costs more than --budget.")
+    print(
+        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  (before: "
+        f"{100 * before.accuracy:.2f} %, {len(images.x_test)} images)"
+    )
+    shared.print_saved(out / "best.keras")
+
+
+def _compact_figure(trained, smaller, images):
+    from highway_keras import plots
+
+    errors = [100 * row["error"] for row in smaller.curve]
+    line = plots.Line(errors, x=[row["layers"] for row in smaller.curve])
+    ylabel = f"error on {images:,} training images (%)"
+    axes = {"xlabel": "gated layers left", "yscale": "linear"}
+    return plots.plot_lines([line], trained.model.name, ylabel, **axes)
+
+
+def export(options):
+    trained = shared.load_network(options)
+    images = None
+    if not options.no_verify or options.quantize == "int8":  # which is calibrated on images
+        images = shared.load_images(trained, options, validation=0.0)
+    exported = shared.library("export").export(
+        trained.complete,
+        options.out,
+        images,
+        format=options.format,
+        quantize=options.quantize,
+        class_names=options.class_names or list(trained.class_names),
+        verify=not options.no_verify,
+        overwrite=options.overwrite,
+        verbose="auto",
+    )
+    print(exported)
