@@ -8,13 +8,13 @@ products, three for each in the forward pass (itself and two gradients), at the 
 product.
 """
 
-from benchmarks import rows
+from benchmarks import measurements
 from benchmarks.turns import Worker, take_turns
 
 
 def main(arguments=None):
     sizes = {"images": (2000, "images of an epoch")}
-    parser = rows.parser("benchmarks.epoch", __doc__, turns=3, **sizes)
+    parser = measurements.parser("benchmarks.epoch", __doc__, turns=3, **sizes)
     parser.add_argument("--model", default="highway-a", help="registered name")
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
     options = parser.parse_args(arguments)
@@ -31,10 +31,16 @@ def main(arguments=None):
     floors = [described["operations"] / rate for rate in product.values("rate")]
     row = {"model": options.model, "dtype": options.dtype, "backend": described["machine"]}
     row |= {"images": described["images"], "batch": described["batch"], "n": options.turns}
-    row |= rows.middle("images_a_second", [described["images"] / second for second in seconds])
-    row |= rows.middle("fit_over_ours", rows.ratios(theirs.values("seconds"), seconds))
-    row |= rows.middle("ours_over_products", rows.ratios(seconds, floors))
-    rows.record([row], ("model", "dtype", "backend"), options.out, "benchmarks.epoch", **asked)
+    row |= measurements.middle(
+        "images_a_second", [described["images"] / second for second in seconds]
+    )
+    row |= measurements.middle(
+        "fit_over_ours", measurements.ratios(theirs.values("seconds"), seconds)
+    )
+    row |= measurements.middle("ours_over_products", measurements.ratios(seconds, floors))
+    measurements.record(
+        [row], ("model", "dtype", "backend"), options.out, "benchmarks.epoch", **asked
+    )
 
 
 def fit(model, images, dtype):
@@ -60,19 +66,19 @@ def trainer(model, images, dtype):
     from highway_keras.training.evaluation import compile_classifier
     from highway_keras.training.recipe_optimizer import from_recipe
 
-    network, recipe, x, y, steps, batch, planned = _prepare(model, images, dtype)
-    per_call = 1 if keras.backend.backend() == "torch" else planned
-    compiled = compile_classifier(network, from_recipe(recipe, steps), per_call)
+    network, recipe, x, y, steps, batch, steps_a_call = _prepare(model, images, dtype)
+    is_torch = keras.backend.backend() == "torch"  # runs one step a call, and lists no devices
+    steps_a_call = 1 if is_torch else steps_a_call
+    compiled = compile_classifier(network, from_recipe(recipe, steps), steps_a_call)
     operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
     figures = {"images": len(x), "batch": batch, "operations": operations}
     backend = keras.backend.backend()
-    is_torch = backend == "torch"  # for which Keras lists no devices
     device = keras.ops.zeros(()).device if is_torch else keras.distribution.list_devices()[0]
     figures["machine"] = f"{backend} on {device}"
     yield
-    fed = {"x": batches(x, y, steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
-    for times in epochs(compiled, **fed):
-        yield {**times, **figures}
+    fed = {"x": batches((x, y), steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
+    for timing in epochs(compiled, **fed):
+        yield {**timing, **figures}
 
 
 def product(model, images, dtype):
@@ -94,13 +100,13 @@ def _prepare(model, images, dtype):
 
     keras.config.set_dtype_policy(dtype)
     card, rng = models.get(model), np.random.default_rng(0)
-    network, recipe = card.build(), training.get_recipe(card.recipe)
-    steps, planned, batch = plan_steps(images, recipe.batch_size)
+    network, recipe = models.create(model), training.get_recipe(card.recipe)
+    steps, steps_a_call, batch = plan_steps(images, recipe.batch_size)
     x = rng.standard_normal((steps * batch, *card.input_shape), "float32")
     y = rng.integers(0, card.classes, len(x))
     augment = data.augmenter(recipe.augmentation, network.input_shape[1:], 0)
     network = keras.Sequential([augment, network]) if augment else network
-    return network, recipe, x, y, steps, batch, planned
+    return network, recipe, x, y, steps, batch, steps_a_call
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ search does not have. It is left out if the runs are too short to time a step.
 import collections
 import tempfile
 
-from benchmarks import rows
+from benchmarks import measurements
 from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
@@ -30,7 +30,7 @@ SIZES = {
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.search", __doc__, data=True, **SIZES)
+    parser = measurements.parser("benchmarks.search", __doc__, data=True, **SIZES)
     parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     options = parser.parse_args(arguments)
     if options.stock_trials < 2:  # half of them: none, which keras-tuner takes for no limit
@@ -38,12 +38,12 @@ def main(arguments=None):
     asked, keys = {name: getattr(options, name) for name in SIZES}, ("depth", "images", "epochs")
     for depth in options.depth:
         row = _compare(options, depth)
-        rows.record([row], keys, options.out, "benchmarks.search", depth=depth, **asked)
+        measurements.record([row], keys, options.out, "benchmarks.search", depth=depth, **asked)
 
 
 def _compare(options, depth):
     """Return how the two compare at a depth."""
-    from highway_keras.tuning.oracle import rounds_of
+    import numpy as np
 
     def half(seed, epochs):
         trials = (options.stock_trials + seed - 1) // 2
@@ -65,8 +65,9 @@ def _compare(options, depth):
     # give both.
     steps, steps_seen = -(-options.limit // BATCH_SIZE), True
     an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
-    ladder = rounds_of(PROJECTED["rungs"], PROJECTED["epochs"], PROJECTED["trials"])
-    halved = sum((end - start) * trials for start, end, trials in ladder) / PROJECTED["trials"]
+    ends = [0, *PROJECTED["rungs"], PROJECTED["epochs"]]
+    trials = [PROJECTED["trials"], *PROJECTED["rungs"].values()]
+    halved = sum(np.diff(ends) * trials) / PROJECTED["trials"]
     projected = {}  # processor seconds of a trial: whole, and on average with rungs
     first, ours_longer = half(1, longer), population(longer)
     long_runs = {"stock": first + half(2, longer), "population": ours_longer}
@@ -77,8 +78,9 @@ def _compare(options, depth):
             a_trial + a_step * (an_epoch * epochs - steps * options.epochs)
             for epochs in (PROJECTED["epochs"], halved)
         ]
-        whole = projected[name][0]
-        rows.say(f"{name}: {1000 * a_step:.2f} CPU ms a step, {whole:.0f} CPU s projected")
+        measurements.say(
+            f"{name}: {1000 * a_step:.2f} CPU ms a step, {projected[name][0]:.0f} CPU s projected"
+        )
         steps_seen &= a_step > 0
     ratios = [
         projected["stock"][0] / ours if steps_seen else "" for ours in projected["population"]
@@ -91,7 +93,10 @@ def _run(name, depth, trials, epochs, options, seed=1):
     asked = (name, depth, trials, epochs, seed, options.limit, options.data_dir)
     worker = Worker(name, "benchmarks.search:work", *asked)
     take_turns(
-        [worker], 0, lambda said: rows.say(f"depth {depth}, {name}: {said}"), all_needed=True
+        [worker],
+        0,
+        lambda said: measurements.say(f"depth {depth}, {name}: {said}"),
+        all_needed=True,
     )
     return worker.turns[0]
 
@@ -127,8 +132,7 @@ def work(name, depth, trials, epochs, seed, limit, data_dir):
             else:
                 sizes |= {"max_consecutive_failed_trials": trials + 1}
                 tuner = keras_tuner.RandomSearch(TwoDense(depth), "loss", **sizes)
-            found = x[:images], y[:images]
-            tuner.search(*found, epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
+            tuner.search(x[:images], y[:images], epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
 
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x, y = images.x_train / np.float32(256), images.y_train

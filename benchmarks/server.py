@@ -21,17 +21,17 @@ import time
 import urllib.request
 from importlib import metadata
 
-from benchmarks import rows
+from benchmarks import measurements
 from benchmarks.turns import ENVIRONMENT
 
-SERVE = rows.ROOT / "examples" / "kserve" / "serve.py"
+SERVE = measurements.ROOT / "examples" / "kserve" / "serve.py"
 MODEL, PROTOCOLS = "network", ("grpc", "http")
 PICTURES, WARM_UP, LIMIT = 200, 20, 120  # files, requests of each client, seconds
 
 
 def main(arguments=None):
     sizes = {"clients": (8, "clients"), "seconds": (30, "seconds of a turn")}
-    parser = rows.parser("benchmarks.server", __doc__, turns=3, data=True, **sizes)
+    parser = measurements.parser("benchmarks.server", __doc__, turns=3, data=True, **sizes)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
     options = parser.parse_args(arguments)
     import numpy as np
@@ -43,43 +43,43 @@ def main(arguments=None):
         with serving(folder) as addresses:
             for index in range(options.turns):
                 for protocol in PROTOCOLS:
-                    rows.say(f"{protocol}: turn {index + 1} of {options.turns}")
+                    measurements.say(f"{protocol}: turn {index + 1} of {options.turns}")
                     asked = (protocol, addresses[protocol], *pictures, options.seconds)
                     turns[protocol].append(asyncio.run(_load(*asked, clients=options.clients)))
-    found = []
+    rows = []
     for protocol, counted in turns.items():
-        row = {"file": rows.name_of(options.file), "protocol": protocol}
+        row = {"file": measurements.name_of(options.file), "protocol": protocol}
         row["server"] = f"kserve {metadata.version('kserve')}"
         row |= {"clients": options.clients, "seconds": options.seconds, "n": options.turns}
         row["answers"] = sum(len(latencies) for latencies, _ in counted)
         row["errors"] = sum(errors for _, errors in counted)
         rates = [len(latencies) / options.seconds for latencies, _ in counted]
-        row |= rows.middle("requests_a_second", rates)
+        row |= measurements.middle("requests_a_second", rates)
         for percent in (50, 99):
             values = [float(np.percentile(ms or np.nan, percent)) for ms, _ in counted]
-            row |= rows.middle(f"p{percent}_ms", values)
-        found.append(row)
+            row |= measurements.middle(f"p{percent}_ms", values)
+        rows.append(row)
     asked = {name: getattr(options, name) for name in ("clients", "seconds", "turns")}
     keys, command = ("file", "protocol", "clients"), ("benchmarks.server", options.file)
-    rows.record(found, keys, options.out, *command, **asked)
+    measurements.record(rows, keys, options.out, *command, **asked)
 
 
 def _prepare(file, folder, data_dir):
     """Export a saved network; return PNG files of test images and the classes Keras sees there."""
     from PIL import Image
 
-    from highway_keras import training
+    from highway_keras import data, models
     from highway_keras.export import export
 
-    saved = training.SavedNetwork(file)
-    images = saved.load(None, data_dir)
-    export(file, folder, dataset=images)
+    trained = models.load(file)
+    images = data.load(trained.dataset, data_dir=data_dir)
+    export(trained.complete, folder, images, class_names=trained.class_names)
     pixels, files = images.x_test[:PICTURES], []
     for image in pixels:
         buffer = io.BytesIO()
         Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image).save(buffer, "PNG")
         files.append(buffer.getvalue())
-    return files, saved.model.predict(pixels, verbose=0).argmax(-1)
+    return files, trained.complete.predict(pixels, verbose=0).argmax(-1)
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ async def _client(protocol, address, files, classes, seconds, first):
                 answer = await ask([files[picture]])
                 wrong = answer["class_id"][0] != classes[picture]
             except Exception as error:  # whatever a client raises, the answer is lost
-                rows.say(f"{type(error).__name__}: {error}")
+                measurements.say(f"{type(error).__name__}: {error}")
                 wrong = True
             if wrong:
                 errors += 1

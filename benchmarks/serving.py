@@ -11,27 +11,28 @@ import statistics
 import tempfile
 import timeit
 
-from benchmarks import rows
+from benchmarks import measurements
 from benchmarks.turns import Worker, take_turns
 
 BATCHES = {1: 50, 256: 5}  # images per call: calls per turn
 
 
 def main(arguments=None):
-    parser = rows.parser("benchmarks.serving", __doc__, turns=9, data=True)
+    parser = measurements.parser("benchmarks.serving", __doc__, turns=9, data=True)
     parser.add_argument("file", metavar="FILE", help="a .keras file that `fit` saved")
     options = parser.parse_args(arguments)
     import numpy as np
 
-    from highway_keras import training
+    from highway_keras import data, models
 
-    dataset = training.SavedNetwork(options.file).load(None, options.data_dir)
+    trained = models.load(options.file)
+    dataset = data.load(trained.dataset, data_dir=options.data_dir)
     with tempfile.TemporaryDirectory() as folder:
         images = pathlib.Path(folder, "images.npy")
         x = dataset.x_test[: max(BATCHES)]  # repeated where there are fewer
         np.save(images, np.resize(x, (max(BATCHES), *x.shape[1:])))
         own = {("keras", None): pathlib.Path(options.file).resolve()}
-        others = {way: path for way, path, _ in exported(options.file, folder, dataset)}
+        others = {way: path for way, path, _ in exported(trained, folder, dataset)}
         paths = own | others | own
         workers = []
         for (format, quantize), path in paths.items():
@@ -39,51 +40,56 @@ def main(arguments=None):
             name = "keras predict" if name == "keras" else name
             workers.append(Worker(name, "benchmarks.serving:work", name, path, images))
         present = take_turns(workers, options.turns)
-    keras, found = workers[0], []
+    keras, rows = workers[0], []
     for worker in present:
-        row = {"file": rows.name_of(options.file), "format": worker.name, "n": options.turns}
+        row = {
+            "file": measurements.name_of(options.file),
+            "format": worker.name,
+            "n": options.turns,
+        }
         for size in BATCHES:
             theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
-            row |= rows.middle(f"ms_{size}", ours)
-            row |= rows.middle(f"times_faster_{size}", rows.ratios(theirs, ours))
-        found.append(row)
+            row |= measurements.middle(f"ms_{size}", ours)
+            row |= measurements.middle(f"times_faster_{size}", measurements.ratios(theirs, ours))
+        rows.append(row)
     command = ("benchmarks.serving", options.file)
-    rows.record(found, ("file", "format"), options.out, *command, turns=options.turns)
+    measurements.record(rows, ("file", "format"), options.out, *command, turns=options.turns)
 
 
-def exported(file, folder, dataset):
-    """Export a network in every way whose package is installed, to files in a folder.
+def exported(trained, folder, images):
+    """Export a trained network in every way whose package is installed, to files in a folder.
 
     Yields:
         ((format, quantization), path, what `export` returns).
     """
     from highway_keras.export import FORMATS, export
 
-    for format, known in FORMATS.items():
-        for quantize in (None, *known.quantizations):
-            path = pathlib.Path(folder, f"{format}-{quantize}{known.suffix}")
-            rows.say(f"exporting {path.stem}")
+    for format, description in FORMATS.items():
+        for quantize in (None, *description.quantizations):
+            path = pathlib.Path(folder, f"{format}-{quantize}{description.suffix}")
+            options = {"format": format, "quantize": quantize, "class_names": trained.class_names}
+            measurements.say(f"exporting {path.stem}")
             try:
-                yield (format, quantize), path, export(file, path, format, quantize, dataset)
+                yield (format, quantize), path, export(trained.complete, path, images, **options)
             except (ImportError, RuntimeError, ValueError) as error:  # the others can be measured
-                rows.say(f"without it: {error}")
+                measurements.say(f"without it: {error}")
 
 
 def work(name, path, images):
     """Take turns that report the milliseconds of a call by size of the batch."""
     import numpy as np
 
-    from highway_keras import training
-    from highway_keras.export.runtimes import RUNTIMES
+    from highway_keras import models
+    from highway_keras.export.formats import FORMATS
 
     if name.startswith("keras"):  # its runtime predicts in batches of 32
-        model = training.SavedNetwork(path).model
+        model = models.load(path).complete
 
         def call(images):
             return model.predict(images, batch_size=len(images), verbose=0)
 
     else:
-        call = RUNTIMES[name.split()[0]](path)[0]
+        call = FORMATS[name.split()[0]].run(path)
     images = np.load(images)
     yield
     while True:

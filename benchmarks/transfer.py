@@ -8,6 +8,7 @@ to the lower loss there. Then other seeds draw new images and a new classifier. 
 `results/transfer.csv`, where only the `chosen` rate has its test accuracy.
 """
 
+import math
 import pathlib
 import statistics
 import tempfile
@@ -16,23 +17,24 @@ import time
 import keras
 import numpy as np
 
-from benchmarks import rows
+from benchmarks import measurements
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
 
-FILE = rows.RESULTS / "transfer.csv"
+FILE = measurements.RESULTS / "transfer.csv"
 MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
 IMAGES, HELD_OUT = 5, 40  # of each class
 RATES, SEEDS, EPOCHS, RANK = (0.1, 0.03, 0.01), (0, 1, 2), 20, 2
-SETTINGS = {"recipe": "quick", "epochs": EPOCHS, "batch_size": 5, "clip_norm": 1.0, "verbose": 0}
+RECIPE, SETTINGS = "quick", {"batch_size": 5, "clip_norm": 1.0}
 WAYS = ("frozen", "adapters", "all", "scratch")
 
 
 def main(arguments=None):
-    options = rows.parser("benchmarks.transfer", __doc__, file=FILE).parse_args(arguments)
+    options = measurements.parser("benchmarks.transfer", __doc__, file=FILE).parse_args(arguments)
     for way in WAYS:
-        found = list(measure(way))
-        rows.record(found, ("way", "learning_rate"), options.out, "benchmarks.transfer")
+        measurements.record(
+            list(measure(way)), ("way", "learning_rate"), options.out, "benchmarks.transfer"
+        )
 
 
 def measure(way):
@@ -47,38 +49,61 @@ def measure(way):
     for rate in sorted(RATES, key=lambda rate: rate == chosen):
         row = {"way": way, "learning_rate": rate, "chosen": "1" if rate == chosen else ""}
         row |= dict.fromkeys(("held_out", "mean", "std", "parameters", "processor_seconds"), "")
-        row["held_out"], made = "diverged", runs[rate]
-        if all(made):
-            means = {key: statistics.mean(one[key] for one in made) for key in made[0]}
+        row["held_out"], seeds = "diverged", runs[rate]
+        if all(seeds):
+            means = {key: statistics.mean(one[key] for one in seeds) for key in seeds[0]}
             row["held_out"] = round(100 * means["held_out"], 2)
-            row["parameters"] = made[0]["parameters"]
+            row["parameters"] = seeds[0]["parameters"]
             row["processor_seconds"] = round(means["seconds"], 1)
             if rate == chosen:
                 row["mean"] = round(100 * means["test"], 2)
-                row["std"] = round(100 * statistics.stdev(one["test"] for one in made), 2)
-        row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(made)}
-        yield {**row, "seed": " ".join(map(str, SEEDS[: len(made)]))}
+                row["std"] = round(100 * statistics.stdev(one["test"] for one in seeds), 2)
+        row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(seeds)}
+        yield {**row, "seed": " ".join(map(str, SEEDS[: len(seeds)]))}
 
 
 def run(way, rate, seed):
     """Return the accuracies and the cost of one run; `None` if it diverges."""
-    keras.utils.set_random_seed(seed)  # decides the new classifier in `with_adapters`
+    keras.utils.set_random_seed(seed)  # decides what is not from the weights of MNIST
     images = few_images(seed)
-    model = with_adapters(images) if way == "adapters" else MODEL
-    start = {"all": {"weights": WEIGHTS}, "frozen": {"weights": WEIGHTS, "freeze": True}}
+    model = start(way, images)
     with tempfile.TemporaryDirectory() as folder:
-        options = {"out": pathlib.Path(folder) / "run", "learning_rate": rate, "seed": seed}
+        out = pathlib.Path(folder) / "run"
         started = time.process_time()
         try:
-            result = training.fit(model, images, **options, **SETTINGS, **start.get(way, {}))
+            options = {"learning_rate": rate, "epochs": EPOCHS, **SETTINGS}
+            result = training.fit(model, images, RECIPE, out=out, seed=seed, verbose=0, **options)
         except training.TrainingDiverged:
             return None
         seconds = time.process_time() - started
-        best = result.history[result.best_epoch - 1]
-        saved = model if way == "adapters" else keras.models.load_model(result.folder.best)
-        parameters = sum(weight.numpy().size for weight in saved.trainable_weights)
-    reached = {"held_out": best["val_accuracy"], "loss": best["val_loss"]}
-    return {**reached, "test": result.test_accuracy, "parameters": parameters, "seconds": seconds}
+    best = result.history[result.best_epoch - 1]
+    return {
+        "held_out": best["val_accuracy"],
+        "loss": best["val_loss"],
+        "test": result.test_accuracy,
+        "parameters": sum(math.prod(weight.shape) for weight in model.trainable_weights),
+        "seconds": seconds,
+    }
+
+
+def start(way, images):
+    """Return the network to train: a new classifier, on what the way trains below it."""
+    recipe = training.get_recipe(RECIPE)
+    model = models.create(
+        MODEL,
+        weights=None if way == "scratch" else WEIGHTS,
+        dropout=recipe.dropout,
+        classes=images.classes,
+        kernel_initializer=recipe.kernel_initializer,
+    )
+    for layer in model.layers:
+        if layer.name == "predictions":
+            continue
+        if way == "frozen":
+            layer.trainable = False
+        elif way == "adapters" and hasattr(layer, "enable_lora"):
+            layer.enable_lora(RANK)
+    return model
 
 
 def few_images(seed):
@@ -99,15 +124,6 @@ def _wanted(x, y):
     x, y = x[y >= FIRST], y[y >= FIRST]
     x = keras.ops.convert_to_numpy(keras.ops.image.resize(x.astype("float32"), (20, 20)))
     return np.pad(x.round().astype("uint8"), ((0, 0), (4, 4), (4, 4), (0, 0))), y - FIRST
-
-
-def with_adapters(images):
-    """Return the network with low-rank adapters in all layers below a new classifier."""
-    model = models.create(MODEL, weights=WEIGHTS, classes=images.classes)
-    for layer in model.layers:
-        if hasattr(layer, "enable_lora") and layer.name != "predictions":
-            layer.enable_lora(RANK)
-    return model
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from benchmarks.rows import say
+from benchmarks.measurements import say
 
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -125,9 +125,12 @@ def _work(pipe, peer, arguments, backend):
                 next(works)
             seconds, cpu = time.perf_counter(), time.process_time()
             figures = next(works) or {}
-            whole = {"seconds": time.perf_counter() - seconds, "cpu": time.process_time() - cpu}
-            whole["megabytes"] = _peak_megabytes() - memory
-            pipe.send({**whole, **figures} if index else {**figures, **whole})
+            usage = {
+                "seconds": time.perf_counter() - seconds,
+                "cpu": time.process_time() - cpu,
+            }
+            usage["megabytes"] = _peak_megabytes() - memory
+            pipe.send({**usage, **figures} if index else {**figures, **usage})
     except (Exception, SystemExit) as error:
         pipe.send(f"{type(error).__name__}: {error}")
 
@@ -136,5 +139,5 @@ def _peak_megabytes():
     """Return the most memory that this process has held, on Linux; NaN elsewhere."""
     # Not `ru_maxrss`, which starts at the peak of the process that started this one.
     status = pathlib.Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+)", status.read_text() if status.exists() else "")
-    return int(found[1]) / 1024 if found else math.nan
+    peak = re.search(r"VmHWM:\s+(\d+)", status.read_text() if status.exists() else "")
+    return int(peak[1]) / 1024 if peak else math.nan

@@ -1,6 +1,6 @@
 """Measurements as CSV, a file for each kind; their rows, their spread, and where they come from."""
 
-from highway_keras.results.rows import (
+from highway_keras.results.measurements import (
     DIVERGED,
     TABLES,
     accuracies,

@@ -27,19 +27,3 @@ def command_line(*words, **options):
             values = value if isinstance(value, list | tuple) else [value]
             line += [shlex.quote(str(one)) for one in values]
     return " ".join(line)
-
-
-def of_command(command):
-    """Return `COLUMNS` of a row that this process measures, a dictionary."""
-    from highway_keras.runs.machine import here  # imports Keras
-
-    return {**here(), "command": command}
-
-
-def of_runs(command, *folders):
-    """Return the same columns for `RunFolder`s, from what was recorded while they trained."""
-    from highway_keras.runs.machine import joined, sessions  # imports Keras
-
-    recorded = [session for folder in folders for session in sessions(folder)]
-    found = {key: joined(recorded, key) or "not recorded" for key in COLUMNS[:-1]}
-    return found | {"command": command}

@@ -10,10 +10,10 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import compact, gates, rows
+from benchmarks import compact, gates, measurements
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
-from highway_keras import models, training
+from highway_keras import data, models, training
 from highway_keras.results import provenance
 
 PEERS = """
@@ -100,8 +100,8 @@ def test_layers_that_are_not_measured(capsys):
 def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
     file = tmp_path / "speed.csv"
     for model, speeds in (("a", [1.0]), ("b", [2.0]), ("a", [3.0, 4.0, 8.0])):
-        row = {"model": model, **rows.middle("speed", speeds)}
-        rows.record([row], ("model",), file, "benchmarks", "f", model=model, turns=None)
+        row = {"model": model, **measurements.middle("speed", speeds)}
+        measurements.record([row], ("model",), file, "benchmarks", "f", model=model, turns=None)
     found = read_rows(file)
     assert [(row["model"], row["speed_high"]) for row in found] == [("a", "8.0"), ("b", "2.0")]
     assert found[0]["command"] == "python -m benchmarks f --model a"
@@ -140,30 +140,31 @@ def test_the_best_rate_lies_between_two_that_do_worse():
 
 def test_twins_of_highway_a():
     """`plain` is Highway A with open gates; `maxout` has as many weights, `WIDER` 7 % more."""
-    whole = models.create("highway-a", transform_bias=1e9)  # T = 1
-    options = {"input_shape": (32, 32, 3), "classes": 10, "name": "twin"}
-    plain = gates.twin(gates.plain)(**options)
+    size = {"input_shape": (32, 32, 3), "classes": 10, "name": "twin"}
+    original = models.create("highway-a", transform_bias=1e9)  # T = 1
+    plain = gates.twin(gates.plain)(**size)
     for layer in plain.layers:
-        source = whole.get_layer(layer.name)
+        source = original.get_layer(layer.name)
         layer.set_weights(getattr(source, "block", source).get_weights())
     x = np.random.default_rng(0).standard_normal((4, 32, 32, 3)).astype("float32")
-    np.testing.assert_allclose(plain(x), whole(x), atol=1e-5)
-    assert gates.twin(gates.maxout)(**options).count_params() == whole.count_params()
-    wider = gates.twin(gates.plain, gates.wider)(**options).count_params()
-    assert wider / whole.count_params() == pytest.approx(1.07, abs=0.005)
-    residual = gates.twin(gates.residual, layers=6)(**options)
+    np.testing.assert_allclose(plain(x), original(x), atol=1e-5)
+    assert gates.twin(gates.maxout)(**size).count_params() == original.count_params()
+    wider = gates.twin(gates.plain, widths=gates.WIDER)(**size).count_params()
+    assert wider / original.count_params() == pytest.approx(1.07, abs=0.005)
+    residual = gates.twin(gates.residual, layers=6)(**size)
     assert residual.count_params() == plain.count_params()
     layer, maps = residual.get_layer("stage1_highway1"), np.random.rand(4, 32, 32, 16)
     np.testing.assert_allclose(layer(maps), maps + layer.layers[1](maps), rtol=1e-6)
-    zero = gates.twin(gates.zero_gate_kernels)(**options).get_layer("stage1_highway1")
+    zero = gates.twin(gates.zero_gate_kernels)(**size).get_layer("stage1_highway1")
     assert not np.any(zero.transform.kernel) and np.all(zero.transform.bias == -1.0)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    options = {"epochs": 1, "limit": 64, "verbose": 0, "model_options": {"depth": 3}}
-    training.fit("thin-highway-10", "digits", out=out, **options)
+    network = models.create("thin-highway-10", depth=3, input_shape=(8, 8, 1))
+    images = data.load("digits", limit=64)
+    training.fit(network, images, "digits", out=out, epochs=1, verbose=0)
     return out / "best.keras"
 
 
@@ -182,7 +183,7 @@ def test_a_benchmark(line, ratio, saved, tmp_path):
         pytest.skip("needs MNIST: TFDS_DATA_DIR is not set")
     words = shlex.split(line.replace("SAVED", str(saved)))
     call = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:], "--out", tmp_path / "rows"]
-    done = subprocess.run(call, cwd=rows.ROOT, capture_output=True, text=True)
+    done = subprocess.run(call, cwd=measurements.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ratio in done.stdout
     found = read_rows(tmp_path / "rows")

@@ -13,7 +13,7 @@ from helpers import SCRIPT, needs_tensorflow
 from packaging.requirements import Requirement
 
 import highway_keras
-from tools import release
+from tools import house, release
 
 ROOT = pathlib.Path(__file__).parents[1]
 ROOMS = ("highway_keras", "models", "results", "tuning")
@@ -47,10 +47,17 @@ def test_a_room_imports_only_from_the_rooms_below_it(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
+def test_few_underscore_names_of_other_libraries():
+    """CONTRIBUTING.md lists them with their reasons."""
+    rooms = (file for file in house.read_files(ROOT) if not house.is_outside(file.room))
+    borrowed = {(file.module, name) for file in rooms for name in house.borrowed_names(file)}
+    assert len(borrowed) <= 5, borrowed
+
+
 # What setup.cfg declares is what the library imports
 
 # The name of a distribution where it is not that of the module.
-DISTRIBUTIONS = {"PIL": "pillow", "grpc": "grpcio", "sklearn": "scikit-learn"}
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}
 # Needed by a library that does not declare them; setup.cfg says which beside each.
 FOR_OTHERS = {"six", "scipy", "tf2onnx"}
 BACKENDS = {"tensorflow", "jax", "torch"}
@@ -67,10 +74,10 @@ CORE = {each.name: each for each in requirements(SETUP["options"]["install_requi
 
 def names(*extras):
     """The distributions of extras; TensorFlow has several builds, and ours are made of extras."""
-    found = {
+    distributions = {
         each.name.replace("tensorflow-cpu", "tensorflow") for e in extras for each in EXTRAS[e]
     }
-    return found - {"highway-keras"}
+    return distributions - {"highway-keras"}
 
 
 def imports(node, within=None):
@@ -80,7 +87,7 @@ def imports(node, within=None):
     if isinstance(node, ast.With):
         call = node.items[0].context_expr
         if getattr(getattr(call, "func", None), "id", None) == "extra":
-            within = call.args[0].value
+            within = getattr(call.args[0], "value", None)  # `None`: the extra of a format
     if isinstance(node, ast.Import):
         yield from ((alias.name, within) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -114,9 +121,9 @@ def test_one_build_of_tensorflow(machine):
     for extra in ("cpu", "gpu"):
         builds = [each for each in EXTRAS[extra] if each.name.startswith("tensorflow")]
         here = {"platform_machine": machine}
-        found = [b.name for b in builds if b.marker is None or b.marker.evaluate(here)]
+        names_here = [b.name for b in builds if b.marker is None or b.marker.evaluate(here)]
         slim = extra == "cpu" and machine in ("x86_64", "AMD64")
-        assert found == ["tensorflow-cpu" if slim else "tensorflow"]
+        assert names_here == ["tensorflow-cpu" if slim else "tensorflow"]
 
 
 def test_the_least_keras_is_safe():
@@ -185,8 +192,8 @@ assert [main(line.split()) for line in lines] == [2] * len(lines)
     lines = [line.format(model=tmp_path / "model.keras") for line in LINES]
     done = without(OPTIONAL, script, tmp_path / "model.keras", *lines)
     assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if line.startswith("highway-keras")]
-    for line, (package, name) in zip(said, LINES.values(), strict=True):
+    lines = [line for line in done.stderr.splitlines() if line.startswith("highway-keras")]
+    for line, (package, name) in zip(lines, LINES.values(), strict=True):
         assert f"{package} is missing. Install the extra `{name}`: pip install" in line
 
 
@@ -203,8 +210,8 @@ def test_no_page_and_no_message_installs_from_an_index():
     """The package is not published yet."""
     patterns = ["*.md", "docs/**/*.md", "models/**/*.md", "highway_keras/**/*.py", "tuning/*.py"]
     for file in (path for pattern in patterns for path in ROOT.glob(pattern)):
-        found = re.search(r"pip\S* install (-\S+ )*[\"']?highway[-_]keras", file.read_text("utf-8"))
-        assert not found, file
+        install = re.compile(r"pip\S* install (-\S+ )*[\"']?highway[-_]keras")
+        assert not install.search(file.read_text("utf-8")), file
 
 
 # A release
@@ -216,15 +223,15 @@ def test_the_version_stands_in_one_place():
     for file in ("pyproject.toml", "CITATION.cff", "properdocs.yml", "README.md"):
         assert version not in text(file)
     first, *released = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
-    assert first.startswith(f"{version}, ") and released
+    assert first.startswith(f"{version}, ")
     assert (first == f"{version}, unreleased") == bool(development)
     for head in released:
         assert re.fullmatch(r"\d+\.\d+\.\d+, \d{4}-\d\d-\d\d", head), head
 
 
 def test_a_release_says_where_the_project_is():
-    said = parsed(release.setup(text("setup.cfg"), "https://host/us/it", "v1.0"))
-    lines = said["metadata"]["project_urls"].strip().splitlines()
+    metadata = parsed(release.setup(text("setup.cfg"), "https://host/us/it", "v1.0"))
+    lines = metadata["metadata"]["project_urls"].strip().splitlines()
     urls = dict(line.split(" = ") for line in lines)
     assert urls["Source"] == "https://host/us/it" and urls["Issues"] == "https://host/us/it/issues"
     for name in ("Documentation", "Changelog"):

@@ -1,48 +1,53 @@
-"""README and docs hold the numbers that `results/` has, and README its links on an index page."""
+"""README and docs say what `results/` has, and README's links work on an index page."""
 
-import ast
-import pathlib
 import re
 
 import pytest
+from claims import CLAIMS
 
-from tools import numbers, release, render
+from tools import release, tables
 
-
-@pytest.mark.parametrize("page", render.pages(), ids=lambda page: page.name)
-def test_a_page_says_what_the_results_say(page):
-    assert render.differences(page.read_text(encoding="utf-8")) == []
+PAGES = {page.relative_to(tables.ROOT).as_posix(): page for page in tables.pages()}
 
 
-def test_every_number_is_on_some_page():
-    marks = (m for page in render.pages() for m in render.MARK.finditer(page.read_text()))
-    called = {mark["call"].split()[0] for mark in marks}
-    defined = set()
-    for node in ast.parse(pathlib.Path(numbers.__file__).read_text()).body:
-        defined |= {node.name} if isinstance(node, ast.FunctionDef) else set()
-        defined |= {target.id for target in getattr(node, "targets", ())}
-    public = {name for name in defined if name.islower() and not name.startswith("_")}
-    assert public == called
+def read(page):
+    return PAGES[page].read_text(encoding="utf-8")
 
 
-def test_a_changed_number_is_found(monkeypatch, tmp_path, capsys):
-    text = (render.ROOT / "README.md").read_text(encoding="utf-8")
-    number = render.MARK.search(text, text.index("<!--=cell speed-thin {ms_a_step:.0f}"))
-    page = tmp_path / "README.md"
-    changed = text[: number.start("text")] + "1" + text[number.end("text") :]
-    page.write_text(changed, encoding="utf-8")
-    monkeypatch.setattr(render, "pages", lambda: [page])
-    monkeypatch.setattr(render, "ROOT", tmp_path)
-    assert render.differences(changed) == [(number["call"], "1", number["text"])]
-    render.main()
-    assert ": '1' -> " in capsys.readouterr().out
-    assert page.read_text(encoding="utf-8") == text
+@pytest.mark.parametrize("page", CLAIMS)
+def test_a_page_says_the_numbers_of_the_rows(page):
+    text = " ".join(read(page).split())
+    claims = [phrase.format(*numbers) for phrase, *numbers in CLAIMS[page]]
+    counts = {claim: text.count(claim) for claim in claims}
+    assert counts == dict.fromkeys(claims, 1)
+
+
+def test_a_claim_has_words_around_its_numbers():
+    for phrases in CLAIMS.values():
+        for phrase, *_ in phrases:
+            words = re.sub(r"{[^}]*}", "", phrase)
+            assert len(words.split()) >= 4 and re.search("[A-Za-z]", words), phrase
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if tables.BLOCK.search(read(page))])
+def test_a_page_has_the_tables_of_the_rows(page):
+    assert tables.render(read(page)) == read(page)
+
+
+def test_a_changed_table_is_written_anew(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "install.md"
+    page.write_text(read("docs/install.md").replace("2,114", "9"), encoding="utf-8")
+    monkeypatch.setattr(tables, "pages", lambda: [page])
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    tables.main()
+    assert capsys.readouterr().out == "install.md\n"
+    assert page.read_text(encoding="utf-8") == read("docs/install.md")
 
 
 def test_an_index_page_leads_into_the_repository():
-    text = (render.ROOT / "README.md").read_text(encoding="utf-8")
+    text = read("README.md")
     targets = [link["target"].partition("#")[0] for link in release.RELATIVE.finditer(text)]
-    assert targets and all((render.ROOT / target).exists() for target in targets)
+    assert targets and all((tables.ROOT / target).exists() for target in targets)
     page = release.readme(text, "https://host/us/it", "v1.0")
     assert not release.RELATIVE.search(page)
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", page)

@@ -1,25 +1,26 @@
-"""Rows say where they come from; the tools that make them, and the numbers made of them."""
+"""Rows say where they come from, and the tools that make them."""
 
 import argparse
 import dataclasses
 import importlib
 import importlib.util
+import json
 import shlex
+import shutil
 import sys
 
 import matplotlib.image
-import numpy as np
 import pytest
-from helpers import altered, read_rows
+from helpers import read_rows
 
 from highway_keras import results, training
 from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
-from highway_keras.util.files import write_figure, write_rows
-from tools import numbers, pictures, rows, templates
-from tools.render import NONE, ROOT, number
+from highway_keras.util.files import write_rows
+from tools import pictures, record, tables
 
+ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 
@@ -28,9 +29,9 @@ FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 def test_a_row_says_how_it_was_made(name):
     assert f"`{name}.csv`" in (ROOT / "results" / "README.md").read_text(encoding="utf-8")
     if name != TRANSCRIBED:
-        found = results.read(name)
-        assert tuple(found[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
-        assert all(row[key] for row in found for key in provenance.COLUMNS)
+        rows = results.read(name)
+        assert tuple(rows[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
+        assert all(row[key] for row in rows for key in provenance.COLUMNS)
 
 
 class Understood(Exception):
@@ -38,7 +39,7 @@ class Understood(Exception):
 
 
 def test_the_commands_of_the_rows_are_understood(monkeypatch):
-    """Every option is checked: a command that is gone, or has changed, cannot be run again."""
+    """A command that is gone, or has changed, cannot be run again."""
     parse = argparse.ArgumentParser.parse_args
 
     def only_parse(self, arguments=None):
@@ -51,7 +52,8 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
         row["command"] for name in FILES if name != TRANSCRIBED for row in results.read(name)
     )
     for command in set(recorded):
-        head, *arguments = shlex.split(command)
+        # The module had another name when the older rows were made.
+        head, *arguments = shlex.split(command.replace("tools.rows", "tools.record"))
         run = main
         if head == "python":
             _, module, *arguments = arguments
@@ -65,13 +67,19 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
 # The tools
 
 
-def record(monkeypatch, folder, *arguments):
-    """Run `python -m tools.rows` with rows that go into a folder; return all that are there."""
-    monkeypatch.setattr(rows, "RESULTS", folder)
-    monkeypatch.setattr(sys, "argv", ["rows", *map(str, arguments)])
-    rows.main()
+def recorded(monkeypatch, folder, *arguments):
+    """Run `python -m tools.record` with rows that go into a folder; return all that are there."""
+    monkeypatch.setattr(record, "RESULTS", folder)
+    monkeypatch.setattr(sys, "argv", ["record", *map(str, arguments)])
+    record.main()
     (file,) = folder.glob("*.csv")
     return read_rows(file)
+
+
+ARGUMENTS = (
+    "thin-highway-10 --dataset digits --model-set depth=4 activation=tanh --epochs 2 "
+    "--set decay=0.5 --limit 100 --seed 3"
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +90,9 @@ def run(tmp_path_factory):
     return out
 
 
-ARGUMENTS = (
-    "thin-highway-10 --dataset digits --model-set depth=4 activation=tanh --epochs 2 "
-    "--set decay=0.5 --limit 100 --seed 3"
-)
-
-
 def test_a_run_by_epoch_has_the_command_that_repeats_it(run, tmp_path, monkeypatch):
     """Even if the recipe that it was trained by has changed since."""
-    first, second = record(monkeypatch, tmp_path, "curves", run)
+    first, second = recorded(monkeypatch, tmp_path, "curves", run)
     assert (first["epoch"], second["epoch"], first["seed"]) == ("1", "2", "3")
     assert float(first["loss"]) > 0 and first["val_accuracy"]
     assert [row["test_accuracy"] != "" for row in (first, second)].count(True) == 1
@@ -100,16 +102,24 @@ def test_a_run_by_epoch_has_the_command_that_repeats_it(run, tmp_path, monkeypat
     command = shlex.split(first["command"])
     assert main([*command[1:], "--out", str(tmp_path / "again")]) == 0
     options = argparse.Namespace(what=[tmp_path / "again"])
-    again = next(rows.curves(options))
+    again = next(record.curves(options))
     assert (str(again["loss"]), again["command"]) == (first["loss"], first["command"])
 
 
-@pytest.fixture(scope="module")
-def whole(run, tmp_path_factory):
-    """A run on all images with its recipe as it is, but shorter."""
-    recipe = {**training.RunFolder(run).read_json()["recipe"], "decay": get_recipe("digits").decay}
-    out = tmp_path_factory.mktemp("whole") / "run"
-    return altered(run, out, recipe=recipe, limit=None, model_options={})
+def test_runs_as_one_row(run, tmp_path, monkeypatch):
+    other = shutil.copytree(run, tmp_path / "other")
+    settings = json.loads((run / "run.json").read_text("utf-8"))
+    (other / "run.json").write_text(json.dumps({**settings, "seed": 4}))
+    (tmp_path / "rows").mkdir()
+    (row,) = recorded(monkeypatch, tmp_path / "rows", "accuracy", run, other)
+    assert row["mean"] == row["best"] == f"{100 * settings['results']['test_accuracy']:.2f}"
+    assert (row["n"], row["seeds"], row["epochs"]) == ("2", "3 4", "2")
+    assert (row["model"], row["recipe"]) == ("thin-highway-10", "digits")
+    assert row["command"] == f"{record.fit_command(settings)} --runs 2"
+    settings["recipe"]["l2"] = 0.1
+    (other / "run.json").write_text(json.dumps({**settings, "seed": 4}))
+    with pytest.raises(ValueError, match="seeds"):
+        recorded(monkeypatch, tmp_path / "rows", "accuracy", run, other)
 
 
 def test_a_file_that_something_else_wrote_is_named(tmp_path):
@@ -123,52 +133,41 @@ def test_a_file_that_something_else_wrote_is_named(tmp_path):
             results.read_rows(path, ("kind",))
 
 
-def test_runs_as_one_row(whole, tmp_path, monkeypatch):
-    before = altered(whole, tmp_path / "before", seed=2)
-    (tmp_path / "rows").mkdir()
-    (row,) = record(monkeypatch, tmp_path / "rows", "accuracy", whole, before)
-    measured = training.RunFolder(whole).read_json()["results"]["test_accuracy"]
-    assert row["mean"] == row["best"] == f"{100 * measured:.2f}"
-    assert (row["n"], row["seeds"]) == ("2", "2 3")
-    assert (row["model"], row["recipe"], row["epochs"]) == ("thin-highway-10", "digits", "2")
-    once = rows.fit_command(training.RunFolder(before).read_json())
-    assert row["command"] == f"{once} --runs 2" and "--dataset digits" in once
-    started = {"weights": "mnist", "freeze": True}
-    started = training.RunFolder(altered(whole, tmp_path / "started", **started)).read_json()
-    assert rows.fit_command(started).count(" --weights mnist --freeze ") == 1
-
-
-def test_a_row_is_of_the_recipe_as_it_is(whole, tmp_path):
-    changed = altered(whole, tmp_path / "other", recipe={"l2": 0.1, "momentum": 0.5})
-    with pytest.raises(ValueError, match="Runs "):
-        list(rows.accuracy(argparse.Namespace(what=[changed])))
-
-
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_comes_out_of_rows(name, tmp_path):
-    write_figure(tmp_path / name, pictures.PICTURES[name](), dpi=30)
+    pictures.PICTURES[name]().savefig(tmp_path / name, dpi=30)
     assert matplotlib.image.imread(tmp_path / name).std() > 0.01
 
 
-# Numbers
+# Rows as text
 
 
-def test_what_has_no_row_says_so_and_several_rows_are_no_number(monkeypatch, tmp_path):
-    monkeypatch.setattr(templates, "RESULTS", tmp_path)
-    assert number("cell speed {ms:.1f} case=a") == number("logs") == NONE
-    write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": 2}])
-    assert number("cell speed '{ms:.1f} {ms:.0%}' case=a") == "1.2 125"
-    assert number("cell speed {ms} case=c") == NONE
-    with pytest.raises(LookupError, match=r"2 rows of speed\.csv"):
-        numbers.cell("speed", "{ms}")
-    assert templates.table("speed", "case | ms", "{case} | {ms:.2f}")().splitlines()[1:] == [
-        "| case | ms |",
-        "| --- | ---: |",
-        "| a | 1.25 |",
-        "| b | 2.00 |",
-    ]
-    spread = {"s": 2.0, "s_low": 1.0, "s_high": 3.0}
-    assert (
-        templates.fill("{s:.1f~} {blank:.2f}", {**spread, "blank": np.nan}) == "2.0 (1.0 to 3.0) "
+def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": "diverged"}])
+    assert list(tables.rows("speed", case="a")["ms"]) == [1.25]
+    with pytest.raises(LookupError, match=r"speed\.csv"):
+        tables.rows("speed", case="c")
+    text = tables.table("case | ms")(
+        lambda: (
+            f"{case} | {tables.shown(ms, '.1f')}"
+            for case, ms in tables.rows("speed").itertuples(index=False)
+        )
     )
-    assert number("over speed '{ms.min:.1f} {ms}'") == "1.2 1.25, 2.0"
+    assert text() == "| case | ms |\n| --- | ---: |\n| a | 1.2 |\n| b | diverged |"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (tables.shown(float("nan"), ".2f"), ""),
+        (tables.spread(1.0, float("nan"), ".1f"), "1.0"),
+        (tables.spread(1.0, 0.25, ".2f"), "1.00 ± 0.25"),
+        (
+            tables.fit_settings("highway-keras fit a --epochs 8 --set l2=0 \"a=('b',)\""),
+            {"l2": 0, "a": ("b",), "epochs": 8},
+        ),
+    ],
+)
+def test_numbers_as_text(text, expected):
+    assert text == expected

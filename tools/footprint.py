@@ -11,7 +11,7 @@ import sys
 import tempfile
 import venv
 
-from benchmarks import rows
+from benchmarks import measurements
 
 ENVIRONMENTS = {"core": "", "cpu": "[cpu]"}
 MODULES = ("keras", "highway_keras")
@@ -19,25 +19,27 @@ IMPORT = "import time; begun = time.perf_counter(); import {}; print(time.perf_c
 
 
 def main(arguments=None):
-    options = rows.parser("tools.footprint", __doc__, turns=5).parse_args(arguments)
+    options = measurements.parser("tools.footprint", __doc__, turns=5).parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         for name, extra in ENVIRONMENTS.items():
             environment = pathlib.Path(folder, name)
             venv.create(environment)  # which does not even have pip
             python = environment / "bin" / "python"
             pip = [sys.executable, "-m", "pip", "--python", python]
-            subprocess.run([*pip, "install", "-q", f"{rows.ROOT}{extra}"], check=True)
+            subprocess.run([*pip, "install", "-q", f"{measurements.ROOT}{extra}"], check=True)
             (installed,) = environment.glob("lib/python*/site-packages")
             size = sum(f.lstat().st_size for f in installed.rglob("*") if not f.is_dir())
             row = {"environment": name, "packages": len(list(installed.glob("*.dist-info")))}
             row |= {"megabytes": round(size / 1e6, 1), "n": options.turns if extra else 1}
-            row["versions"] = rows.versions(installed)
+            row["versions"] = measurements.versions(installed)
             if extra:  # the core has no backend to import
                 turns = [[seconds(python, m) for m in MODULES] for _ in range(1 + options.turns)]
                 # Without the first turn, in which the files come from the disk.
                 for module, took in zip(MODULES, zip(*turns[1:], strict=True), strict=True):
-                    row |= rows.middle(f"{module}_s", took)
-            rows.record([row], ["environment"], options.out, "tools.footprint", turns=options.turns)
+                    row |= measurements.middle(f"{module}_s", took)
+            measurements.record(
+                [row], ["environment"], options.out, "tools.footprint", turns=options.turns
+            )
 
 
 def seconds(python, module):

@@ -1,15 +1,13 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
 So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
-`highway-keras analyze`, and their numbers from `python -m tools.rows section4` and `layers`.
+`highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
 """
 
-from benchmarks.rows import ROOT
-from highway_keras import results
-from highway_keras.analysis import plots
-from highway_keras.analysis.plots import Line, plot_lines
-from highway_keras.util.files import write_figure
-from tools.templates import long_trials, rows, whole_trainings
+from benchmarks.measurements import ROOT
+from highway_keras import plots, results
+from highway_keras.plots import Line, plot_lines
+from tools.tables import long_trials, rows, whole_trainings
 
 STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
 
@@ -39,12 +37,11 @@ def beside_logs(table, *names):
 def training_accuracy(*names):
     """Plot the training accuracy by epoch of every run, and its test accuracy as a point."""
     lines = []
-    for row, curve in whole_trainings():
-        if row["model"] in names:
-            color, (style, mark) = names.index(row["model"]), STYLES[row["recipe"]]
-            label = f"{row['model']}, {row['recipe']}"
-            lines.append(Line(100 * curve["accuracy"], label, style, color))
-            lines.append(Line([100 * row["test_accuracy"]], "", mark, color, [row["epochs"]]))
+    for run, curve in whole_trainings():
+        if run.model in names:
+            color, (style, mark) = names.index(run.model), STYLES[run.recipe]
+            lines.append(Line(100 * curve["accuracy"], f"{run.model}, {run.recipe}", style, color))
+            lines.append(Line([100 * run.test_accuracy], "", mark, color, [run.epochs]))
     title = "Training accuracy by epoch; points: test accuracy"
     return plot_lines(lines, title, "accuracy (%)", xscale="log", yscale="linear", columns=2)
 
@@ -54,12 +51,12 @@ def compacted():
     lines, names = [], ("thin-highway-50", "thin-highway-100")
     for way, done, style in (("closed", "closed", "o-"), ("tuned", "fine-tuned", "s-")):
         for color, model in enumerate(names):
-            found = rows("compact", model=model, way=way).sort_values("layers")
-            errors, label = 100 - found["mean"], f"{model}, {done}"
-            lines.append(Line(errors, label, style, color, found["layers"]))
-    found = rows("compact", way="scratch")  # one network per depth serves both models
-    found = found[found["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
-    lines.append(Line(100 - found["mean"], "from scratch", "^--", 2, found["layers"]))
+            networks = rows("compact", model=model, way=way).sort_values("layers")
+            errors, label = 100 - networks["mean"], f"{model}, {done}"
+            lines.append(Line(errors, label, style, color, networks["layers"]))
+    scratch = rows("compact", way="scratch")  # one network per depth serves both models
+    scratch = scratch[scratch["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
+    lines.append(Line(100 - scratch["mean"], "from scratch", "^--", 2, scratch["layers"]))
     title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")
     return plot_lines(lines, title, *axes, xscale="log", yscale="linear", columns=2)
 
@@ -86,7 +83,7 @@ PICTURES = {
 
 def main():
     for name, make in PICTURES.items():
-        write_figure(ROOT / "docs" / name, make())
+        make().savefig(ROOT / "docs" / name, dpi=150, pil_kwargs={"optimize": True})
         print(f"docs/{name}")
 
 

@@ -9,13 +9,13 @@ import keras
 def ours(case):
     """This library: the zoo's network, fed as its trainer feeds it."""
     from highway_keras import models
-    from highway_keras.training.engines.tensorflow import batches
+    from highway_keras.training.batches import batches
 
     def build():
         return models.thin_mlp(case.depth) if case.thin else models.create(case.model)
 
     def feed(x, y):
-        fed = batches(x, y, case.steps, case.batch, seed=0)
+        fed = batches((x, y), case.steps, case.batch, seed=0)
         return {"x": fed, "steps_per_epoch": case.steps, "shuffle": False}
 
     return take(build, case, feed, steps_per_execution=min(case.steps, 30))
@@ -79,9 +79,9 @@ def _twin(case, replacement):
     return take(lambda: build((32, 32, 3), 10, "twin"), case)
 
 
-def by_hand(layer):
+def by_hand(layer, filters):
     """Return what a user writes for a highway layer: two convolutions and a sum."""
-    convolution = functools.partial(keras.layers.Conv2D, layer.filters, 3, padding="same")
+    convolution = functools.partial(keras.layers.Conv2D, filters, 3, padding="same")
     x = keras.Input(layer.input.shape[1:])
     h = convolution(activation="relu")(x)
     t = convolution(activation="sigmoid", bias_initializer=keras.initializers.Constant(-2.0))(x)

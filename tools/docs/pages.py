@@ -17,9 +17,8 @@ import numpy as np
 from PIL import Image
 
 import highway_keras
-from highway_keras import analysis, data, models, results, training
-from highway_keras.cli.command import ORDER
-from highway_keras.cli.shared import COMMANDS
+from highway_keras import data, live, models, results, training
+from tools.pack import card_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
@@ -31,7 +30,7 @@ def add(name, text):
         file.write(text)
 
 
-# Written pages, without the marks of rendered numbers and with their links as the site has them.
+# Written pages, with their links as the site has them.
 
 docs = ROOT / "docs"
 written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md")}
@@ -39,17 +38,17 @@ written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
 written |= {"index.md": ROOT / "README.md", "LICENSE": ROOT / "LICENSE"}
 networks = "|".join(map(re.escape, models.list_models()))
 public = {name: getattr(highway_keras, name) for name in highway_keras.__all__}
-rooms = {room: found for room, found in public.items() if inspect.ismodule(found)}
+rooms = {name: module for name, module in public.items() if inspect.ismodule(module)}
 names = [
     f"{room}.{name}"
-    for room, found in rooms.items()
-    for name in getattr(found, "__all__", ())
-    if getattr(getattr(found, name), "__name__", "") == name  # no constant and no second name
+    for room, module in rooms.items()
+    for name in getattr(module, "__all__", ())
+    if getattr(getattr(module, name), "__name__", "") == name  # no constant and no second name
 ]
 api = {name.removeprefix("layers."): f"highway_keras.{name}" for name in names}
 mentioned = re.compile(rf"(?<!\[)`({'|'.join(map(re.escape, api))})`")
 for name, path in written.items():
-    text = re.sub(r"<!--(=.+?|/)-->", "", path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
     up = "../" * name.count("/")
     text = text.replace(f"]({up}../", f"]({up}").replace("](docs/", "](")
     if name == "zoo/index.md":
@@ -96,7 +95,9 @@ training.fit("{name}", out="runs/{name}")  # {training.get_recipe(card.recipe).e
 ```
 """)
     for dataset in card.weights:
-        _, _, text = models.card_text(name, dataset).split("---\n", 2)  # without the hub's head
+        _, _, text = card_text(card.weights_entry(dataset)).split(
+            "---\n", 2
+        )  # without the hub's head
         title, text = text.split("\n", 1)
         page.append(f"## Weights: {title.rpartition(', ')[2]}\n{text}")
     add(f"zoo/{name}.md", "\n".join(page))
@@ -115,8 +116,8 @@ for path in (*package, *(ROOT / room for room in BESIDE)):
 nav = mkdocs_gen_files.Nav()
 nav["API"] = "index.md"
 rows = ["# API\n", "| module | what it holds |", "|---|---|"]
-for room, found in rooms.items():
-    first, _, _ = found.__doc__.partition("\n\n")
+for room, module in rooms.items():
+    first, _, _ = module.__doc__.partition("\n\n")
     rows.append(f"| [`highway_keras.{room}`]({room}.md) | {' '.join(first.split())} |")
     options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
     add(f"api/{room}.md", f"# highway_keras.{room}\n\n::: highway_keras.{room}\n{options}")
@@ -132,10 +133,18 @@ def help_of(*command):
     return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
 
 
-page = f"# The command\n\n```text\n{help_of()}```\n"
-for name in sorted(COMMANDS, key=lambda name: ORDER.index(name.split()[0])):
-    page += f"\n## `highway-keras {name}`\n\n```text\n{help_of(*name.split())}```\n"
-add("api/command.md", page)
+def add_help(page, *command):
+    """Add the help of a command, then that of the commands which it lists."""
+    text = help_of(*command)
+    title = f"## `highway-keras {' '.join(command)}`" if command else "# The command"
+    page.append(f"{title}\n\n```text\n{text}```\n")
+    for name in re.findall(r"^    ([a-z][\w-]*)(?= |$)", text, re.MULTILINE):
+        add_help(page, *command, name)
+
+
+page = []
+add_help(page)
+add("api/command.md", "\n".join(page))
 
 # Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
 # digits in MNIST's format, in a box of 20 pixels centered in 28, so the site needs no download.
@@ -147,7 +156,7 @@ large = np.pad(large, [(0, 0), (4, 4), (4, 4)])[..., None]
 with tempfile.TemporaryDirectory() as folder:
     for name in ("mnist-highway-16", "thin-highway-50"):
         path = pathlib.Path(folder, f"{name}.html")
-        saved = training.SavedNetwork(models.get(name).weights_file("mnist"))
+        trained = models.load(models.get(name).weights_file("mnist"))
         title = f"{name}, trained on MNIST"
-        analysis.live_page(saved.model, large, digits.y_test, path, saved.class_names, title)
+        live.live_page(trained.complete, large, digits.y_test, path, trained.class_names, title)
         add(f"live/{name}.html", path.read_text(encoding="utf-8"))

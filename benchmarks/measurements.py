@@ -1,6 +1,7 @@
 """What the benchmarks share around a measurement: options, medians with their spread, rows."""
 
 import argparse
+import json
 import os
 import pathlib
 import statistics
@@ -19,7 +20,7 @@ def parser(module, description, turns=None, data=False, file=None, **numbers):
     `numbers` adds options that take a positive integer. Each maps a name to a pair: the default
     (`None` for all) and what the option counts.
     """
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -28,13 +29,13 @@ def parser(module, description, turns=None, data=False, file=None, **numbers):
         numbers["turns"] = (turns, "turns of each peer after the first, which compiles")
     for name, (default, text) in numbers.items():
         text = f"{text} (default: {default or 'all'})"
-        made.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, help=text)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, help=text)
     if data:
-        made.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+        parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
     text += f" (default: {os.path.relpath(file)})" if file else ""
-    made.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
-    return made
+    parser.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
+    return parser
 
 
 def _count(text):
@@ -71,9 +72,9 @@ def versions(folder=None):
     """Return the versions of the libraries that are installed here, or in a folder."""
     where = {"path": [str(folder)]} if folder else {}
     return " ".join(
-        f"{name} {found.version}"
+        f"{name} {distribution.version}"
         for name in LIBRARIES
-        for found in list(metadata.distributions(name=name, **where))[:1]
+        for distribution in list(metadata.distributions(name=name, **where))[:1]
     )
 
 
@@ -81,7 +82,7 @@ def record(rows, keys, out, module, *files, runs=(), **options):
     """Print rows as a table; if `out` is given, also write them to that file.
 
     A row replaces the one with the same values of `keys`. `python -m module *files **options` is
-    the command that repeats the measurement. `runs` are the `RunFolder`s of trainings that the rows
+    the command that repeats the measurement. `runs` are the folders of trainings that the rows
     describe, which may be from another day or machine.
     """
     names = [name for name in rows[0] if not name.endswith(SPREAD) and name != "versions"]
@@ -91,11 +92,32 @@ def record(rows, keys, out, module, *files, runs=(), **options):
     for line in lines:
         print("  ".join(map(str.ljust, line, widths)).rstrip(), flush=True)
     if out:
-        from highway_keras.results import provenance, update_rows  # Keras, unneeded by `--help`
+        from highway_keras.results import update_rows  # Keras, which `--help` does without
+        from highway_keras.results.provenance import command_line
 
-        command = provenance.command_line("python", "-m", module, *files, **options)
-        made = provenance.of_runs(command, *runs) if runs else provenance.of_command(command)
-        update_rows(out, [{**made, **row} for row in rows], keys)
+        command = command_line("python", "-m", module, *files, **options)
+        where = of_runs(command, *runs) if runs else of_command(command)
+        update_rows(out, [{**where, **row} for row in rows], keys)
+
+
+def of_command(command):
+    """Return where a row that this process measures comes from: `provenance.COLUMNS`."""
+    from highway_keras.training.machine import here
+
+    return {**here(), "command": command}
+
+
+def of_runs(command, *folders):
+    """Return the same for trainings or searches, as their `run.json` says."""
+    settings = [
+        json.loads(pathlib.Path(folder, "run.json").read_text("utf-8")) for folder in folders
+    ]
+    sessions = [session for run in settings for session in run["machine"]]
+    where = {
+        key: "; ".join(dict.fromkeys(session[key] for session in sessions)) or "not recorded"
+        for key in ("hardware", "versions", "commit", "date")
+    }
+    return {**where, "command": command}
 
 
 def _cell(row, name):

@@ -48,10 +48,10 @@ def update_rows(path, rows, keys):
         keys: Names of the columns that identify a row.
     """
     with file_lock(path):  # another process may be writing rows of its own
-        found = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
-        names = dict.fromkeys(name for row in (*rows, *found.values()) for name in row)
+        by_case = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
+        names = dict.fromkeys(name for row in (*rows, *by_case.values()) for name in row)
         names = [*(name for name in names if name not in COLUMNS), *COLUMNS]
-        write_rows(path, list(found.values()), names)
+        write_rows(path, list(by_case.values()), names)
 
 
 def authors_logs():

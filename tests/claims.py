@@ -1,0 +1,744 @@
+"""What README and docs say in numbers, each held to the rows of `results/`.
+
+By page: phrases with places for numbers, each with its numbers. `test_pages.py` asks that a phrase
+stands once on its page, however its lines are broken. When rows change, change the page.
+"""
+
+import math
+
+import pandas as pd
+
+from highway_keras import results
+from tools.tables import rows, shown
+
+
+def one(name, column, **values):
+    """Return what the rows with these values say, if they agree."""
+    (value,) = set(rows(name, **values)[column])
+    return value
+
+
+def lowest(name, column, **values):
+    return rows(name, **values)[column].min()
+
+
+def highest(name, column, **values):
+    return rows(name, **values)[column].max()
+
+
+def middle(name, column, **values):
+    """Return median, lowest and highest of a timing."""
+    return [one(name, f"{column}{end}", **values) for end in ("", "_low", "_high")]
+
+
+def listed(values, form=""):
+    """Return several numbers as text; those that are infinite diverged."""
+    return ", ".join(shown(value, form) for value in values)
+
+
+# Tables 1 to 3
+
+
+def table_rows(model, recipe, **values):
+    tables = pd.concat([rows(name, images="all") for name in results.TABLES])
+    for column, value in {"model": model, "recipe": recipe, **values}.items():
+        tables = tables[tables[column] == value]
+    return tables
+
+
+def runs(model, recipe):
+    """Return what all runs of a network by a recipe came to, the longest first."""
+    groups = results.summarize(table_rows(model, recipe).to_dict("records"))
+    groups.sort(key=lambda group: -int(group["epochs"]))
+    return "; ".join(
+        f"{results.text(group)}, n={group['n']}, {group['epochs']} epochs" for group in groups
+    )
+
+
+def accuracy(model, recipe, **values):
+    (value,) = table_rows(model, recipe, **values)["test_accuracy"]
+    return 100 * value
+
+
+def mean_accuracy(model, recipe):
+    return 100 * table_rows(model, recipe)["test_accuracy"].mean()
+
+
+def authors_log(model):
+    """Return the test accuracy at the end of the authors' log, and the highest in it."""
+    log = rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
+    return 100 * log.iloc[-1], 100 * log.max()
+
+
+# Runs of `fit`; `command` is a regular expression
+
+
+def epoch(model, number, command, column, **values):
+    return one("training-curves", column, model=model, epoch=number, command=command, **values)
+
+
+def percent_epoch(model, number, command, column="val_accuracy", **values):
+    return 100 * epoch(model, number, command, column, **values)
+
+
+def mean_epoch(model, number, command, column):
+    return 100 * rows("training-curves", model=model, epoch=number, command=command)[column].mean()
+
+
+def held_out(command):
+    """Return mean, deviation and number of runs of Highway A for 6 epochs."""
+    curves = rows("training-curves", model="highway-a", epoch=6, command=command)
+    percent = 100 * curves["val_accuracy"]
+    return percent.mean(), percent.std(), percent.count()
+
+
+def trained_to_the_end(model):
+    """Return the lowest loss of the trial of a long search that was trained again to its end."""
+    command = "--epochs 400 .*validation=0.0"
+    return lowest("training-curves", "loss", model=model, command=command)
+
+
+def twin(layers, network, rate):
+    """Return the mean held-out accuracy of Highway A or C, or of a twin without its gates."""
+    seeds = rows("gates", layers=layers, network=network, learning_rate=rate)
+    return 100 * seeds["val_accuracy"].mean()
+
+
+# Searches
+
+
+def best_long(kind, depth):
+    """Return the lowest loss of a long search of Figure 1."""
+    return lowest("figure1-long", "score", kind=kind, depth=depth)
+
+
+def ratio(name, column, numerator, denominator):
+    """Return how many times the lowest value of one search is another's, and the logarithm.
+
+    A search is named by its kind and depth.
+    """
+    one, other = (
+        lowest(name, column, kind=kind, depth=depth) for kind, depth in (numerator, denominator)
+    )
+    return one / other, math.log10(one / other)
+
+
+def rates_of_best(kind, depth):
+    """Return the lowest and highest learning rate of the ten best trials of a short search."""
+    best = rows("figure1-trials", kind=kind, depth=depth).nsmallest(10, "score")
+    return best["learning_rate"].min(), best["learning_rate"].max()
+
+
+# Networks that were analyzed, and speeds
+
+
+def final_loss(dataset, biases):
+    return one("analysis", "lesion_loss", dataset=dataset, searched_bias=biases, layer=0)
+
+
+def error_without(model, layer):
+    """Return the error with a layer closed; 0 is the intact network."""
+    return 100 * one("layers", "lesion_error", model=model, layer=layer)
+
+
+def speed(case, peer, column="ours_over_peer"):
+    name = "speed-thin" if case.startswith("thin") else "speed-convolutional"
+    return one(name, column, case=case, peer=peer)
+
+
+CLAIMS = {
+    "README.md": [
+        (
+            "layers reaches a training loss of {:.1e}, the best plain network {:.1e}.",
+            best_long("highway", 50),
+            best_long("plain", 50),
+        ),
+        (
+            "training step of 128 images takes {:.0f} ms on 2 CPU",
+            speed("thin-highway-1000 train", "ours", "ms_a_step"),
+        ),
+        (
+            "400 epochs, in one run, to {:.1f} %, four points below",
+            accuracy("highway-a", "authors"),
+        ),
+        (
+            "lowest loss of plain networks is {:,.0f} times ({:.1f} orders of magnitude) that of "
+            "highway networks at 50 layers, and {:,.0f} times ({:.1f} orders of magnitude) at "
+            "100, where two",
+            *ratio("figure1-long", "score", ("plain", 50), ("highway", 50)),
+            *ratio("figure1-long", "score", ("plain", 100), ("highway", 100)),
+        ),
+        ("the authors' recipe, width 16 only: {}.", runs("mnist-highway-16", "authors")),
+        (
+            "By `modern-mnist`, width 16: {}; width 32: {}. A choice of the",
+            runs("mnist-highway-16", "modern"),
+            runs("mnist-highway-32", "modern"),
+        ),
+        (
+            "followed [a first test result](docs/recipes.md). A: {}. B: {}. C: {}. The lead over "
+            "the",
+            runs("highway-a", "muon"),
+            runs("highway-b", "muon"),
+            runs("highway-c", "muon"),
+        ),
+        (
+            "100 epochs and Fitnet B 60 ({:.2f} %), so they do",
+            accuracy("fitnet-b", "muon", epochs=60),
+        ),
+        (
+            "| Table 3: 92.31 ± 0.12 % on CIFAR-10, 67.61 ± 0.15 % on CIFAR-100 | Reached by Muon"
+            " in 100 epochs, not 400: {:.2f} and {:.2f} %, one run each ([Table "
+            "3](docs/tables.md#tables-2-and-3-cifar)) |",
+            accuracy("highway-gap-10", "muon"),
+            accuracy("highway-gap-100", "muon"),
+        ),
+    ],
+    "docs/analysis.md": [
+        (
+            "lesions together take not 49 but {:.1f} ({:.1f} to {:.1f}) times as long as",
+            *middle("lesions", "over_evaluate_500", images=60000),
+        ),
+        (
+            "images in batches of 500, and {:.1f} ({:.1f} to {:.1f}) times in batches of",
+            *middle("lesions", "over_evaluate_2000", images=60000),
+        ),
+    ],
+    "docs/authors-logs.md": [
+        (
+            "| MNIST | {:.2f} | {:.2f} |",
+            *authors_log("mnist-highway-32"),
+        ),
+        (
+            "| CIFAR-10 | {:.2f} | {:.2f} |",
+            *authors_log("highway-gap-10"),
+        ),
+        (
+            "| CIFAR-100 | {:.2f} | {:.2f} |",
+            *authors_log("highway-gap-100"),
+        ),
+        (
+            "diverge for four of five seeds ({}).",
+            listed(
+                100
+                * rows(
+                    "training-curves",
+                    model="highway-gap-10",
+                    epoch=1,
+                    command="steps .*clip_norm=None .*mean'\\).*--limit",
+                )["val_accuracy"],
+                ".1f",
+            ),
+        ),
+    ],
+    "docs/benchmarks.md": [
+        (
+            "on 2 CPU cores, medians of {} interleaved turns (`python -m",
+            speed("thin-highway-100 train", "ours", "n"),
+        ),
+        (
+            "In prediction, JAX is {:.1f} and PyTorch eager {:.1f} times as fast at",
+            speed("thin-highway-10 predict", "jax_scan"),
+            speed("thin-highway-10 predict", "torch_eager"),
+        ),
+        (
+            "10 layers, and the plain network {:.1f} times at 100.",
+            speed("thin-highway-100 predict", "plain"),
+        ),
+        (
+            "a step takes {:.1f} ms of processor time in JAX, {:.1f} in ours, on two.",
+            speed("thin-highway-100 train", "jax_scan", "cpu_ms_a_step"),
+            speed("thin-highway-100 train", "ours", "cpu_ms_a_step"),
+        ),
+        (
+            "The first step is done after {:.1f} s, a step takes {:.0f} ms, and memory peaks "
+            "{:.0f} MB above what the",
+            speed("thin-highway-1000 train", "ours", "first_step_s"),
+            speed("thin-highway-1000 train", "ours", "ms_a_step"),
+            speed("thin-highway-1000 train", "ours", "peak_mb"),
+        ),
+        (
+            "{:.2f} times as long as with two `Conv2D` per block;",
+            speed("highway-b train", "two_convolutions"),
+        ),
+        ("{:.2f} times as long as one of a maxout network", speed("highway-b train", "maxout")),
+        ("{:.2f} times as long as in PyTorch eager.", speed("highway-b train", "torch_eager")),
+        (
+            "| per hour | {:.0f} | {:.0f} |",
+            one("search-speed", "ratio_seconds", depth=10, images=10000, epochs=1),
+            one("search-speed", "ratio_seconds", depth=50, images=10000, epochs=1),
+        ),
+        (
+            "| per hour of processor time | {:.0f} | {:.0f} |",
+            one("search-speed", "ratio_cpu", depth=10, images=10000, epochs=1),
+            one("search-speed", "ratio_cpu", depth=50, images=10000, epochs=1),
+        ),
+        (
+            "| the same, projected to [Figure 1](figure1.md)'s 400 epochs on all images | {:.0f} "
+            "| {:.0f} |",
+            one("search-speed", "projected_ratio", depth=10),
+            one("search-speed", "projected_ratio", depth=50),
+        ),
+        (
+            "trains for 34 epochs on average | {:.0f} | {:.0f} |",
+            one("search-speed", "projected_rungs_ratio", depth=10),
+            one("search-speed", "projected_rungs_ratio", depth=50),
+        ),
+    ],
+    "docs/compact.md": [
+        (
+            "a quarter more errors: `thin-highway-50` keeps {:.2f} % with 9 of",
+            one("compact", "mean", model="thin-highway-50", layers=9, way="closed"),
+        ),
+        (
+            "gated layers it is `thin-highway-50` itself: {:.2f} ± {:.2f} %.",
+            one("accuracy", "mean", model="thin-highway-50"),
+            one("accuracy", "std", model="thin-highway-50"),
+        ),
+    ],
+    "docs/depth.md": [
+        (
+            "all 18 starts and end at {:.2f} to {:.2f}.",
+            lowest("starts", "loss", kind="highway", depth=50, transform_bias=-10),
+            highest("starts", "loss", kind="highway", depth=50, transform_bias=-10),
+        ),
+        (
+            "same starts (`--depth 2`), end at {:.2f} to {:.2f} after the same epochs.",
+            lowest("starts", "loss", kind="plain", depth=2),
+            highest("starts", "loss", kind="plain", depth=2),
+        ),
+    ],
+    "docs/figure1.md": [
+        (
+            "four depths of the highway networks: learning rate {:.3f}, 1 - momentum {:.3f}, "
+            "decay {:.2f} an epoch, {}, transform bias {:.1f}.",
+            one("figure1-trials", "learning_rate", kind="highway", trial="001"),
+            one("figure1-trials", "one_minus_momentum", kind="highway", trial="001"),
+            one("figure1-trials", "decay", kind="highway", trial="001"),
+            one("figure1-trials", "activation", kind="highway", trial="001"),
+            one("figure1-trials", "transform_bias", kind="highway", trial="001"),
+        ),
+        (
+            "the best loss rises from {:.1e} at 10 layers to {:.1e} at 100, but [part",
+            best_long("highway", 10),
+            best_long("highway", 100),
+        ),
+        (
+            "runs outside the searches end at {:.1e} at 20 layers and {:.1e} at 50",
+            trained_to_the_end("thin-highway-20"),
+            final_loss("mnist", "at -2"),
+        ),
+        (
+            "At 100 layers it is {:,.0f} times ({:.1f} orders of magnitude) that at 10 after",
+            *ratio("figure1-top10", "top10_mean", ("plain", 100), ("plain", 10)),
+        ),
+        (
+            "and after 400 it rises from {:.1e} to {:.1e}.",
+            best_long("plain", 10),
+            best_long("plain", 100),
+        ),
+        (
+            "best loss at 50 layers is {:,.0f} times ({:.1f} orders of magnitude) that at 10;",
+            *ratio("halving", "best", ("plain", 50), ("plain", 10)),
+        ),
+        (
+            "for highway networks it is {:,.0f} times ({:.1f} orders of magnitude)",
+            *ratio("halving", "best", ("highway", 50), ("highway", 10)),
+        ),
+        (
+            "After 400 epochs, yes: {:,.0f} times ({:.1f} orders of magnitude), from two trials of",
+            *ratio("figure1-long", "score", ("plain", 100), ("highway", 100)),
+        ),
+        (
+            "After 10 epochs, in part: {:,.0f} times ({:.1f} orders of magnitude) for the top 10,"
+            " {:,.0f} times ({:.1f} orders of magnitude) for the best trial",
+            *ratio("figure1-top10", "top10_mean", ("plain", 100), ("highway", 100)),
+            *ratio("figure1-top10", "best", ("plain", 100), ("highway", 100)),
+        ),
+        (
+            "| plain networks of 10 and 20 layers reach less than 10^-4 | After 400 epochs, yes: "
+            "{:.1e} at 10 layers; {:.1e} at 20, for a trial that the rungs stop, trained to the "
+            "end on its own. The search itself ends at {:.1e} there ([below](#long-searches)) |",
+            best_long("plain", 10),
+            trained_to_the_end("thin-plain-20"),
+            best_long("plain", 20),
+        ),
+        (
+            "10, 20, 50 and 100 layers, {} of the highway networks diverged, {} of the plain and "
+            "{} of the residual ones;",
+            listed(rows("figure1-top10", kind="highway")["failed"]),
+            listed(rows("figure1-top10", kind="plain")["failed"]),
+            listed(rows("figure1-top10", kind="residual")["failed"]),
+        ),
+        (
+            "of the best plain network is {:,.0f} times ({:.1f} orders of magnitude) that of the "
+            "best highway network, at 50 layers {:,.0f} times ({:.1f} orders of magnitude), and "
+            "all five highway",
+            *ratio("figure1-long", "score", ("plain", 20), ("highway", 20)),
+            *ratio("figure1-long", "score", ("plain", 50), ("highway", 50)),
+        ),
+        (
+            "its kind at 10 layers, reaches {:.1e}, and highway trial 020, first at 10 layers, "
+            "{:.1e}: a factor of 6",
+            trained_to_the_end("thin-plain-20"),
+            trained_to_the_end("thin-highway-20"),
+        ),
+        (
+            "again, but highway 020, now at {:.1e} at epoch 40 instead of {:.1e}, would not.",
+            epoch("thin-highway-20", 40, "--epochs 400 .*validation=0.0", "loss"),
+            one("figure1-long", "loss_40", kind="highway", depth=20, trial="020"),
+        ),
+        (
+            "once more outside the search, reached {:.1e} instead of {:.1e}: 40 times the best",
+            trained_to_the_end("thin-plain-50"),
+            best_long("plain", 50),
+        ),
+        (
+            "end outside the search, stood at {:.2f} at epoch 40, not at {:.2f} as in the search,",
+            epoch("thin-plain-100", 40, "--epochs 400 .*validation=0.0", "loss"),
+            one("figure1-long", "loss_40", kind="plain", depth=100, trial="005"),
+        ),
+        ("50 and ended no lower than {:.2f}, so it need not", trained_to_the_end("thin-plain-100")),
+        ("momentum and decay, 50 layers reach {:.1e} from a bias of", final_loss("mnist", "at -2")),
+        (
+            "loss of the top 10 is {:,.0f} times ({:.1f} orders of magnitude) that at 10.",
+            *ratio("figure1-top10", "top10_mean", ("residual", 100), ("residual", 10)),
+        ),
+        ("| residual | {:.4f} to {:.4f} |", *rates_of_best("residual", 100)),
+        ("| plain | {:.4f} to {:.4f} |", *rates_of_best("plain", 100)),
+        ("| highway | {:.4f} to {:.4f} |", *rates_of_best("highway", 100)),
+        (
+            "plain trial of 50 layers has {:.4f}, and three of the",
+            one("figure1-trials", "learning_rate", kind="plain", depth=50, trial="041"),
+        ),
+    ],
+    "docs/figures2-4.md": [
+        (
+            "own starts, these commands end at {:.1e} (MNIST) and {:.2f} (CIFAR-100), close to "
+            "the searches' {:.1e} and {:.2f}.",
+            epoch("thin-highway-50", 400, "transform_bias=-5.32", "loss"),
+            epoch("thin-highway-50", 400, "transform_bias=-5.116", "loss"),
+            best_long("highway", 50),
+            lowest("section4-trials", "score", dataset="cifar100"),
+        ),
+        (
+            "| the best network started at -2 | it ends at a loss of {:.1e}, below the search's "
+            "winner | the winner ends at {:.1e} |",
+            final_loss("mnist", "at -2"),
+            final_loss("mnist", "from -10 to -1"),
+        ),
+        (
+            "| the best network started at -4 | it ends at a loss of {:.2f}, below the search's "
+            "winner | the winner ends at {:.2f} |",
+            final_loss("cifar100", "at -4"),
+            final_loss("cifar100", "from -10 to -1"),
+        ),
+        (
+            "Closing one raises the error from {:.2f} to {:.2f} % or more, and",
+            error_without("highway-a", 0),
+            error_without("highway-a", 4),
+        ),
+        (
+            "the tenth, the error rises from {:.2f} to {:.2f} %, by four of",
+            error_without("highway-b", 0),
+            error_without("highway-b", 10),
+        ),
+    ],
+    "docs/gates.md": [
+        (
+            "plain layers, residual layers end at {:.1f} %, between plain ({:.1f} %) and highway "
+            "layers ({:.1f} %), which have 70",
+            twin(11, "residual", 0.1),
+            twin(11, "plain", 0.1),
+            twin(11, "highway, bias -1", 0.2),
+        ),
+        ("at once.** Plain layers end at {:.1f} %, at a sixteenth", twin(32, "plain", 0.025)),
+        ("the highway layers, which end at {:.1f} %.", twin(32, "highway, bias -3", 0.4)),
+        ("the weights, residual layers end at {:.1f} %.", twin(32, "residual", 0.2)),
+    ],
+    "docs/gpu.md": [
+        ("| `highway-b` | {:.1f} |", one("table2", "minutes", model="highway-b", recipe="muon")),
+        (
+            "| `highway-gap-10` | {:.1f} |",
+            one("table3", "minutes", model="highway-gap-10", recipe="muon"),
+        ),
+        (
+            "| `highway-gap-100` | {:.1f} |",
+            one("table3", "minutes", model="highway-gap-100", recipe="muon"),
+        ),
+        (
+            "| `highway-a` | {:.1f} |",
+            one("table2", "minutes", model="highway-a", recipe="muon", seed=1),
+        ),
+    ],
+    "docs/recipes.md": [
+        (
+            "1 with `dropout=0.25`, held-out accuracy is {:.1f} ± {:.1f} % in {} runs in bfloat16"
+            " and {:.1f} ± {:.1f} % in {} runs in float32.",
+            *held_out("--epochs 6 .*mixed_bfloat16 .*dropout=0.25 "),
+            *held_out("--epochs 6 .*float32 .*dropout=0.25 "),
+        ),
+        (
+            "SGD reaches {:.1f} % with the same images and epochs, at",
+            twin(11, "highway, bias -1", 0.2),
+        ),
+        (
+            "0.2 and 0.4 (the mean of {} runs, from [Is it",
+            len(rows("gates", layers=11, network="highway, bias -1", learning_rate=0.2)),
+        ),
+        (
+            "| Highway B | {:.1f} | {:.1f} |",
+            percent_epoch("highway-b", 4, "optimizer=muon .*--limit 10000"),
+            percent_epoch("highway-b", 4, "optimizer=sgd .*schedule=cosine .*--limit 10000"),
+        ),
+        (
+            "| `highway-gap-10` | {:.1f} | {:.1f} |",
+            percent_epoch("highway-gap-10", 4, "optimizer=muon .*--limit 10000"),
+            percent_epoch("highway-gap-10", 4, "optimizer=sgd .*schedule=cosine .*--limit 10000"),
+        ),
+        (
+            "of their own, it ends at {:.1f} % (one run, on 2 CPU cores), beside {:.1f} % for 25 "
+            "epochs",
+            percent_epoch("highway-gap-10", 13, "--epochs 13 .*--weights runs/halves/best.keras"),
+            percent_epoch(
+                "highway-gap-10",
+                25,
+                "--epochs 25 --batch-size 400 .*optimizer=muon .*dropout=0.0 .*--limit 25000",
+            ),
+        ),
+        (
+            "in batches of 100, ended at {:.2f} %.",
+            percent_epoch(
+                "highway-a",
+                60,
+                "--epochs 60 .*optimizer=muon .*validation=0.0 --seed",
+                "test_accuracy",
+            ),
+        ),
+        (
+            "After 20 epochs it stood at {:.1f} % on the training",
+            percent_epoch(
+                "highway-a",
+                20,
+                "batch-size 100 .*optimizer=muon .*validation=0.0 --seed",
+                "accuracy",
+            ),
+        ),
+        (
+            "to the two runs by SGD ({:.1f} %);",
+            mean_epoch(
+                "highway-a", 20, "--epochs 100 --batch-size 100 .*optimizer=sgd", "accuracy"
+            ),
+        ),
+        (
+            "in batches of 400 stood at {:.1f} %, although their rate",
+            mean_epoch(
+                "highway-a",
+                20,
+                "batch-size 400 .*optimizer=muon .*validation=0.0 --seed",
+                "accuracy",
+            ),
+        ),
+        (
+            "| as it is | {:.1f} | {} | {} | {:.1f} |",
+            percent_epoch(
+                "fitnet-a", 4, "steps .*clip_norm=None .*initializer=None .*mean','half'"
+            ),
+            shown(
+                100
+                * highest(
+                    "training-curves",
+                    "val_accuracy",
+                    model="fitnet-a",
+                    command="steps .*clip_norm=None .*mean'\\)",
+                ),
+                ".1f",
+            ),
+            shown(
+                100
+                * highest(
+                    "training-curves",
+                    "val_accuracy",
+                    model="fitnet-b",
+                    command="steps .*clip_norm=None .*mean','half'",
+                ),
+                ".1f",
+            ),
+            percent_epoch("highway-b", 4, "steps .*clip_norm=None .*mean','half'"),
+        ),
+        (
+            "| with this limit | {:.1f} | {:.1f} | {:.1f} |",
+            percent_epoch("fitnet-a", 4, "steps .*clip_norm=1.0 .*initializer=None .*mean','half'"),
+            percent_epoch("fitnet-a", 4, "steps .*clip_norm=1.0 .*initializer=None .*mean'\\)"),
+            percent_epoch("fitnet-b", 4, "steps .*clip_norm=1.0 .*mean','half'"),
+        ),
+        (
+            "solver with and without the limit: {} % (one run each).",
+            listed(
+                100
+                * rows("training-curves", model="fitnet-a", epoch=4, command="RandomUniform")[
+                    "val_accuracy"
+                ],
+                ".1f",
+            ),
+        ),
+        (
+            "B trains on 10,000 images, to {:.1f} % after 4 epochs",
+            percent_epoch("fitnet-b", 4, "--learning-rate 0.006 .*--limit 10000"),
+        ),
+        (
+            "chance in the third epoch, from {:.1f} to {:.1f} % with JAX, whose",
+            percent_epoch(
+                "fitnet-b",
+                1,
+                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
+                "accuracy",
+                hardware="NVIDIA H200",
+            ),
+            percent_epoch(
+                "fitnet-b",
+                3,
+                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
+                "accuracy",
+                hardware="NVIDIA H200",
+            ),
+        ),
+        (
+            "a probability of 1e-7, and from {:.1f} to {:.1f} % with TensorFlow (one",
+            percent_epoch(
+                "fitnet-b",
+                1,
+                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
+                "accuracy",
+                hardware="2 CPU cores (Intel(R) Xeon(R) Processor)",
+            ),
+            percent_epoch(
+                "fitnet-b",
+                3,
+                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
+                "accuracy",
+                hardware="2 CPU cores (Intel(R) Xeon(R) Processor)",
+            ),
+        ),
+        (
+            "as high as by SGD, at {:.1f} % beside {:.1f} %;",
+            accuracy("fitnet-b", "muon", epochs=24),
+            accuracy("fitnet-b", "modern"),
+        ),
+        ("60 epochs, by Muon alone, at {:.1f} %.", accuracy("fitnet-b", "muon", epochs=60)),
+    ],
+    "docs/tables.md": [
+        (
+            "| `mnist-highway-16` | 38,986 | 99.43 (99.40 ± 0.03) | {} | {} |",
+            runs("mnist-highway-16", "authors"),
+            runs("mnist-highway-16", "modern"),
+        ),
+        (
+            "| `mnist-highway-32` | 151,690 | 99.55 (99.54 ± 0.02) | | {} |",
+            runs("mnist-highway-32", "modern"),
+        ),
+        (
+            "work, runs of width 16 took {:.0f} to {:.0f} minutes where that was",
+            lowest("table1", "minutes", model="mnist-highway-16", epochs=30),
+            highest("table1", "minutes", model="mnist-highway-16", epochs=30),
+        ),
+        (
+            "recorded, the one of 300 epochs {:.0f}, those of width 32 {:.0f} to {:.0f}.",
+            one("table1", "minutes", model="mnist-highway-16", recipe="authors"),
+            lowest("table1", "minutes", model="mnist-highway-32", epochs=30),
+            highest("table1", "minutes", model="mnist-highway-32", epochs=30),
+        ),
+        (
+            "| `fitnet-a` | 11 | 251,194 | 30.2 | 89.01 (with hints) | {} | {} |",
+            runs("fitnet-a", "modern"),
+            runs("fitnet-a", "muon"),
+        ),
+        (
+            "| `fitnet-b` | 19 | 2,548,602 | 381.7 | 91.61 (with hints) | {} | {} |",
+            runs("fitnet-b", "modern"),
+            runs("fitnet-b", "muon"),
+        ),
+        (
+            "| `highway-a` † | 11 | 236,328 | 31.1 | 89.18 | {} | {} |",
+            runs("highway-a", "modern"),
+            runs("highway-a", "muon"),
+        ),
+        (
+            "| `highway-b` † | 19 | 2,312,438 | 330.1 | 92.46 (92.28 ± 0.16) | {} | {} |",
+            runs("highway-b", "modern"),
+            runs("highway-b", "muon"),
+        ),
+        (
+            "| `highway-c` † | 32 | 1,264,502 | 229.5 | 91.20 | {} | {} |",
+            runs("highway-c", "modern"),
+            runs("highway-c", "muon"),
+        ),
+        (
+            "Highway A was trained for long: {} ([below](#next-to-the-papers-accuracies)).",
+            runs("highway-a", "authors"),
+        ),
+        (
+            "| `highway-gap-10` | 2,256,838 | 92.40 (92.31 ± 0.12) | | {} | {} |",
+            runs("highway-gap-10", "modern"),
+            runs("highway-gap-10", "muon"),
+        ),
+        (
+            "| `highway-gap-100` | 2,265,928 | | 67.76 (67.61 ± 0.15) | {} | {} |",
+            runs("highway-gap-100", "modern"),
+            runs("highway-gap-100", "muon"),
+        ),
+        (
+            "Highway A ends at {:.1f} %, below the paper's 89.18 % and the {:.1f} % of the modern",
+            accuracy("highway-a", "authors"),
+            accuracy("highway-a", "modern", seed=0),
+        ),
+        (
+            "epochs raise the training accuracy from {:.1f} to {:.1f} %, from {:.1f} to {:.1f} % "
+            "and from {:.1f} to {:.1f} %;",
+            percent_epoch("highway-a", 200, "--epochs 400 ", "accuracy"),
+            percent_epoch("highway-a", 205, "--epochs 400 ", "accuracy"),
+            percent_epoch("highway-a", 300, "--epochs 400 ", "accuracy"),
+            percent_epoch("highway-a", 305, "--epochs 400 ", "accuracy"),
+            percent_epoch("highway-a", 350, "--epochs 400 ", "accuracy"),
+            percent_epoch("highway-a", 355, "--epochs 400 ", "accuracy"),
+        ),
+        (
+            "it ends at {:.1f} %, measured under dropout,",
+            percent_epoch("highway-a", 400, "--epochs 400 ", "accuracy"),
+        ),
+        (
+            "than after 24 epochs of SGD ({:.2f} beside {:.2f}, and {:.2f} beside {:.2f}), "
+            "although they make fewer",
+            one("table3", "test_loss", model="highway-gap-10", recipe="muon"),
+            one("table3", "test_loss", model="highway-gap-10", recipe="modern"),
+            one("table3", "test_loss", model="highway-gap-100", recipe="muon"),
+            one("table3", "test_loss", model="highway-gap-100", recipe="modern"),
+        ),
+        ("Fitnet A ends at {:.1f} %, at a rate", mean_accuracy("fitnet-a", "muon")),
+        (
+            "batches of 400, Highway A at {:.1f} %, at 0.01 chosen",
+            mean_accuracy("highway-a", "muon"),
+        ),
+        (
+            "Highway B by Muon, {:.1f} % after 100 epochs, and Fitnet B, {:.1f} % after 60, at",
+            accuracy("highway-b", "muon"),
+            accuracy("fitnet-b", "muon", epochs=60),
+        ),
+        ("a rate of its own, 0.003 ({:.1f} % after 24).", accuracy("fitnet-b", "muon", epochs=24)),
+    ],
+    "docs/transfer.md": [
+        (
+            "`mnist-highway-16` trains for {} epochs on five images of each of",
+            one("transfer", "epochs", chosen=1),
+        ),
+        ("9 of the embedded data set, {} in all, placed in", one("transfer", "images", chosen=1)),
+        (
+            "table has mean and deviation over {} seeds, each with its",
+            one("transfer", "n", chosen=1),
+        ),
+        (
+            "the rate of each method, from {} to {}.",
+            lowest("transfer", "learning_rate"),
+            highest("transfer", "learning_rate"),
+        ),
+    ],
+}

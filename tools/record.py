@@ -1,0 +1,347 @@
+"""Record rows of `results/` that no command of the package writes.
+
+    python -m tools.record accuracy RUN...          finished runs of one network, as one row
+    python -m tools.record curves RUN...            runs of `fit`, a row per epoch
+    python -m tools.record section4 RUN             the layers of a network of section 4
+    python -m tools.record layers NETWORK           the layers of a network of the zoo, and Figure 4
+    python -m tools.record exports NETWORK...       sizes and accuracies of exports
+    python -m tools.record halving FOLDER           what rungs would have kept of whole searches
+    python -m tools.record table2 FOLDER            runs of a table of the paper, by `reproduce`
+
+A new row replaces the one of the same case.
+"""
+
+import argparse
+import inspect
+import json
+import pathlib
+import shutil
+import tempfile
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurements import RESULTS, ROOT, of_command, of_runs
+from benchmarks.serving import exported
+from highway_keras import analysis, data, models, results, training, tuning
+from highway_keras.paper.tables import read_table
+from highway_keras.results import update_rows
+from highway_keras.results.provenance import command_line
+from tools.pack import check_alike
+
+# Runs
+
+
+def read_run(folder):
+    """Return the settings and results of a run or a search."""
+    return json.loads(pathlib.Path(folder, "run.json").read_text(encoding="utf-8"))
+
+
+def accuracy(options):
+    """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
+    runs = [read_run(folder) for folder in options.what]
+    check_alike(runs)
+    seeds = [run["seed"] for run in runs]
+    reached = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
+    recipe = runs[0]["recipe"]
+    yield {
+        "model": runs[0]["model"],
+        "dataset": runs[0]["dataset"],
+        "recipe": recipe["name"],
+        "epochs": recipe["epochs"],
+        "dtype_policy": recipe["dtype_policy"],
+        "n": reached["n"],
+        "seeds": " ".join(map(str, seeds)),
+        **{key: f"{reached[key]:.2f}" for key in ("best", "mean", "std")},
+        "minutes": f"{max(run['results']['seconds'] for run in runs) / 60:.1f}",
+        **of_runs(f"{fit_command(runs[0])} --runs {len(runs)}", *options.what),
+    }
+
+
+def curves(options):
+    """Yield a row per epoch of each run.
+
+    The test accuracy is in the row of the epoch whose network was tested.
+    """
+    for folder in options.what:
+        run = read_run(folder)
+        tested = run.get("results", {})
+        where = of_runs(fit_command(run), folder)
+        with np.load(pathlib.Path(folder, "state.npz")) as state:  # also of a run that diverged
+            history = json.loads(str(state["run"]))["history"]
+        for number, row in enumerate(history, start=1):
+            is_best = tested.get("best_epoch") == number
+            yield {
+                **{key: run[key] for key in ("model", "dataset", "seed")},
+                "n": 1,
+                "epoch": number,
+                **{key: row.get(key, "") for key in ("loss", "accuracy", "val_loss")},
+                "val_accuracy": row.get("val_accuracy", ""),
+                "test_accuracy": tested["test_accuracy"] if is_best else "",
+                **where,
+            }
+
+
+def fit_command(run):
+    """Return the command that trains as the `run.json` of a run says.
+
+    It names every value of the recipe, so it stays true when the recipe of that name changes.
+    """
+    described = ("name", "source", "reasons")  # do not decide the training
+    recipe = {key: value for key, value in run["recipe"].items() if key not in described}
+    options = ("epochs", "batch_size", "learning_rate", "dtype_policy")  # have flags of their own
+    own = run["dataset"] == models.get(run["model"]).dataset
+    return command_line(
+        *("highway-keras", "fit", run["model"]),
+        dataset=None if own else run["dataset"],
+        model_set=run.get("model_options") or None,
+        **{key: recipe.pop(key) for key in options},
+        set=recipe,
+        limit=run.get("limit"),
+        weights=run.get("start"),
+        freeze=not all(is_trainable for _, is_trainable in run["weights"]),
+        seed=run["seed"],
+    )
+
+
+def table(options):
+    """Yield the rows of a table of the paper, of the runs that `reproduce` left in a folder."""
+    (folder,) = options.what
+    yield from read_table(options.name, folder)
+
+
+# Layers
+
+
+def section4(options):
+    """Yield a row for each layer of the network in the folder of a run or a search.
+
+    `docs/figures2-4.md` puts the rows next to what the paper says about its own networks.
+    """
+    (folder,) = options.what
+    run, trained = read_run(folder), models.load(folder)
+    images = data.load(trained.dataset, data_dir=options.data_dir, validation=0)
+    if "recipe" in run:  # a run of `fit`
+        start = run["model_options"]["transform_bias"]
+        searched = f"at {start:g}"
+        command = fit_command(run)
+        trial = {"trial": "", "epochs": run["recipe"]["epochs"]}
+    else:
+        (search,) = tuning.read_searches(pathlib.Path(folder).parent, [run["depth"]], [run["kind"]])
+        low, high = drawn(run, "transform_bias")
+        searched = f"from {low:g} to {high:g}"
+        best = search.trials[0]
+        start = best.values["transform_bias"]
+        trial = {"trial": best.number, "epochs": len(best.losses)}
+        command = search_command(run, len(search.trials))
+    where = {
+        "dataset": trained.dataset,
+        "searched_bias": searched,
+        "seed": run["seed"],
+        "n": 1,
+        **trial,
+        "samples": len(images.x_train),
+        "test_accuracy": training.evaluate(trained.complete, images).accuracy,
+        **of_runs(command, folder),
+    }
+    for row in gate_rows(trained.complete, images.x_train, images.y_train, start):
+        yield {**row, **where}
+
+
+def search_command(run, trials):
+    """Return the command that searches as the `run.json` of a search says."""
+    ranges = ("learning_rate", "one_minus_momentum", "decay", "transform_bias")
+    return command_line(
+        *("highway-keras", "search"),
+        dataset=run["dataset"],
+        depth=run["depth"],
+        kind=run["kind"],
+        activation=drawn(run, "activation"),
+        epochs=run["epochs"],
+        trials=trials,
+        rungs=run["rungs"].split() or None,
+        **{name: drawn(run, name) for name in ranges},
+        objective=run["objective"],
+        seed=run["seed"],
+    )
+
+
+def drawn(run, name):
+    """Return the range, or the values, that a search draws a hyperparameter from."""
+    config = json.loads(run[f"space.{name}"])[0]["config"]
+    return config.get("values") or (config["min_value"], config["max_value"])
+
+
+def gate_rows(model, x, y, start):
+    """Return a row for each layer, after layer 0: the loss and error of the intact network.
+
+    All gates started at the bias `start`. Gates of single samples and block outputs are those of
+    the first 2,000 images. The classes are those of the paper's Figure 3: 0 and 7 for MNIST, 0 and
+    1 for CIFAR-100.
+    """
+    biases = stacked(analysis.transform_biases(model))
+    mean, lesions = analysis.mean_gates(model, x, y), analysis.lesions(model, x, y)
+    overall = stacked(mean.overall)
+    routing = {number: np.abs(stacked(mean.by_class[number])).mean(axis=1) for number in (0, 1, 7)}
+    is_open = stacked(analysis.gates(model, x[:2000]), axis=1) > 0.5
+    outputs = stacked(analysis.block_outputs(model, x[:2000]), axis=1)
+    closed = 1 / (1 + np.exp(-start))  # where gates start if weights have mean zero
+    columns = {
+        "layer": range(1, 1 + len(biases)),
+        "start": start,
+        "mean_bias": biases.mean(axis=1),
+        "moved": np.abs(biases - start).mean(axis=1),
+        "below_start": (biases < start).mean(axis=1),
+        "mean_gate": overall.mean(axis=1),
+        "gate_moved": np.abs(overall - closed).mean(axis=1),
+        "open": is_open.mean(axis=(0, 2)),
+        "ever_open": is_open.any(axis=0).mean(axis=1),
+        "change": ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))],  # from the one before
+        **{f"routing_{number}": values for number, values in routing.items()},
+        "lesion_loss": lesions.loss,
+        "lesion_error": lesions.error,
+        "matters": np.isin(lesions.layers, analysis.needed_layers(lesions).layers).astype(int),
+    }
+    rows = pd.DataFrame(columns).to_dict("records")
+    return [intact(rows[0], lesions), *rows]
+
+
+def stacked(by_block, axis=0):
+    """Return arrays of blocks of equal width, a dictionary by name, as one array."""
+    return np.stack(list(by_block.values()), axis=axis)
+
+
+def layers(options):
+    """Yield a row for each layer of a network with its trained weights of the zoo.
+
+    The analysis is that of `highway-keras analyze`, on training images; its Figure 4 is copied to
+    `docs/figure4-NETWORK.png`.
+    """
+    (name,) = options.what
+    card = models.get(name)
+    trained = models.load(card.weights_file(card.dataset))
+    loading = {"data_dir": options.data_dir, "validation": 0, "limit": options.limit}
+    images = data.load(card.dataset, **loading)
+    model = trained.complete
+    with tempfile.TemporaryDirectory() as folder:
+        lesions = analysis.analyze(model, images.x_train, images.y_train, folder).lesions
+        shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
+        measured = pd.read_csv(f"{folder}/layers.csv")
+    where = {
+        "model": name,
+        "dataset": card.dataset,
+        "seed": card.weights_entry(card.dataset)["seeds"][0],
+        "n": 1,
+        "samples": len(images.x_train),
+        **of_command(f"python -m tools.record layers {name} --limit {options.limit}"),
+    }
+    measured = measured.rename(columns={"layer": "name"}).assign(
+        layer=range(1, 1 + len(measured)),
+        start=inspect.signature(card.factory).parameters["transform_bias"].default,
+    )
+    columns = ("layer", "name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
+    rows = measured[list(columns)].to_dict("records")
+    for row in (intact(rows[0], lesions), *rows):
+        yield {**row, **where}
+
+
+def intact(row, lesions):
+    """Return the row of the intact network as layer 0, with the columns of `row`."""
+    measured = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
+    return {**dict.fromkeys(row, ""), "layer": 0, **measured}
+
+
+# Files for other libraries
+
+
+def exports(options):
+    """Yield a row for each export of the networks, as verified by `export`.
+
+    `benchmarks.serving` measures speeds.
+    """
+    for name in options.what:
+        card = models.get(name)
+        trained = models.load(card.weights_file(card.dataset))
+        images = data.load(card.dataset, data_dir=options.data_dir)
+        where = of_command(f"python -m tools.record exports {name}")
+        with tempfile.TemporaryDirectory() as folder:
+            for (format, quantize), _, done in exported(trained, folder, images):
+                keys = ("keras_accuracy", "accuracy", "difference", "images")
+                yield {
+                    "model": name,
+                    "weights": card.dataset,
+                    "format": format,
+                    "quantize": quantize or "",
+                    "bytes": done.size,
+                    **{key: getattr(done, key) for key in keys},
+                    "n": 1,
+                    "seed": card.weights_entry(card.dataset)["seeds"][0],
+                    **where,
+                }
+
+
+# Searches
+
+
+def halving(options):
+    """Yield what rungs at a tenth and a third of the epochs would have kept of whole searches.
+
+    A trial's losses do not depend on which others go on, so that the curves of a search without
+    rungs say what one with rungs ends with: of all trials, the best 30 % at the first rung and the
+    best 10 % at the second.
+    """
+    for search in tuning.read_searches(*options.what):
+        losses = {trial.number: trial.losses for trial in search.completed}
+        best = pd.DataFrame(losses).cummin()  # a trial's score so far; by epoch (rows) and trial
+        epochs, trials = search.settings["epochs"], len(search.trials)
+        first, second, end = (best.loc[e - 1] for e in (epochs // 10, epochs // 3, epochs))
+        left = second[first.nsmallest(3 * trials // 10).index].nsmallest(trials // 10).index
+        top = end.nsmallest(trials // 10).index
+        yield {
+            "kind": search.kind,
+            "depth": search.depth,
+            **{key: search.settings[key] for key in ("dataset", "epochs", "seed")},
+            "limit": search.settings["train_images"],
+            "trials": trials,
+            "failed": trials - len(end),
+            "best": end.min(),
+            "best_halved": end[left].min(),
+            "rank_of_best_halved": int(end.rank()[end[left].idxmin()]),
+            "top_kept": len(set(top) & set(left)),
+            "top_mean": end[top].mean(),
+            "top_mean_halved": end[left].mean(),
+            "rank_correlation_first_second": first.corr(second, "spearman"),
+            "rank_correlation_second_end": second.corr(end, "spearman"),
+            "rank_correlation_first_end": first.corr(end, "spearman"),
+            **of_runs("python -m tools.record halving FOLDER", search.folder),
+        }
+
+
+# By name: what makes rows, the file they go to, and the columns that say which case a row is of
+RECORDS = {
+    "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
+    "curves": (curves, "training-curves", ("command", "hardware", "epoch")),
+    "section4": (section4, "analysis", ("dataset", "searched_bias", "layer")),
+    "layers": (layers, "layers", ("model", "dataset", "layer")),
+    "exports": (exports, "export", ("model", "weights", "format", "quantize")),
+    "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
+}
+RUN = ("model", "recipe", "seed", "epochs", "images", "dtype_policy")
+RECORDS |= {name: (table, name, RUN) for name in results.TABLES}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tools.record")
+    parser.add_argument("name", choices=RECORDS, help="what to record")
+    parser.add_argument("what", nargs="*", help="folders or networks")
+    parser.add_argument("--limit", type=int, default=10_000, help="images of layers (%(default)s)")
+    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
+    options = parser.parse_args()
+    make, file, keys = RECORDS[options.name]
+    for row in make(options):  # each is written as soon as it is there
+        update_rows(RESULTS / f"{file}.csv", [row], keys)
+        print(f"{file}.csv:", *(row[key] for key in keys))
+
+
+if __name__ == "__main__":
+    main()

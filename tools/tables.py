@@ -1,0 +1,610 @@
+"""Tables of README and docs, made from `results/`: `python -m tools.tables` writes them.
+
+A page names the function of a table, and the table stands between two comments:
+
+    <!-- table: peers -->
+    <!-- end -->
+
+A test fails if a page has another table than the rows make. Numbers in prose are typed;
+`tests/claims.py` holds them to the rows.
+"""
+
+import ast
+import functools
+import io
+import math
+import re
+import shlex
+import statistics
+
+import pandas as pd
+
+from benchmarks.cases import CASES
+from benchmarks.measurements import RESULTS, ROOT
+from highway_keras import models, results
+from highway_keras.results import DIVERGED
+from highway_keras.training.recipes import get_recipe
+from highway_keras.util.files import write_text
+
+BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+LABELS = {  # of short names in rows
+    "ours": "`HighwayStack`, through the trainer",
+    "dense_chain": "two Dense layers per block, Keras `fit`",
+    "dense_chain_xla": "the same under XLA",
+    "plain": "plain network of 71 units, 3 % more parameters, Keras `fit`",
+    "torch_eager": "PyTorch eager",
+    "torch_compile": "PyTorch, `torch.compile`",
+    "jax_scan": "JAX by hand, `lax.scan`",
+    "products": "the matrix products alone, as a loop",
+    "keras": "Keras",
+    "predict": "`predict`",
+    "saved_model": "SavedModel",
+    "onnx": "ONNX",
+    "litert": "LiteRT",
+    "openvino": "OpenVINO",
+    "grpc": "gRPC",
+    "http": "HTTP",
+    "core": "the package without an extra",
+    "cpu": "with the extra `cpu`",
+    "frozen": "classifier only (`--freeze`)",
+    "adapters": "adapters of rank 2 and classifier",
+    "all": "all of it",
+    "scratch": "all of it, from scratch",
+}
+
+
+# Rows
+
+
+@functools.cache
+def read(name):
+    """Return all rows of `results/NAME.csv`, a `DataFrame`; what diverged is infinite."""
+    text = (RESULTS / f"{name}.csv").read_text(encoding="utf-8")
+    return pd.read_csv(io.StringIO(text.replace(f",{DIVERGED}", ",inf")), dtype={"trial": str})
+
+
+def rows(name, *, command="", **values):
+    """Return the rows of `results/NAME.csv` with these values; `command` is a regular expression.
+
+    Raises:
+        LookupError: If there is no such row.
+    """
+    frame = read(name)
+    for column, value in values.items():
+        frame = frame[frame[column] == value]
+    if command:
+        frame = frame[frame["command"].str.contains(command)]
+    if frame.empty:
+        raise LookupError(f"No row of {name}.csv has {values} and a command with {command!r}.")
+    return frame
+
+
+def long_trials():
+    """Yield each long search of Figure 1: depth, kind, all its trials, the best first."""
+    for (depth, kind), trials in rows("figure1-long").groupby(["depth", "kind"]):
+        yield depth, kind, trials.sort_values("score")
+
+
+def whole_trainings():
+    """Yield the row and the curve of every whole training of Tables 2 and 3."""
+    for run in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).itertuples():
+        optimizer = "muon" if run.recipe == "muon" else "sgd"
+        command = f"--epochs {run.epochs} .*optimizer={optimizer} .*validation=0.0 --seed"
+        yield run, rows("training-curves", model=run.model, seed=run.seed, command=command)
+
+
+def fit_settings(command):
+    """Return the values that a recorded `fit` names: those of `--set`, then those of options."""
+    of_set, of_options, option = {}, {}, None
+    for word in shlex.split(command):
+        key, _, value = word.partition("=")
+        if word.startswith("--"):
+            option = word[2:].replace("-", "_")
+        elif option == "set":
+            of_set[key] = _literal(value)
+        elif option:
+            of_options[option] = _literal(word)
+    return {**of_set, **of_options}
+
+
+def _literal(text):
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def image_scale(command):
+    """Return the factor on the images in a recorded `fit`, as text."""
+    factor = re.search(r"'times([\d.]+)'", command)
+    if factor:
+        return factor[1]
+    return "0.5" if "'half'" in command else "1"
+
+
+# Text
+
+
+def shown(value, form=""):
+    """Format a number; what is missing is blank, and what is infinite diverged."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "" if math.isnan(value) else DIVERGED
+    return format(value, form)
+
+
+def spread(mean, std, form):
+    """Return "mean ± std", without a deviation that is missing."""
+    return shown(mean, form) + (f" ± {std:{form}}" if math.isfinite(std) else "")
+
+
+def middle(row, name, form):
+    """Return "median (lowest to highest)" of three columns, blank if the first is missing."""
+    value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
+    if math.isnan(value):
+        return ""
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"
+
+
+def table(header, align="l"):
+    """Let a function that yields lines, with | between cells, return a Markdown table.
+
+    `align` is l or r for each column; the columns that it does not name are aligned to the right.
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        def text(*arguments):
+            return markdown(header, function(*arguments), align)
+
+        return text
+
+    return decorate
+
+
+def markdown(header, lines, align):
+    """Return a Markdown table of a header and lines with | between cells."""
+    rule = [{"l": "---", "r": "---:"}[one] for one in align.ljust(header.count("|") + 1, "r")]
+    cells = ([cell.strip() for cell in line.split(" | ")] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in ([header], rule, *cells))
+
+
+def pivot(frame, lines, columns, texts):
+    """Return a Markdown table whose lines are the values of some columns of a frame.
+
+    `columns` and `texts` say for each row of the frame where it stands in its line, and what.
+    """
+    wide = frame.assign(column=columns, text=texts)
+    wide = wide.pivot_table(
+        index=lines, columns="column", values="text", aggfunc="first", sort=False
+    )
+    wide = wide[list(dict.fromkeys(columns))]
+    header = " | ".join([*lines, *wide.columns])
+    texts = (" | ".join(map(str, line)) for line in wide.reset_index().itertuples(index=False))
+    return markdown(header, texts, "l" * len(lines))
+
+
+# The zoo
+
+
+def _accuracies(card):
+    return {name: 100 * card.weights_entry(name)["accuracy"] for name in card.weights}
+
+
+@table("name | layers | parameters | multiplications | paper % | ours % | weights", "lrrrlll")
+def zoo():
+    measured = results.accuracies()
+    for card in map(models.get, models.list_models()):
+        paper = ", ".join(filter(None, (card.paper, card.table)))
+        weights = ", ".join(f"`{name}`, {value:.2f}" for name, value in _accuracies(card).items())
+        yield (
+            f"`{card.name}` | {card.layers:,} | {card.parameters:,} | {card.multiplications:,} | "
+            f"{paper} | {measured.get(card.name, '')} | {weights}"
+        )
+
+
+@table("network | data | layers | parameters | accuracy, %", "llrrr")
+def trained():
+    for card in map(models.get, models.list_models()):
+        for name, accuracy in _accuracies(card).items():
+            yield (
+                f"`{card.name}` | `{name}` | {card.layers} | {card.parameters:,} | {accuracy:.2f}"
+            )
+
+
+# Trainings
+
+
+@table(
+    "network | recipe | hardware | seed | epochs | minutes | "
+    "training, %, five epochs before the end | at the end | test, %",
+    "lll",
+)
+def cifar_runs():
+    for run, curve in whole_trainings():
+        accuracy = 100 * curve["accuracy"]
+        yield (
+            f"`{run.model}` | `{run.recipe}` | {run.hardware} | {run.seed} | {run.epochs} | "
+            f"{run.minutes:.0f} | {accuracy.iloc[-6]:.1f} | {accuracy.iloc[-1]:.1f} | "
+            f"{100 * run.test_accuracy:.2f}"
+        )
+
+
+@table(
+    "network | images | arithmetic | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
+    "lllrllr",
+)
+def authors_logs():
+    keys = ["model", "preprocessing", "dtype_policy", "epoch"]
+    for (model, images, dtype, epoch), ours in rows("authors-log-ours").groupby(keys, sort=False):
+        accuracy, loss = 100 * ours["ours_accuracy"], ours["ours_loss"]
+        yield (
+            f"`{model}` | {images} | `{dtype}` | {epoch} | "
+            f"{100 * ours['authors_accuracy'].mean():.2f} %, {ours['authors_loss'].mean():.3f} | "
+            f"{spread(accuracy.mean(), accuracy.std(), '.2f')} %, "
+            f"{spread(loss.mean(), loss.std(), '.3f')} | {ours['n'].sum()}"
+        )
+
+
+@table("layers | parameters | rate | training, % | held out, % | mean | n")
+def gates(layers):
+    runs = rows("gates", layers=layers).sort_values("seed", kind="stable")
+    for (network, rate), seeds in runs.groupby(["network", "learning_rate"], sort=False):
+        held_out = 100 * seeds["val_accuracy"]
+        yield (
+            f"{network} | {seeds['parameters'].min():,} | {rate} | "
+            f"{100 * seeds['accuracy'].mean():.1f} | {', '.join(map('{:.1f}'.format, held_out))} | "
+            f"{held_out.mean():.1f} | {seeds['n'].sum()}"
+        )
+
+
+@table("scale | held out, % | n")
+def scales():
+    command = "--epochs 1 .*validation=0.1 --seed"
+    runs = rows("training-curves", model="highway-gap-10", command=command)
+    runs = runs.assign(scale=runs["command"].map(image_scale)).sort_values(["scale", "seed"])
+    for scale, seeds in runs.groupby("scale"):
+        accuracies = ", ".join(shown(100 * value, ".1f") for value in seeds["val_accuracy"])
+        yield f"{scale} | {accuracies} | {seeds['n'].sum()}"
+
+
+@table("changed | scale | held out, %")
+def held_out(model, recipe="modern-cifar", limit=None, epochs=8):
+    """Runs of so many epochs with changes to a recipe, the best first."""
+    values = vars(get_recipe(recipe))
+    # What all runs of a table share, and what has a column of its own
+    hidden = ("epochs", "dtype_policy", "validation", "preprocessing")
+    ends = rows("training-curves", model=model, command=f"--epochs {epochs} ")
+    ends = ends.groupby("command").tail(1)
+    by_rank = ends["val_accuracy"].map(lambda accuracy: accuracy if accuracy < 1 else -1)
+    for run in ends.loc[by_rank.sort_values(ascending=False).index].itertuples():
+        settings = fit_settings(run.command)
+        if settings.get("limit") != limit:
+            continue
+        names = [key for key in settings if key in values and key not in hidden]
+        changes = [f"{key}={settings[key]}" for key in names if settings[key] != values[key]]
+        changed = f"`{' '.join(changes)}`" if changes else "nothing"
+        yield f"{changed} | {image_scale(run.command)} | {shown(100 * run.val_accuracy, '.1f')}"
+
+
+@table("trained | parameters | rate | held out, % | test, % | processor seconds")
+def transfer():
+    """At the rate that held-out images chose."""
+    for row in rows("transfer", chosen=1).itertuples():
+        yield (
+            f"{LABELS[row.way]} | {row.parameters:,} | {row.learning_rate} | {row.held_out:.1f} | "
+            f"{row.mean:.1f} ± {row.std:.1f} | {row.processor_seconds:.0f}"
+        )
+
+
+@table(
+    "network | gated layers left | parameters | multiplications, % | closed, % | fine-tuned, % | "
+    "from scratch, % | n"
+)
+def compacted():
+    networks = rows("compact").sort_values(["model", "layers"], ascending=False)
+    for (model, layers), ways in networks.groupby(["model", "layers"], sort=False):
+        first = ways.iloc[0]
+        intact = networks[(networks["model"] == model) & (networks["layers"] == first["of"])]
+        share = 100 * first["multiplications"] / intact["multiplications"].iloc[0]
+        reached = {row.way: spread(row.mean, row.std, ".2f") for row in ways.itertuples()}
+        yield (
+            f"`{model}` | {layers} of {first['of']} | {first['parameters']:,} | {share:.0f} | "
+            f"{reached['closed']} | {reached.get('tuned', '')} | {reached.get('scratch', '')} | "
+            f"{ways['n'].max()}"
+        )
+
+
+# Figure 1, and depth
+
+
+def figure1():
+    searches = rows("figure1-top10").rename(columns={"depth": "hidden layers"})
+    texts = [f"{s.best:.3f}; {s.top10_mean:.3f} ± {s.top10_std:.3f}" for s in searches.itertuples()]
+    return pivot(searches, ["hidden layers"], searches["kind"] + ": best; top 10", texts)
+
+
+@table(
+    "hidden layers | kind | rungs | best | mean of those that ended | best trial | its rank after "
+    "10 epochs | below 10^-4 after | rate | 1 - momentum | decay | activation | transform bias | "
+    "diverged",
+    "rll",
+)
+def long_searches():
+    for depth, kind, trials in long_trials():
+        best, losses = trials.iloc[0], trials.filter(regex=r"loss_\d")
+        lowest = losses.cummin(axis=1)
+        ends = trials["score"][losses.iloc[:, -1].notna()]
+        rank = int(lowest["loss_10"].rank().iloc[0])
+        below = lowest.iloc[0].lt(1e-4).to_numpy()
+        yield (
+            f"{depth} | {kind} | {best['rungs']} | {best['score']:.1e} | "
+            f"{ends.mean():.1e}, n={ends.count()} | {best['trial']} | {rank} | "
+            f"{below.argmax() + 1 if below.any() else ''} | {best['learning_rate']:.3f} | "
+            f"{best['one_minus_momentum']:.3f} | {best['decay']:.3f} | {best['activation']} | "
+            f"{shown(best['transform_bias'], '.1f')} | {trials['score'].isna().sum()}"
+        )
+
+
+@table(
+    "kind | hidden layers | best of all | best with rungs (its rank) | of the ten best, kept | "
+    "mean of the ten best | mean of the ten that are left | rank correlation, first rung and end",
+    "lrrrrrrr",
+)
+def halving():
+    for row in rows("halving").itertuples():
+        yield (
+            f"{row.kind} | {row.depth} | {row.best:.1e} | "
+            f"{row.best_halved:.1e} ({row.rank_of_best_halved}) | {row.top_kept} | "
+            f"{row.top_mean:.1e} | {row.top_mean_halved:.1e} | {row.rank_correlation_first_end:.2f}"
+        )
+
+
+@table(
+    "network | factor on the inputs | authors' log | N(0, 2 / fan-in), theirs | "
+    "uniform, 1 / fan-in, stock Caffe's"
+)
+def first_losses():
+    authors = rows("first-losses", kernel_initializer="authors")
+    stock = rows("first-losses", kernel_initializer="lecun_uniform")
+    both = authors.merge(stock, on=["model", "input_scale"], suffixes=("", "_stock"))
+    for row in both.itertuples():
+        yield (
+            f"`{row.model}` | {row.input_scale} | {row.authors:.2f} | "
+            f"{row.mean:.2f} ± {row.std:.2f} | {row.mean_stock:.2f} ± {row.std_stock:.2f}"
+        )
+
+
+def starts():
+    """Losses of networks of 50 layers by their start."""
+    runs = rows("starts", depth=50).sort_values("transform_bias", ascending=False, kind="stable")
+    networks = [
+        f"bias {run.transform_bias:g}" if run.kind == "highway" else "plain"
+        for run in runs.itertuples()
+    ]
+    columns = [f"{name}, x {scale:g}" for name, scale in zip(networks, runs["scale"], strict=True)]
+    losses = [shown(loss, ".2f") for loss in runs["loss"]]
+    return pivot(runs, ["activation", "start"], columns, losses)
+
+
+def gradients():
+    """The gradient's norm at 10 and 100 layers, the geometric mean over the layers."""
+    norms = rows("gradient-norms")
+    norms = norms[norms["depth"].isin((10, 100))]
+    columns = [f"{row.depth} layers, x {row.scale:g}" for row in norms.itertuples()]
+    means = [statistics.geometric_mean(map(float, text.split())) for text in norms["by_layer"]]
+    texts = ["overflows" if math.isnan(mean) else f"{mean:.0e}" for mean in means]
+    return pivot(norms, ["kind", "activation"], columns, texts)
+
+
+# Figures 2 to 4: layers of a network
+
+
+@table("gated layer | name | bias at the start | mean bias | mean gate | error if closed", "ll")
+def layers(model):
+    for row in rows("layers", model=model).itertuples():
+        yield (
+            f"{row.layer} | {shown(row.name)} | {shown(row.start, '.2f')} | "
+            f"{shown(row.mean_bias, '.2f')} | {shown(row.mean_gate, '.2f')} | "
+            f"{100 * row.lesion_error:.2f} %"
+        )
+
+
+def section4():
+    """The networks of section 4 beside each other, statement by statement."""
+    columns = {}
+    for dataset, name, two in (("mnist", "MNIST", 7), ("cifar100", "CIFAR-100", 1)):
+        for start, network in rows("analysis", dataset=dataset).groupby("searched_bias"):
+            searched = f"at {network['start'].mean():.1f} by a search"
+            biases = start.replace("from -10 to -1", searched)
+            columns[f"{name}, biases {biases}"] = _statements(network.set_index("layer"), two)
+    names = next(iter(columns.values()))
+    lines = (" | ".join([name, *(texts[name] for texts in columns.values())]) for name in names)
+    return markdown(" | ".join(["", *columns]), lines, "l" * (1 + len(columns)))
+
+
+def _statements(network, two):
+    """Return what the table of section 4 says of a network, by the name of the line.
+
+    `two` is the second class of Figure 3; the first is 0.
+    """
+    intact, layers = network.loc[0], network.loc[1:]
+    rise = layers["lesion_error"] - intact["lesion_error"]
+    share = 100 * layers["change"] / layers["change"].sum()
+    idle = layers["matters"] == 0
+    number = layers.index.to_series()
+    ranks = layers[["mean_bias", "mean_gate"]].rank().corrwith(number)
+    extra_errors = (rise * intact["samples"]).round()  # shares on a threshold round either way
+    matter = [
+        (extra_errors > points * intact["samples"] / 100).sum() for points in (0, 0.05, 0.1, 0.5, 1)
+    ]
+    # Layers that matter and follow one another are one group: the sum changes between groups.
+    groups = number[~idle].groupby(idle.cumsum())
+    ranges = zip(groups.min(), groups.max(), strict=True)
+    routing = [
+        f"{gates[:15].mean():.3f}, {gates[15:44].mean():.3f}, {gates[-5:].mean():.3f}"
+        for gates in (layers["routing_0"], layers[f"routing_{two}"])
+    ]
+    bias, gate = layers["mean_bias"], layers["mean_gate"]
+    return {
+        "error and loss on all training images": (
+            f"{100 * intact['lesion_error']:.2f} %, {intact['lesion_loss']:.3f} nats"
+        ),
+        "test accuracy": f"{100 * intact['test_accuracy']:.2f} %",
+        "epochs": f"{intact['epochs']:.0f}",
+        "biases at the start": f"{layers['start'].mean():.2f}",
+        "after training; mean distance moved": f"{bias.mean():.2f}; {layers['moved'].mean():.2f}",
+        "below their start": f"{100 * layers['below_start'].mean():.0f} %",
+        "in the first and the last ten layers": f"{bias[:10].mean():.2f}, {bias[-10:].mean():.2f}",
+        "rank correlation of depth with the mean bias, with the mean gate": (
+            f"{ranks['mean_bias']:+.2f}, {ranks['mean_gate']:+.2f}"
+        ),
+        "mean gate; mean distance moved": f"{gate.mean():.3f}; {layers['gate_moved'].mean():.3f}",
+        "gates above 0.5 for a sample; in the first seven layers": (
+            f"{100 * layers['open'].mean():.1f} %; {100 * layers['open'][:7].mean():.1f} %"
+        ),
+        "gates above 0.5 for any of 2,000 samples": f"{100 * layers['ever_open'].mean():.0f} %",
+        "change of block outputs in the first 15, first 40, last 5 layers": (
+            f"{share[:15].sum():.0f} %, {share[:40].sum():.0f} %, {share[-5:].sum():.0f} %"
+        ),
+        "gates of the first class: layers 1 to 15, 16 to 44, last 5": routing[0],
+        "gates of the second class: layers 1 to 15, 16 to 44, last 5": routing[1],
+        "largest rise of the error by one closed layer; last layer with a rise": (
+            f"{100 * rise.max():.2f} points, layer {rise.idxmax()}; {number[rise > 0].max()}"
+        ),
+        "layers that matter if any rise counts, or more than 0.05, 0.1, 0.5, 1 points": (
+            ", ".join(map(str, matter))
+        ),
+        "numbers of the layers that matter: more than 0.1 points": (
+            ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in ranges) or "none"
+        ),
+        "layers that can be closed, one at a time": (
+            f"{idle.sum()} of {idle.count()}, {100 * idle.mean():.0f} %"
+        ),
+    }
+
+
+# Speeds and sizes
+
+
+@table("100 layers | ms per step | ours / theirs | first step, s")
+def peers():
+    for row in rows("speed-thin", case="thin-highway-100 train").itertuples():
+        yield (
+            f"{LABELS[row.peer]} | {row.ms_a_step:.1f} | {middle(row, 'ours_over_peer', '.2f')} | "
+            f"{row.first_step_s:.1f}"
+        )
+
+
+@table(
+    "training step | arithmetic | batch | ms | processor ms | images per second | of the machine",
+    "ll",
+)
+def steps():
+    for row in pd.concat(map(rows, ("speed-thin", "speed-convolutional"))).itertuples():
+        case = CASES[row.case]
+        if case.training and row.peer.startswith("ours") and row.cpu_ms_a_step > 0:
+            arithmetic = "bfloat16" if row.peer.endswith("bfloat16") else "float32"
+            yield (
+                f"`{case.model}` | {arithmetic} | {case.batch} | {row.ms_a_step:.1f} | "
+                f"{row.cpu_ms_a_step:.1f} | {1000 * case.batch / row.ms_a_step:,.0f} | "
+                f"{100 * row.share_of_machine:.0f}%"
+            )
+
+
+@table("network | images per second | an epoch | `fit` / ours | ours / products")
+def epochs():
+    """Of the networks for CIFAR, which has 50,000 images."""
+    for row in rows("speed-epoch", dtype="float32").itertuples():
+        yield (
+            f"`{row.model}` | {row.images_a_second:,.0f} | {50_000 / row.images_a_second:.0f} s | "
+            f"{middle(row, 'fit_over_ours', '.2f')} | {row.ours_over_products:.2f}"
+        )
+
+
+@table("network | format | bytes | of float | accuracy %, Keras | exported | images", "ll")
+def exports():
+    files = rows("export")
+    share = files["bytes"] / files.groupby(["model", "format"])["bytes"].transform("first")
+    for row in files.assign(share=share.where(files["quantize"].notna())).itertuples():
+        yield (
+            f"`{row.model}` | {LABELS[row.format]} {shown(row.quantize)} | {row.bytes:,} | "
+            f"{shown(row.share, '.2f')} | {100 * row.keras_accuracy:.2f} | "
+            f"{100 * row.accuracy:.2f} | {row.images:,}"
+        )
+
+
+@table("`mnist-highway-16` | ms, batch 1 | times faster | images/s, batch 256 | times faster")
+def serving():
+    for row in rows("serving", file="mnist-highway-16-mnist.keras").itertuples():
+        faster = [
+            middle(row, name, ",.0f" if getattr(row, name) >= 10 else ".2f")
+            for name in ("times_faster_1", "times_faster_256")
+        ]
+        label = " ".join(LABELS.get(word, word) for word in row.format.split())
+        yield (
+            f"{label} | {row.ms_1:.2f} | {faster[0]} | {256_000 / row.ms_256:,.0f} | {faster[1]}"
+        )
+
+
+@table("protocol | clients | requests per second | p50, ms | p99, ms | answers | errors")
+def server():
+    for row in rows("server").itertuples():
+        yield (
+            f"{LABELS[row.protocol]} | {row.clients} | "
+            f"{middle(row, 'requests_a_second', ',.0f')} | {middle(row, 'p50_ms', '.1f')} | "
+            f"{middle(row, 'p99_ms', '.1f')} | {row.answers:,} | {row.errors}"
+        )
+
+
+@table(" | packages | MB | `import keras`, s | `import highway_keras`, s")
+def footprint():
+    for row in rows("footprint").itertuples():
+        yield (
+            f"{LABELS[row.environment]} | {row.packages} | {row.megabytes:,.0f} | "
+            f"{middle(row, 'keras_s', '.1f')} | {middle(row, 'highway_keras_s', '.1f')}"
+        )
+
+
+gates_11 = functools.partial(gates, 11)
+gates_32 = functools.partial(gates, 32)
+layers_highway_a = functools.partial(layers, "highway-a")
+layers_highway_b = functools.partial(layers, "highway-b")
+held_out_highway_a = functools.partial(held_out, "highway-a")
+held_out_highway_a_muon = functools.partial(held_out, "highway-a", "muon-cifar", 25000)
+held_out_highway_a_muon_30 = functools.partial(held_out, "highway-a", "muon-cifar", 25000, 30)
+held_out_highway_gap_10_muon = functools.partial(
+    held_out, "highway-gap-10", "muon-cifar", 25000, 25
+)
+held_out_highway_gap_100_muon = functools.partial(
+    held_out, "highway-gap-100", "muon-cifar", 25000, 50
+)
+held_out_fitnet_a = functools.partial(held_out, "fitnet-a")
+held_out_fitnet_a_muon = functools.partial(held_out, "fitnet-a", "muon-cifar", 25000)
+held_out_fitnet_b_muon = functools.partial(held_out, "fitnet-b", "muon-cifar", 25000, 25)
+
+
+def pages():
+    """Return the pages that may hold tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def render(text):
+    """Return a page with its tables as the rows make them."""
+    return BLOCK.sub(
+        lambda block: f"<!-- table: {block[1]} -->\n\n{globals()[block[1]]()}\n\n<!-- end -->", text
+    )
+
+
+def main():
+    """Write all tables, and name the pages that change."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        rendered = render(text)
+        if rendered != text:
+            write_text(page, rendered)
+            print(page.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
