@@ -11,7 +11,6 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from highway_keras.util import checks
 from highway_keras.util.files import replacing
 from highway_keras.util.messages import reason
 
@@ -96,15 +95,16 @@ def load(path: str | os.PathLike) -> Trained:
 
     from highway_keras.data.preprocessing import PREPROCESSOR
 
-    path = checks.existing_file("path", resolve_network_path(path))
-    try:
-        settings = _read_settings(path)
-        complete = keras.models.load_model(path, compile=False)
-        class_names = _class_names(settings, complete)
-    except Exception as error:  # damaged archives raise errors of many kinds
-        raise ValueError(
-            f"{path} cannot be loaded as a network that classifies images: {reason(error)}."
-        ) from error
+    path = resolve_network_path(path)
+    with path.open("rb") as file:
+        try:
+            settings = _read_settings(file)
+            complete = keras.models.load_model(path, compile=False)
+            class_names = _class_names(settings, complete)
+        except Exception as error:  # damaged archives raise errors of many kinds
+            raise ValueError(
+                f"{path} cannot be loaded as a network that classifies images: {reason(error)}."
+            ) from error
     layers = [one for one in complete.layers if not isinstance(one, keras.layers.InputLayer)]
     is_pair = len(layers) == 2 and layers[0].name == PREPROCESSOR
     preprocess, model = layers if is_pair else (None, complete)
@@ -114,12 +114,12 @@ def load(path: str | os.PathLike) -> Trained:
 
 def resolve_network_path(path):
     """Return `best.keras` if `path` is a run's folder, otherwise `path`."""
-    path = checks.path("path", path)
+    path = pathlib.Path(path).expanduser()
     return path / "best.keras" if path.is_dir() else path
 
 
-def _read_settings(path):
-    with zipfile.ZipFile(path) as archive:
+def _read_settings(file):
+    with zipfile.ZipFile(file) as archive:
         if SETTINGS not in archive.namelist():
             return {}
         return dict(json.loads(archive.read(SETTINGS)))

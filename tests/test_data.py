@@ -157,7 +157,6 @@ def test_npz_that_is_damaged_or_something_else(tmp_path):
 
 
 WRONG = {
-    "a number": (TypeError, 5),
     "floats": (DataError, (X / 255, Y)),
     "misspelled name": (ValueError, "CIFAR-10"),
     "no file": (FileNotFoundError, "absent.npz"),
@@ -166,7 +165,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("kind", "source"), WRONG.values(), ids=WRONG)
 def test_bad_sources(kind, source):
-    with pytest.raises(kind, match=r"source|x_train") as caught:
+    with pytest.raises(kind, match=r"source|x_train|absent\.npz") as caught:
         load(source)
     assert "\n" not in str(caught.value)
 

@@ -217,7 +217,6 @@ def test_weights_of_adapters_are_merged(tmp_path):
 
 MISTAKES = [
     ({"weights": "minst"}, FileNotFoundError, "weights.*mnist"),
-    ({"weights": b"mnist"}, TypeError, "path"),
     ({"weights": "mnist", "units": 49}, ValueError, "weights.*plain.*shapes"),
     ({"weights": "mnist", "depth": 9}, ValueError, "weights"),
     ({"weights": "mnist", "activation": "relu"}, ValueError, "weights.*activation"),

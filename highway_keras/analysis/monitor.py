@@ -1,13 +1,13 @@
 """A callback that watches the gates while a network trains."""
 
 import csv
+import pathlib
 
 import keras
 import numpy as np
 
 from highway_keras.analysis.blocks import observe
 from highway_keras.analysis.gating import bias_of
-from highway_keras.util import checks
 from highway_keras.util.extras import extra
 from highway_keras.util.files import write_rows
 
@@ -32,7 +32,6 @@ class GateMonitor(keras.callbacks.Callback):
         batch_size: Samples per batch. Default: that of `keras.Model.predict`.
 
     Raises:
-        TypeError: At the start of training, if the model is a subclassed one.
         ValueError: At the start of training, if the model has no gated layers.
 
     Examples:
@@ -51,7 +50,7 @@ class GateMonitor(keras.callbacks.Callback):
     def __init__(self, sample, folder, batch_size=None):
         super().__init__()
         self.sample, self.batch_size = sample, batch_size
-        self.folder = checks.path("folder", folder)
+        self.folder = pathlib.Path(folder).expanduser()
         self.file = self.folder / "gates.csv"
 
     def on_train_begin(self, logs=None):

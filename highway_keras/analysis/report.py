@@ -76,7 +76,6 @@ def analyze(
         An `Analysis`, which says what is in the folder.
 
     Raises:
-        TypeError: As `lesions` does.
         ValueError: As `lesions` does.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
@@ -85,7 +84,7 @@ def analyze(
         >>> from highway_keras import analysis
         >>> analysis.analyze(network, x_train, y_train, "look").page  # doctest: +SKIP
     """
-    out = checks.path("out", out)
+    out = pathlib.Path(out).expanduser()
     checks.number("threshold", threshold, least=0, below=1)
     if class_names is not None:
         checks.class_names("class_names", class_names, model.output_shape[-1])

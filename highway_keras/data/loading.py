@@ -104,7 +104,7 @@ def _read(source, data_dir, skip_broken):
         return source, source, *_prepare(*read_digits())
     if isinstance(source, str) and source in NAMES:
         return source, source, *_prepare(*read_public(source, data_dir))
-    path = checks.path("source", source)
+    path = pathlib.Path(source).expanduser()
     text = str(pathlib.Path(source))
     recorded = os.path.join(os.curdir, text) if text in NAMES else text
     if path.suffix == ".npz":
@@ -119,17 +119,16 @@ def _read(source, data_dir, skip_broken):
 
 def _read_npz(path):
     """Return the parts and the class names, if there are any, of a `.npz` file."""
-    path = checks.existing_file("source", path)
-    try:
-        # Never allow_pickle: a pickle runs whatever code its writer chose.
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
+            # Never allow_pickle: a pickle runs whatever code its writer chose.
             content = dict(np.load(file, allow_pickle=False))
-        parts = [(content[f"x_{part}"], content[f"y_{part}"]) for part in ("train", "test")]
-    except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
-        raise DataError(
-            f"{path} cannot be read as a .npz file of plain arrays: {reason(error)}. Write it with "
-            "numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
-        ) from error
+            parts = [(content[f"x_{part}"], content[f"y_{part}"]) for part in ("train", "test")]
+        except Exception as error:  # zip, zlib and NumPy's header parser raise errors of many kinds
+            raise DataError(
+                f"{path} cannot be read as a .npz file of plain arrays: {reason(error)}. Write it "
+                "with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
+            ) from error
     others = content.keys() - {"x_train", "y_train", "x_test", "y_test", "class_names"}
     if others:
         notice(f"{path}: {', '.join(sorted(others))} are left out.")

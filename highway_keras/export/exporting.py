@@ -110,7 +110,7 @@ def export(
         test accuracy 99.70 % (Keras 99.70 %)  same class on 1,000 of 1,000 images  largest ...
         saved serving/mnist/1  (325,176 bytes)
     """
-    path = checks.path("path", path)
+    path = pathlib.Path(path).expanduser()
     format = choose_format(path, format)
     checks.one_of("quantize", quantize, (None, *FORMATS[format].quantizations))
     check_model(model, format)

@@ -11,6 +11,8 @@ scale of the images but not on the solver, so it checks these two. It is measure
 training images. docs/authors-logs.md has the results.
 """
 
+import pathlib
+
 import keras
 
 from highway_keras import data, models, results
@@ -75,7 +77,7 @@ def compare_with_authors(
     log = logs[checks.one_of("model", model, logs)]
     epochs = checks.integer("epochs", epochs, least=1, most=len(log))
     seeds = [checks.seed(seed, "seeds") for seed in seeds]
-    out = checks.path("out", out or f"runs/authors-log/{model}")
+    out = pathlib.Path(out or f"runs/authors-log/{model}").expanduser()
     card, rows = models.get(model), []
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     recipe = get_recipe(card.recipe).override(**changes)
@@ -162,7 +164,7 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_d
     """
     checks.positive_integer("seeds", seeds)
     checks.positive_integer("limit", limit)
-    out, rows = checks.path("out", out), []
+    out, rows = pathlib.Path(out).expanduser(), []
     before = {row["model"]: row for row in results.read("authors-logs") if row["epoch"] == "0"}
     command = f"highway-keras reproduce first-losses --seeds {seeds} --limit {limit}"
     cases = [(m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)]

@@ -7,10 +7,10 @@ docs/figure1.md has the results.
 """
 
 import math
+import pathlib
 import statistics
 
 from highway_keras.tuning import read_searches
-from highway_keras.util import checks
 from highway_keras.util.files import folder_lock, write_picture, write_rows
 
 PRESETS = {
@@ -40,7 +40,7 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
     """
     from highway_keras import plots
 
-    out = checks.path("out", out)
+    out = pathlib.Path(out).expanduser()
     finished = read_searches(searches, depths, kinds)
     for search in finished:
         if search.settings["objective"] != "loss":

@@ -8,6 +8,7 @@ The starts are the zero-mean ones of section 2.2. docs/depth.md has the results.
 
 import itertools
 import math
+import pathlib
 
 import numpy as np
 
@@ -96,7 +97,10 @@ def reproduce_gradients(
 
     check_backend()
     checks.positive_integer("seeds", seeds)
-    out, case = checks.path("out", out), ("kind", "depth", "scale", "activation", "images", "n")
+    out, case = (
+        pathlib.Path(out).expanduser(),
+        ("kind", "depth", "scale", "activation", "images", "n"),
+    )
     x, y = _scaled_mnist(limit, data_dir)
     command = command_line(
         *("highway-keras", "reproduce", "gradients"),
@@ -212,7 +216,7 @@ def reproduce_starts(
     check_backend()
     checks.positive_integer("epochs", epochs)
     checks.seed(seed)
-    out = checks.path("out", out)
+    out = pathlib.Path(out).expanduser()
     x, y = _scaled_mnist(limit, data_dir)
     command = command_line(
         *("highway-keras", "reproduce", "starts"),

@@ -8,6 +8,7 @@ docs/tables.md has the results.
 """
 
 import json
+import pathlib
 
 from highway_keras import data, results
 from highway_keras.models import get, list_models
@@ -81,7 +82,7 @@ def reproduce_table(
     cards = [card for name, card in cards.items() if not models or name in models]
     for card in cards:
         checks.one_of("recipe", recipe, variants(card))
-    out = checks.path("out", out or f"runs/{table}")
+    out = pathlib.Path(out or f"runs/{table}").expanduser()
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     failures = {}
     for number in range(checks.positive_integer("runs", runs)):  # of every network in turn
@@ -110,7 +111,7 @@ def reproduce_table(
 
 def read_table(table, out):
     """Return the rows of the runs of a table that have ended in the folder `out`."""
-    return [_row(table, *run) for run in _finished(table, checks.path("out", out))]
+    return [_row(table, *run) for run in _finished(table, pathlib.Path(out).expanduser())]
 
 
 def _write(table, out):

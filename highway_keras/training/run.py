@@ -198,7 +198,7 @@ def train(
 ):
     """Train a network; `settings` says how it was made. The other arguments are those of `fit`."""
     checks.seed(seed)
-    out = checks.path("out", out or f"runs/{network.name}-{images.name}")
+    out = pathlib.Path(out or f"runs/{network.name}-{images.name}").expanduser()
     preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
     _check_classifier(network, preprocess(images.x_train[:2]), images.classes)
     class_weights = weights_of_classes(images, class_weight)

@@ -5,8 +5,6 @@ NumPy's integers and floats are accepted wherever Python's are; `True` is neithe
 
 import math
 import numbers
-import os
-import pathlib
 from operator import ge, gt, le, lt
 
 from highway_keras.util.messages import did_you_mean
@@ -71,21 +69,6 @@ def one_of(name, value, choices):
         near = did_you_mean(value, [choice for choice in choices if isinstance(choice, str)])
         raise ValueError(f"`{name}` must be one of {listed}. {received(name, value)}{near}")
     return value
-
-
-def path(name, value):
-    """Return `value` as a `pathlib.Path`; `~` is the user's home."""
-    if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"`{name}` must be a path. {received(name, value)}")
-    return pathlib.Path(os.path.expanduser(value))
-
-
-def existing_file(name, value):
-    """Return `value` as a `pathlib.Path` if there is such a file."""
-    file = path(name, value)
-    if not file.is_file():
-        raise FileNotFoundError(f"`{name}` must be an existing file. Received: {name}={file}.")
-    return file
 
 
 def class_names(name, value, count):

@@ -12,7 +12,6 @@ import zipfile
 
 from filelock import FileLock, Timeout
 
-from highway_keras.util import checks
 from highway_keras.util.messages import notice, reason, spreadsheet_text
 
 LOCK_TIMEOUT_S = 1.0  # to wait for a writer that is about to end
@@ -26,7 +25,7 @@ def replacing(path):
     If the process is killed or the disk is full, `path` stays as it was. The temporary path is in
     the same folder and has the same suffix, from which Keras infers the format.
     """
-    path = checks.path("path", path)
+    path = pathlib.Path(path).expanduser()
     # A name that no other process draws: two may write the same file.
     temporary = path.with_name(f"{LEFTOVERS[:-1]}{secrets.token_hex(4)}-{path.name}")
     try:
@@ -97,7 +96,7 @@ def folder_lock(path, seconds=LOCK_TIMEOUT_S):
 
     Raise a `BusyError` that names who holds the lock, if that is not released within `seconds`.
     """
-    path = checks.path("out", path)
+    path = pathlib.Path(path).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     return _lock(path, path / ".lock", seconds)
 
