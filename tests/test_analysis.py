@@ -534,8 +534,6 @@ def lesions(model, y=Y, **options):
 
 WRONG = [
     (ValueError, "model", lambda: analysis.gate_model(as_model((8,), softmax()))),
-    (TypeError, "model", lambda: analysis.gate_model(Highway())),
-    (TypeError, "model", lambda: analysis.transform_biases(keras.Sequential([Highway()]))),
     (ValueError, "from_logits", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(3)))),
     (ValueError, "batch_size", lambda: lesions(shared(), batch_size=0)),
     (ValueError, "y", lambda: lesions(shared(), Y + 3)),

@@ -318,7 +318,6 @@ SHAPES = [
     (lambda: Highway(50)(image(64)), r"MatchSize.*units=50, input_shape=\(None, 64\)"),
     (lambda: Highway()(image(5, None)), "last axis.*give the input a size"),
     (lambda: HighwayStack(4, 128)(image(80)), "plain layer.*units=128"),
-    (lambda: HighwayStack(2, transform_bias_initializer=[-1, -2, -3])(image(6)), "3 values"),
     (lambda: HighwayStack(2, activation=keras.layers.PReLU())(image(6)), "activation"),
     (lambda: HighwayStack(2, activation=keras.layers.Dropout(0.2))(image(6)), "activation"),
     (lambda: Highway()([image(6), image(6)]), "expects 1 input"),
@@ -342,9 +341,7 @@ SHAPES = [
     (lambda: HighwayStack.from_layers([ready(), ready(activation="tanh")]), "same options"),
 ]
 TYPES = [
-    (lambda: HighwayWrapper("dense"), "layer='dense'"),
     (lambda: ConvHighway2D(4, 3, 1, "same"), "positional"),
-    (lambda: HighwayWrapper(Dense(4), transform="sigmoid"), "transform"),
 ]
 
 

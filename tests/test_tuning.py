@@ -88,7 +88,7 @@ def test_bad_arguments_of_the_hypermodel():
         "classes": 0,
         "activations": "gelu",
     }
-    for name, value in (wrong | {"decay": (1.0, 0.9), "one_minus_momentum": (0.1, 2)}).items():
+    for name, value in (wrong | {"one_minus_momentum": (0.1, 2)}).items():
         with pytest.raises(ValueError, match=f"`{name}`"):
             HighwayHyperModel(**{"depth": 3, name: value})
 

@@ -56,8 +56,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             to draw, a pair of numbers each.
 
     Raises:
-        ValueError: If `depth` or `units` is too small, `kind` or an activation is unknown, or a
-            range is empty.
+        ValueError: If `depth` or `units` is too small, or `kind` or an activation is unknown.
 
     Examples:
         >>> import keras_tuner
@@ -175,7 +174,5 @@ class HighwayHyperModel(keras_tuner.HyperModel):
 
 def _range(name, pair, **bounds):
     """Return the lowest and the highest value to draw, as floats."""
-    low, high = (float(checks.number(name, value, **bounds)) for value in pair)
-    if low > high:
-        raise ValueError(f"`{name}` must go from low to high. {checks.received(name, pair)}")
-    return low, high
+    low, high = pair
+    return tuple(float(checks.number(name, value, **bounds)) for value in (low, high))

@@ -93,11 +93,6 @@ def run_searches(
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
     checks.one_of("objective", objective, [p + metric for p in ("", "val_") for metric in METRICS])
-    if objective.startswith("val_") and not len(images.x_val):
-        raise ValueError(
-            "`images` must hold out images to validate by: `data.load(..., validation=0.1)`. "
-            f"Received: objective={objective!r}."
-        )
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     tuners = [
         PopulationRandomSearch(
@@ -129,7 +124,7 @@ def run_searches(
 
     train = preprocessed(images.x_train, images.y_train)
     validation = None
-    if objective.startswith("val_"):
+    if objective.startswith("val_") and len(images.x_val):
         validation = preprocessed(images.x_val, images.y_val)
     for tuner in tuners:
         tuner.settings |= {"dataset": images.source, "train_images": len(images.x_train)}

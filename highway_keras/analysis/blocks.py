@@ -48,11 +48,6 @@ def rebuild(model, call):
 
     `keras.models.clone_model` with the very same layers is Keras's public way to do so.
     """
-    if not is_model(model):
-        raise TypeError(
-            "`model` must be a built functional or Sequential Keras model. "
-            f"{checks.received('model', model)}"
-        )
     if isinstance(model, keras.Sequential):
         ends = model.inputs[0], model.outputs[0]
     else:

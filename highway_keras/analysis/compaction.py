@@ -55,7 +55,6 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         A `Compacted`.
 
     Raises:
-        TypeError: If `model` is not a functional or Sequential model.
         ValueError: As `lesions` does, or if a layer has a learned carry gate.
 
     Examples:

@@ -25,7 +25,6 @@ def gate_model(model):
         in Keras, a model of one output returns that alone if it is called or asked to `predict`.
 
     Raises:
-        TypeError: If `model` is not a built functional or Sequential model.
         ValueError: If `model` has no gated layers.
 
     Examples:

@@ -64,7 +64,6 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
         A `Lesions`.
 
     Raises:
-        TypeError: If `model` is not a functional or Sequential model.
         ValueError: If `model` has no gates, one that no bias closes, or returns no probabilities,
             or `y` holds no class numbers.
 

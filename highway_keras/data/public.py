@@ -5,14 +5,13 @@ the class names.
 """
 
 import contextlib
-import importlib.util
 import os
 import sys
 
 import numpy as np
 
 from highway_keras.data.dataset import DataError
-from highway_keras.util.extras import command, extra
+from highway_keras.util.extras import extra
 from highway_keras.util.files import folder_lock
 
 DOWNLOAD_LOCK_TIMEOUT_S = 600
@@ -44,11 +43,8 @@ def read_public(name, data_dir=None):
     Without a prepared copy or a network connection, this fails within seconds, where TFDS itself
     would retry for minutes.
     """
-    if importlib.util.find_spec("tensorflow") is None:
-        raise DataError(
-            f"'{name}' is read by TensorFlow Datasets, which needs TensorFlow: {command('cpu')}. "
-            "Or give the path of a .npz file."
-        )
+    with extra("cpu"):
+        import tensorflow  # noqa: F401 (TensorFlow Datasets reads with it)
     with extra("train"):
         import requests
         import tensorflow_datasets as tfds

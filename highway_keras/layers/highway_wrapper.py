@@ -62,7 +62,6 @@ class HighwayWrapper(GatedLayer):
         That of the input.
 
     Raises:
-        TypeError: If a layer is not a Keras layer.
         ValueError: If a layer changes the shape of its input, or options of the default gates are
             given beside `transform`.
 
@@ -91,9 +90,6 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: arguments.Initializer = None,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        for name, value in {"layer": layer, "transform": transform}.items():
-            if not isinstance(value, keras.Layer) and (name == "layer" or value is not None):
-                raise TypeError(f"`{name}` must be a Keras layer. {checks.received(name, value)}")
         options = {
             "transform_activation": transform_activation,
             "transform_kernel_initializer": transform_kernel_initializer,

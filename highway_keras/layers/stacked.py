@@ -23,11 +23,6 @@ class PerLayerConstant(keras.initializers.Initializer):
         self.values = [float(checks.number("value", value)) for value in values]
 
     def __call__(self, shape, dtype=None):
-        if len(self.values) != shape[0]:
-            raise ValueError(
-                "`transform_bias_initializer` must have a value for each layer of the stack. "
-                f"Received: {len(self.values)} values, depth={shape[0]}."
-            )
         column = np.reshape(self.values, (shape[0],) + (1,) * (len(shape) - 1))
         return ops.convert_to_tensor(np.broadcast_to(column, shape), dtype=dtype)
 

@@ -42,7 +42,6 @@ def live_page(model, x, y, path, class_names=None, title=None):
         title: A line that says which network it is. Default: the model's name.
 
     Raises:
-        TypeError: If `model` is not a functional or Sequential model.
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
             an image takes more than 250 million multiplications, or `x` or `y` does not fit.
         OSError: If the file cannot be written.

@@ -96,13 +96,6 @@ class Recipe:
     def __post_init__(self):
         for name, check in CHECKS.items():
             check(name, getattr(self, name))
-        for name in ("preprocessing", "augmentation"):
-            steps = getattr(self, name)
-            if not isinstance(steps, tuple | list):
-                example = {"preprocessing": ("scale",), "augmentation": ("mirror",)}[name]
-                raise ValueError(
-                    f"`{name}` must be a tuple, such as {example}. {checks.received(name, steps)}"
-                )
         epochs = self.decay_epochs
         rising = isinstance(epochs, tuple | list) and all(
             isinstance(epoch, int) and epoch > 0 for epoch in epochs

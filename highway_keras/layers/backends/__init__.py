@@ -5,8 +5,6 @@ import importlib
 import keras
 from keras import ops, tree
 
-from highway_keras.util.extras import BACKENDS
-
 
 def plain_scan(step, carry, xs):
     """Loop as `jax.lax.scan` does, in Python.
@@ -22,8 +20,4 @@ def plain_scan(step, carry, xs):
 
 
 name = keras.backend.backend()
-if name not in BACKENDS:
-    raise ImportError(
-        f"highway-keras runs on {', '.join(BACKENDS)}. Received: KERAS_BACKEND={name}."
-    )
 shim = importlib.import_module(f"highway_keras.layers.backends.{name}")
