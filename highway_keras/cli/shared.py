@@ -10,8 +10,6 @@ import warnings
 from highway_keras.util.extras import BACKENDS, missing
 from highway_keras.util.messages import Notice, printable
 
-DATASETS = ("digits", "mnist", "fashion_mnist", "cifar10", "cifar100")
-
 
 def library(module):
     """Return a module of the library; Keras and its backend are imported without their chatter."""
@@ -66,8 +64,8 @@ def add_data(parser, default):
     parser.add_argument(
         "--dataset",
         metavar="NAME_OR_PATH",
-        help=f"{', '.join(DATASETS)}, an .npz file, or a folder with a folder of pictures for each "
-        f"class, perhaps in train/ and test/ (default: {default})",
+        help="a name such as digits, mnist or cifar10, an .npz file, or a folder with a folder of "
+        f"pictures for each class, perhaps in train/ and test/ (default: {default})",
     )
     parser.add_argument(
         "--data-dir",

@@ -32,8 +32,8 @@ def load(
 
             - `"digits"`: scikit-learn's embedded 8x8 handwritten digits, gray levels 0..16 scaled
               to 0..255; needs no download.
-            - `"mnist"`, `"fashion_mnist"`, `"cifar10"`, `"cifar100"`: from TensorFlow Datasets, the
-              prepared copy if there is one, else a download.
+            - Another name of `NAMES`, such as `"mnist"` or `"cifar10"`: from TensorFlow Datasets,
+              the prepared copy if there is one, else a download.
             - The path of a folder with PNG and JPEG files in one folder per class, either in
               `train/` and `test/` or in the folder itself. Pictures of more than 2^29 values
               together stay on disk.
