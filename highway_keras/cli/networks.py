@@ -9,6 +9,7 @@ import numpy as np
 import highway_keras.results as measurements
 from highway_keras import models
 from highway_keras.cli import shared
+from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
 from highway_keras.util.extras import extra
@@ -88,15 +89,9 @@ def add_commands(add):
     parser = add("export", export, "Write a network for another runtime, and verify it.")
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
+    parser.add_argument("--format", choices=[*FORMATS], help="(default: by the suffix of --out)")
     parser.add_argument(
-        "--format",
-        choices=["saved_model", "keras", "onnx", "litert", "openvino"],
-        help="(default: by the suffix of --out)",
-    )
-    parser.add_argument(
-        "--quantize",
-        choices=["float16", "int8"],
-        help="float16 (litert, openvino) or int8 (keras, litert)",
+        "--quantize", choices=["float16", "int8"], help="for the formats that can be quantized"
     )
     parser.add_argument(
         "--out", metavar="PATH", required=True, help="folder of a SavedModel, else a file"

@@ -10,8 +10,15 @@ A card describes each export in JSON. It is `assets/model_card.json` in a SavedM
 `FILE.json` beside any other file.
 """
 
-from highway_keras.export.exporting import Exported, export
-from highway_keras.export.formats import FORMATS
-from highway_keras.export.verification import ExportMismatch
+from typing import TYPE_CHECKING
+
+from highway_keras.util.lazy_imports import lazy
+
+if TYPE_CHECKING:
+    from highway_keras.export.exporting import Exported, export
+    from highway_keras.export.formats import FORMATS
+    from highway_keras.export.verification import ExportMismatch
+else:
+    __getattr__, __dir__ = lazy(__name__)
 
 __all__ = ["FORMATS", "ExportMismatch", "Exported", "export"]

@@ -5,6 +5,7 @@ import json
 
 import keras
 
+from highway_keras.export.formats import FORMATS
 from highway_keras.util.files import write_json
 from highway_keras.version import __version__
 
@@ -31,7 +32,7 @@ def describe(model, path, format, quantize, class_names):
     height, width, channels = model.input_shape[1:]
     inputs = {"images": f"uint8 (batch, {height}, {width}, {channels}), 0 to 255"}
     outputs = {"probabilities": f"float32 (batch, {len(class_names)})"}
-    if format != "keras":
+    if not FORMATS[format].needs_keras:
         outputs["class_id"] = "int64 (batch)"
     if format == "saved_model":
         outputs["class_name"] = "string (batch)"

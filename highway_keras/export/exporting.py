@@ -134,7 +134,7 @@ def export(
     with staged(path, format, overwrite) as aside:
         say(f"writing {printable(path)} ...")
         try:
-            served = model if format == "keras" else serving_model(model)
+            served = model if FORMATS[format].needs_keras else serving_model(model)
             FORMATS[format].write(served, aside, quantize, class_names, images)
         except Exception as error:  # converters raise any kind, also when the disk is full
             raise RuntimeError(f"{path} was not written: {reason(error)}.") from error
@@ -172,7 +172,7 @@ def check_model(model, format):
             "`model` must be a functional or Sequential keras.Model that takes images of one size, "
             f"such as models.load(path).complete. {checks.received('model', model)}"
         )
-    if format != "keras" and keras.backend.backend() != "tensorflow":
+    if not FORMATS[format].needs_keras and keras.backend.backend() != "tensorflow":
         raise ValueError(
             "`format` must be 'keras' unless the backend is TensorFlow. Received: "
             f"format={format!r}. Save the model as a .keras file, and export that with "

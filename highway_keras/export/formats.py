@@ -154,6 +154,11 @@ class Format:
     quantizations: tuple = ()  # besides None
     more_suffixes: tuple = ()  # of the files beside the first
 
+    @property
+    def needs_keras(self):
+        """Whether the format is a model of Keras, without outputs but the probabilities."""
+        return self.runtime == "keras"
+
 
 FORMATS = {
     "saved_model": Format("", write_saved_model, run_saved_model, "tensorflow"),
@@ -194,7 +199,7 @@ def run_in_batches(run, inputs, size):
 
 def main(name, path, folder, size):
     format, folder, size = FORMATS[name], pathlib.Path(folder), int(size)
-    if name != "keras":
+    if not format.needs_keras:
         for package in {"highway_keras", "keras", "tensorflow"} - {format.runtime}:
             sys.modules[package] = None  # an import of it now fails
     results = run_in_batches(format.run(path), np.load(folder / "images.npy"), size)
