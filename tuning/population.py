@@ -76,13 +76,13 @@ class Population:
         A trial stops if the loss of a batch is not finite: its weights stay unchanged.
 
         Returns:
-            Mean loss (nats) and accuracy over the epoch's batches, each `(K,)`; the loss is NaN
-            for a trial that has stopped.
+            The means of `METRICS` over the epoch's batches, each `(K,)`; the loss (nats) is NaN for
+            a trial that has stopped.
         """
         return self._join(lambda cohort: cohort.train(images, epoch, order))
 
     def evaluate(self, images):
-        """Return the mean loss (nats) and accuracy of every trial, each `(K,)`."""
+        """Return the `METRICS` of every trial, each `(K,)`."""
         return self._join(lambda cohort: cohort.evaluate(images))
 
     def _join(self, measure):
@@ -129,8 +129,8 @@ class _Cohort:
         self.state, sums = self.programs["train"](
             self.state, settings, images.x, images.y, *images.batches(order)
         )
-        loss, accuracy = _means(sums, images)
-        return np.where(ops.convert_to_numpy(self.state["alive"]) > 0, loss, np.nan), accuracy
+        loss, *others = _means(sums, images)
+        return np.where(ops.convert_to_numpy(self.state["alive"]) > 0, loss, np.nan), *others
 
     def evaluate(self, images):
         weights, batches = self.state["weights"], images.batches()

@@ -11,6 +11,8 @@ from keras import ops
 from highway_keras.layers.backends import shim
 from highway_keras.layers.depth_loop import scan
 
+METRICS = {"loss": "min", "accuracy": "max"}  # of a trial, in the order of `_batch_sums`
+
 
 @functools.cache
 def programs(kind, shapes):
@@ -40,8 +42,8 @@ def _train(kind, state, settings, x, y, indices, counted):
         state = _descend(state, gradients, batch_sums[0], settings)
         return state, _added(sums, batch_sums)
 
-    zeros = ops.zeros_like(state["alive"])
-    return _fold(step, (state, (zeros, zeros)), indices, counted)
+    zeros = (ops.zeros_like(state["alive"]),) * len(METRICS)
+    return _fold(step, (state, zeros), indices, counted)
 
 
 def _measure(kind, weights, settings, x, y, indices, counted):
@@ -51,8 +53,8 @@ def _measure(kind, weights, settings, x, y, indices, counted):
         batch = ops.take(x, index, axis=0), ops.take(y, index, axis=0), counted
         return _added(sums, _batch_sums(kind, weights, settings, *batch))
 
-    zeros = ops.zeros_like(settings["relu_mask"])
-    return _fold(step, (zeros, zeros), indices, counted)
+    zeros = (ops.zeros_like(settings["relu_mask"]),) * len(METRICS)
+    return _fold(step, zeros, indices, counted)
 
 
 def _fold(step, state, *columns):

@@ -14,8 +14,7 @@ from highway_keras.models import thin
 from highway_keras.training.machine import joined
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import SEARCH, epochs_of
-from highway_keras.tuning.tuner import METRICS, PopulationRandomSearch
-from highway_keras.util import checks
+from highway_keras.tuning.tuner import PopulationRandomSearch
 from highway_keras.util.files import write_json, write_rows
 
 DEPTHS = (10, 20, 50, 100)
@@ -70,7 +69,7 @@ def run_searches(
         verbose: `"auto"` for a line of progress, 0 for none.
         rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
-        objective: `"loss"`, `"accuracy"`, `"val_loss"` or `"val_accuracy"`.
+        objective: As for `PopulationRandomSearch`.
         **space: What to draw from: `activations`, `learning_rate`, `one_minus_momentum`, `decay`
             and `transform_bias`, as for `HighwayHyperModel`.
 
@@ -92,7 +91,6 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    checks.one_of("objective", objective, [p + metric for p in ("", "val_") for metric in METRICS])
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     tuners = [
         PopulationRandomSearch(

@@ -15,6 +15,7 @@ from highway_keras.tuning import states
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import SEARCH, RungOracle, epochs_of
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
+from highway_keras.tuning.programs import METRICS
 from highway_keras.tuning.progress import Progress
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of
 from highway_keras.util import checks
@@ -26,7 +27,6 @@ with extra("tune"):
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
-METRICS = ("loss", "accuracy")
 COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others
@@ -56,8 +56,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Args:
         hypermodel: A `HighwayHyperModel`, or one of a subclass that overrides neither `build` nor
             `fit`.
-        objective: What to minimize or maximize: `"loss"`, `"accuracy"` (over an epoch's batches),
-            `"val_loss"` or `"val_accuracy"`, or a `keras_tuner.Objective` of one of them.
+        objective: What to rank by: a metric over an epoch's batches, such as `"loss"` or
+            `"accuracy"`, or of the validation data, such as `"val_accuracy"`; or its
+            `keras_tuner.Objective`.
         max_trials: Number of trials.
         seed: Non-negative integer that determines hyperparameters, weights and order of images. The
             hyperparameters are those of keras-tuner's `RandomSearch` with the same seed. There, 0
@@ -119,6 +120,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         checks.positive_integer("keep_models", keep_models)
         self.population = checks.positive_integer("population", population, or_none="the default")
         self.rungs = _check_rungs(rungs, max_trials)
+        if isinstance(objective, str):
+            direction = METRICS.get(objective.removeprefix("val_"), "min")
+            objective = keras_tuner.Objective(objective, direction)
         folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
         # The stock oracle takes 0 for any seed.
         self.local_oracle = RungOracle(

@@ -5,9 +5,9 @@ import os
 import sys
 
 from highway_keras.cli import shared
+from highway_keras.models.thin import UNITS
 from highway_keras.util.messages import printable
 
-KINDS = ["highway", "plain", "residual"]
 RANGES = {
     "--learning-rate": ([1e-3, 10**-0.5], "on a log scale"),
     "--one-minus-momentum": ([1e-2, 10**-0.3], "on a log scale; 0.1 is a momentum of 0.9"),
@@ -35,7 +35,7 @@ def add_networks(parser, default_kinds=("highway", "plain")):
     parser.add_argument(
         "--kind",
         dest="kinds",
-        choices=KINDS,
+        choices=[*UNITS],
         nargs="+",
         default=list(default_kinds),
         help=f"kinds of networks (default: {' '.join(default_kinds)})",
@@ -66,8 +66,9 @@ def add_search(add):
     parser.add_argument(
         "--objective",
         default="loss",
-        choices=["loss", "accuracy", "val_loss", "val_accuracy"],
-        help="what trials are ranked by; val_ holds out a tenth of the images (default: loss)",
+        metavar="METRIC",
+        help="to rank trials by, such as accuracy or val_loss; val_ holds out a tenth of the "
+        "images (default: loss)",
     )
     parser.add_argument(
         "--activation",

@@ -178,7 +178,7 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
     population, images = Population(kind, values, states), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
-        losses, _ = population.train(images, epoch, order)
+        losses, *_ = population.train(images, epoch, order)
     losses = np.where(np.isfinite(losses), losses, np.inf).reshape(len(cases), len(rates))
     best_rates = []
     for case, row in zip(cases, losses, strict=True):
