@@ -21,7 +21,6 @@ import highway_keras
 from highway_keras import data, models, results
 from highway_keras.cli import command as cli
 from highway_keras.cli import fit as fit_command
-from highway_keras.cli import shared
 from highway_keras.util.messages import Notice
 
 EVIL = "\x1b]0;owned\x07"
@@ -70,10 +69,6 @@ def test_no_backend_is_imported_to_say_little(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) == list(WITHOUT_KERAS.values()).count(2)
-
-
-def test_every_data_set_with_a_name_is_in_the_help():
-    assert shared.DATASETS == data.NAMES
 
 
 def test_it_is_installed_and_runs_as_a_module(monkeypatch, capsys):
