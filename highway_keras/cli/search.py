@@ -16,7 +16,7 @@ RANGES = {
 }
 
 
-def _rung(text):
+def rung(text):
     epoch, count = text.split(":")
     return int(epoch), int(count)
 
@@ -47,7 +47,7 @@ def add_rungs(parser, default, help_default):
     parser.add_argument(
         "--rungs",
         nargs="*",
-        type=_rung,
+        type=rung,
         default=default,
         metavar="EPOCH:TRIALS",
         help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
