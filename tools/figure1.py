@@ -80,15 +80,16 @@ def at_epoch_400(trials):
             leaders = chosen.iloc[np.argsort(lowest(chosen, LEAD[depth]), kind="stable")[:TOP]]
             ends = lowest(leaders, 400)
             ended = ends[np.isfinite(ends)]
-            row = {"kind": kind, "depth": depth, "ended": len(ended), "best": ended.min()}
+            row = {"kind": kind, "depth": depth, "losses": ended, "ended": len(ended)}
+            row["best"] = ended.min()
             if len(ended) == TOP:
                 row |= {"mean": ended.mean(), "std": ended.std(ddof=1), "median": np.median(ended)}
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def draw(trials, table, points, title, path):
-    """Draw the best curves by epoch, and points `(kind, depth, value, low, high)` by depth."""
+def draw(trials, epochs, path, title, draw_kind):
+    """Draw the best curves by epoch; `draw_kind(axes, kind, style)` draws the right panel."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -98,14 +99,10 @@ def draw(trials, table, points, title, path):
     for kind, style in zip(KINDS, ("-", "--"), strict=True):
         for number, depth in enumerate(DEPTHS):
             chosen = trials[(trials["kind"] == kind) & (trials["depth"] == depth)]
-            best = chosen.iloc[np.argmin(lowest(chosen, table))]
-            curve = best[LOSSES[:table]].to_numpy(float)
-            left.semilogy(range(1, table + 1), curve, style, color=f"C{number}", lw=1,
-                          label=f"{kind} {depth}")  # fmt: skip
-        own = np.array([p[1:] for p in points if p[0] == kind]).T
-        if own.size:
-            bars = own[1] - own[2], own[3] - own[1]
-            right.errorbar(own[0], own[1], bars, fmt=f"o{style}", color="k", capsize=3, label=kind)
+            best = chosen.iloc[np.argmin(lowest(chosen, epochs))][LOSSES[:epochs]].astype(float)
+            line = {"color": f"C{number}", "lw": 1, "label": f"{kind} {depth}"}
+            left.semilogy(range(1, epochs + 1), best, style, **line)
+        draw_kind(right, kind, style)
     right.set(yscale="log", xticks=DEPTHS, xlabel="hidden layers", title=title)
     left.set(xlabel="epoch", ylabel="training loss (nats)", title="best trial")
     left.legend(ncols=2, frameon=False, fontsize=8)
@@ -122,18 +119,26 @@ def main():
     trials = read()
     short, long = at_epoch_10(trials), at_epoch_400(trials)
     print(short.to_string(index=False, float_format="{:.4g}".format))
-    print(long.to_string(index=False, float_format="{:.3g}".format))
+    print(long.drop(columns="losses").to_string(index=False, float_format="{:.3g}".format))
+
+    def with_bars(axes, kind, style):
+        rows = short[short.iloc[:, 0].str.fullmatch(rf"{kind} \d+")]
+        bars = rows["mean"] - rows["low"], rows["high"] - rows["mean"]
+        axes.errorbar(DEPTHS, rows["mean"], bars, fmt=f"o{style}", color="k", capsize=3, label=kind)
+
+    def with_trials(axes, kind, style):
+        shift, mark, color = (-1, "o", "C0") if kind == "highway" else (1, "s", "C1")
+        rows = long[long["kind"] == kind]
+        for depth, losses in zip(rows["depth"], rows["losses"], strict=True):
+            axes.plot([depth + shift] * len(losses), losses, mark, color=color, ms=4, mfc="none")
+        axes.plot(rows["depth"] + shift, rows["mean"], f"{mark}{style}", color=color, label=kind)
+
     if options.epoch10:
-        points = [(*name.split(), *rest) for name, *rest in short.iloc[:8].to_numpy()]
-        points = [(kind, int(depth), *rest) for kind, depth, *rest in points]
-        draw(trials, 10, points, "ten best of 100, all 60,000 images", options.epoch10)
+        draw(trials, 10, options.epoch10, "ten best of 100, all 60,000 images", with_bars)
     if options.picture:
-        ended = long.dropna(subset=["mean"]) if "mean" in long else long.iloc[:0]
-        points = [
-            (row.kind, row.depth, row.mean, max(row.mean - row.std, row.best), row.mean + row.std)
-            for row in ended[["kind", "depth", "mean", "std", "best"]].itertuples()
-        ]
-        draw(trials, 400, points, "ten that led at the last rung", options.picture)
+        draw(
+            trials, 400, options.picture, "ten that led at the last rung; filled: mean", with_trials
+        )
 
 
 if __name__ == "__main__":
