@@ -22,6 +22,7 @@ from tools import pictures, record, tables
 
 ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
+GONE = "figure1-finals"  # its command exists only at the commits of the rows
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 
 
@@ -49,7 +50,10 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
     recorded = (
-        row["command"] for name in FILES if name != TRANSCRIBED for row in results.read(name)
+        row["command"]
+        for name in FILES
+        if name not in (TRANSCRIBED, GONE)
+        for row in results.read(name)
     )
     for command in set(recorded):
         # The module had another name when the older rows were made.
