@@ -1,13 +1,14 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
-So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
-`highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
+So every picture shows only what has rows. `python -m tools.figure1` draws the panels of Figure 1.
+Those of a network's layers, Figures 2 to 4, come from `highway-keras analyze`, and their numbers
+from `python -m tools.record section4` and `layers`.
 """
 
 from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
-from tools.tables import long_trials, rows, whole_trainings
+from tools.tables import rows, whole_trainings
 
 STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
 
@@ -63,12 +64,6 @@ def compacted():
 
 PICTURES = {
     "compact.png": compacted,
-    "figure1-long.png": lambda: plots.plot_figure1(
-        {
-            (kind, depth): trials.filter(regex=r"loss_\d").iloc[0]
-            for depth, kind, trials in long_trials()
-        }
-    ),
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
     "curves-small.png": lambda: training_accuracy("highway-a", "fitnet-a"),
