@@ -645,15 +645,72 @@ CLAIMS = {
     ],
     "docs/gates.md": [
         (
-            "plain layers, residual layers end at {:.1f} %, between plain ({:.1f} %) and highway "
-            "layers ({:.1f} %), which have 70",
+            "plain, wider: slightly more weights | {:+.1f} ± {:.1f} | |",
+            *ahead(11, "highway, bias -1", 0.2, "plain, wider", 0.2),
+        ),
+        (
+            "(53 % at 32 layers) of the weights | {:+.1f} ± {:.1f} | {:+.1f} ± {:.1f} |",
+            *ahead(11, "highway, bias -1", 0.2, "residual", 0.1),
+            *ahead(32, "highway, bias -3", 0.4, "residual", 0.2),
+        ),
+        (
+            "plain: 59 % (53 %) of the weights | {:+.1f} ± {:.1f} | {:+.1f} ± {:.1f} |",
+            *ahead(11, "highway, bias -1", 0.2, "plain", 0.1),
+            *ahead(32, "highway, bias -3", 0.4, "plain", 0.025),
+        ),
+        (
+            "maxout: as many weights | {:+.1f} ± {:.1f} | |",
+            *ahead(11, "highway, bias -1", 0.2, "maxout", 0.1),
+        ),
+        (
+            "of the same widths by {:.1f} ± {:.1f} points, but the wider plain network by {:.1f} ± "
+            "{:.1f}.",
+            *ahead(11, "highway, bias -1", 0.2, "plain", 0.1),
+            *ahead(11, "highway, bias -1", 0.2, "plain, wider", 0.2),
+        ),
+        (
+            "they show a gain,** of {:.1f} ± {:.1f} points, with",
+            *ahead(11, "highway, bias -1", 0.2, "residual", 0.1),
+        ),
+        (
+            "Residual layers end {:.1f} ± {:.1f} points above plain ones, which",
+            *ahead(11, "residual", 0.1, "plain", 0.1),
+        ),
+        (
+            "gates and block together, it is {:.1f} ± {:.1f} points ahead of highway",
+            *ahead(11, "maxout", 0.1, "highway, bias -1", 0.2),
+        ),
+        (
+            "better than -3,** by {:.1f} ± {:.1f} points.",
+            *ahead(11, "highway, bias -1", 0.2, "highway, bias -3", 0.2),
+        ),
+        (
+            "it is {:.1f} ± {:.1f} points below 0, {:.1f} ± {:.1f} above -2 and {:.1f} ± {:.1f} "
+            "below zero gate kernels.",
+            *ahead(11, "highway, bias 0", 0.2, "highway, bias -1", 0.2),
+            *ahead(11, "highway, bias -1", 0.2, "highway, bias -2", 0.2),
+            *ahead(11, "highway, zero gate kernels", 0.2, "highway, bias -1", 0.2),
+        ),
+        (
+            "which end at {:.1f} %, {:.1f} ± {:.1f} points higher; residual layers end {:.1f} ± "
+            "{:.1f} points higher.",
+            twin(32, "highway, bias -3", 0.4),
+            *ahead(32, "highway, bias -3", 0.4, "plain", 0.025),
+            *ahead(32, "residual", 0.2, "plain", 0.025),
+        ),
+        (
+            "residual layers end at {:.1f} %; the difference is {:.1f} ± {:.1f} points.",
+            twin(32, "residual", 0.2),
+            *ahead(32, "highway, bias -3", 0.4, "residual", 0.2),
+        ),
+        (
+            "plain layers, end at {:.1f} %, between plain ({:.1f} %) and highway "
+            "layers ({:.1f} %).",
             twin(11, "residual", 0.1),
             twin(11, "plain", 0.1),
             twin(11, "highway, bias -1", 0.2),
         ),
         ("at once.** Plain layers end at {:.1f} %, at a sixteenth", twin(32, "plain", 0.025)),
-        ("the highway layers, which end at {:.1f} %.", twin(32, "highway, bias -3", 0.4)),
-        ("the weights, residual layers end at {:.1f} %.", twin(32, "residual", 0.2)),
     ],
     "docs/gpu.md": [
         ("| `highway-b` | {:.1f} |", one("table2", "minutes", model="highway-b", recipe="muon")),
