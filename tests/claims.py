@@ -720,6 +720,11 @@ CLAIMS = {
         ("at once.** Plain layers end at {:.1f} %, at a sixteenth", twin(32, "plain", 0.025)),
     ],
     "docs/gpu.md": [
+        (
+            "on 2 CPU cores, 24 epochs of any of them took {:.0f} to {:.0f} minutes.",
+            min(lowest(name, "minutes", epochs=24, images="all") for name in ("table2", "table3")),
+            max(highest(name, "minutes", epochs=24, images="all") for name in ("table2", "table3")),
+        ),
         ("| `highway-b` | {:.1f} |", one("table2", "minutes", model="highway-b", recipe="muon")),
         (
             "| `highway-gap-10` | {:.1f} |",
