@@ -487,7 +487,7 @@ CLAIMS = {
     ],
     "docs/figure1.md": [
         (
-            "plain networks have {:.1f} times ({:.1f} to {:.1f}) the loss at 100 layers",
+            "plain networks have {:.1f} times (95 %: {:.1f} to {:.1f}) the loss at 100 layers",
             *rise("plain"),
         ),
         ("ten best highway networks, {:.2f} times ({:.2f} to {:.2f}).", *rise("highway")),
@@ -551,7 +551,7 @@ CLAIMS = {
             ),
         ),
         (
-            "at 10, 20, 50 and 100 layers within {:.0f} % at epoch 200.",
+            "at 10, 20, 50 and 100 layers within {:.0f} % at epoch 200, n = 1",
             100 * (max(at_200()) / min(at_200()) - 1),
         ),
         (
