@@ -534,7 +534,7 @@ CLAIMS = {
             *(below(1e-2, kind, depth) for kind in ("highway", "plain") for depth in DEPTHS),
         ),
         (
-            "with 1000 layers | [loss](depth.md) {:.2f} to {:.2f} in 5 epochs |",
+            "with 1000 layers | [loss](benchmarks.md#depth) {:.2f} to {:.2f} in 5 epochs |",
             epoch("thin-highway-100", 1, "depth=1000", "loss"),
             epoch("thin-highway-100", 5, "depth=1000", "loss"),
         ),
