@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from harness import array, standard_normal
+from helpers import needs_tensorflow
 
 from highway_keras import Highway, HighwayStack, data
 
@@ -176,6 +177,29 @@ def test_a_stack_exports_for_batches_of_any_size(tmp_path):
     for rows in (1, 5):
         x = np.ones((rows, 6), "float32")
         np.testing.assert_allclose(served.serve(x), array(model(x)), atol=1e-6)
+
+
+@needs_tensorflow
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of Keras, about `np.object`
+def test_a_stack_exports_to_onnx(tmp_path):
+    pytest.importorskip("tf2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model, file = as_chain([built_stack(3, carry="learned")]), str(tmp_path / "stack.onnx")
+    x = standard_normal((5, 6))
+    expected = array(model(x))
+    model.export(file, "onnx", verbose=False)
+    session = runtime.InferenceSession(file)
+    (outputs,) = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="JAX alone refuses forward mode")
+def test_forward_mode_names_the_layers_that_have_it():
+    import jax
+
+    stack = built_stack(2)
+    with pytest.raises(TypeError, match="unstack"):
+        jax.jacfwd(stack)(np.ones((1, 6), "float32"))
 
 
 @pytest.mark.parametrize("depth", [1, 1000])

@@ -298,6 +298,7 @@ ARGUMENTS = [
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, strides=2), "strides"),
     (lambda: ConvHighway2D(4, 3, padding="valid"), "padding='valid'"),
+    (lambda: ConvHighway2D(4, 3, padding="causal"), "one of 'same'"),
     (lambda: HighwayStack(0), "depth"),
     (lambda: HighwayWrapper(Dense(4), Dense(4), "learned"), "carry='learned'"),
     (lambda: HighwayWrapper(Dense(4), Dense(4), transform_activation="sigmoid"), "'sigmoid'"),
@@ -342,6 +343,10 @@ SHAPES = [
 ]
 TYPES = [
     (lambda: ConvHighway2D(4, 3, 1, "same"), "positional"),
+    (lambda: HighwayWrapper(Dense(4), transform="sigmoid"), "transform"),
+    (lambda: Highway(transform_bias=-2.0), "transform_bias_initializer"),
+    (lambda: ready()(image(6), context=image(6)), "context"),
+    (lambda: HighwayWrapper(Dense(6))(image(6), context=image(6)), "context"),
 ]
 
 

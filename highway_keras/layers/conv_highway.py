@@ -13,6 +13,7 @@ class BaseConvHighway(HighwayBase):
     """Base of the convolutional highway layers; see `ConvHighway2D` for the arguments."""
 
     convolution: type[keras.Layer]
+    paddings = ("same",)  # which keep the size
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class BaseConvHighway(HighwayBase):
         )
         self.filters = checks.positive_integer("filters", filters, "the channels of the input")
         self.kernel_size = kernel_size
-        self.padding = checks.one_of("padding", padding, ("same", "causal"))  # which keep the size
+        self.padding = checks.one_of("padding", padding, self.paddings)
         self.data_format = data_format or keras.config.image_data_format()
         self.dilation_rate = dilation_rate
         self.groups = groups
@@ -105,6 +106,7 @@ class ConvHighway1D(BaseConvHighway):
     """
 
     convolution = keras.layers.Conv1D
+    paddings = ("same", "causal")
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

@@ -35,6 +35,11 @@ class GatedLayer(keras.Layer):
         transform_bias_initializer=-2.0,
         **kwargs,
     ):
+        if "transform_bias" in kwargs:
+            raise TypeError(
+                "`transform_bias` must be `transform_bias_initializer`: the weight itself is "
+                f"drawn. {checks.received('transform_bias', kwargs['transform_bias'])}"
+            )
         super().__init__(**kwargs)
         # Not class attributes: on PyTorch they would hide the layers that are assigned later.
         self.block = self.transform = self.carry = None
@@ -116,6 +121,8 @@ class GatedLayer(keras.Layer):
         return tuple(input_shape)
 
     def compute_output_spec(self, inputs, return_gate=False, **of_block):
+        if of_block:
+            self.block_state(inputs, **of_block)  # refuses arguments that H does not have
         outputs, gate = (keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
         return (outputs, gate) if return_gate else outputs
 

@@ -49,6 +49,8 @@ class Highway(HighwayBase):
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
 
+    The weights are made in the first call, or by `build`: in PyTorch, ask for `parameters()` after.
+
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
 

@@ -14,6 +14,7 @@ ONCE = (
     "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
     "are differentiable again."
 )
+EXPORTED = ("__call__", "serving_default")  # the functions that Keras's `model.export` traces
 
 
 def has_loops():
@@ -21,11 +22,13 @@ def has_loops():
 
     Not in `tf.vectorized_map`, which drops custom gradients, so all would be zero. Keras's
     `TimeDistributed` calls it where the number of steps is unknown. It does not show in a
-    `tf.function` that was traced before.
+    `tf.function` that was traced before. And not in what `model.export` traces: ONNX has no
+    compiled loops, and a server would compile one anew for each batch size.
     """
     graph = tf.compat.v1.get_default_graph()
     while graph is not None:
-        if "loop_body" in graph.get_name_scope():
+        is_exported = getattr(graph, "name", None) in EXPORTED
+        if is_exported or "loop_body" in graph.get_name_scope():
             return False
         graph = getattr(graph, "outer_graph", None)  # of a function that is called in the map
     return True

@@ -33,7 +33,14 @@ def chain(block, x, kernel, bias, relu_mask, return_sequence, return_gate):
 
         return outputs, gradient
 
-    return run(x, kernel, bias, relu_mask)
+    try:
+        return run(x, kernel, bias, relu_mask)
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise TypeError(
+            "A `HighwayStack` has no forward mode on JAX. The layers that `unstack()` returns have."
+        ) from error
 
 
 @functools.lru_cache(maxsize=64)
