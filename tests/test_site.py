@@ -5,6 +5,8 @@ Numbers and pixels of a notebook may differ from machine to machine: they are no
 
 import pathlib
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -16,17 +18,31 @@ ROOT = pathlib.Path(__file__).parents[1]
 GUIDES = ("search", "zoo/index", "../README")
 
 
+def python_blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.parametrize("guide", all_but(GUIDES, (*GUIDES, "own-network", "transfer")))
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
     names = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = python_blocks(text)
     assert blocks
     for block in blocks:
         exec(compile(block, f"{guide}.md", "exec"), names)
     if guide == "transfer":
         assert names["accuracy"] > 0.8  # the features of MNIST's digits are worth something here
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_a_loop_in_another_library_learns(backend, tmp_path):
+    """In a process of its own, which has one backend."""
+    pytest.importorskip(backend)
+    blocks = python_blocks((ROOT / "docs" / "modules.md").read_text(encoding="utf-8"))
+    (block,) = [block for block in blocks if f'KERAS_BACKEND"] = "{backend}"' in block]
+    block += "assert losses[-1] < 0.7 * losses[0]\n"
+    subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True)
 
 
 def shown(notebook):
