@@ -478,6 +478,8 @@ def test_needed_layers():
     assert (needed.layers, needed.of, needed.threshold) == (("0", "1"), 4, 0.001)
     assert "2 of 4" in str(needed) and "10 of 10,000" in str(needed)
     assert analysis.needed_layers(lesions, threshold=0.1).layers == ("0",)
+    few = counted(2, 3, samples=504)
+    assert "less than one of 504" in str(analysis.needed_layers(few))
     on_the_threshold = counted(7, 36, 37, samples=10_000)
     assert analysis.needed_layers(on_the_threshold, 0.0029).layers == ("1",)
 

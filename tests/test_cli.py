@@ -8,6 +8,7 @@ import pathlib
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -188,6 +189,31 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys):
     assert run(*command, "--csv") == 0
     header, *lines = csv.reader(capsys.readouterr().out.splitlines())
     assert header == ["image", "class", "probability"] and len(lines) == 3 * len(rows)
+
+
+def test_evaluate_saves_the_wrong_pictures(trained, capsys, tmp_path):
+    assert run("evaluate", trained, "--json", "--wrong", tmp_path / "wrong") == 0
+    measured = json.loads(capsys.readouterr().out)
+    files = sorted((tmp_path / "wrong").iterdir())
+    assert len(files) == round((1 - measured["accuracy"]) * measured["images"]) > 0
+    images = data.load("digits")
+    for file in files:
+        number, label, _, answer = file.stem.split()
+        assert images.y_test[int(number)] == int(label) != int(answer)
+        np.testing.assert_array_equal(
+            np.array(Image.open(file)), images.x_test[int(number), ..., 0]
+        )
+    assert run("evaluate", trained, "--wrong", tmp_path / "wrong") == 1
+
+
+def test_predict_names_a_file_as_it_is(trained, pictures, capsys, tmp_path):
+    """With the narrow space of a macOS screenshot, too."""
+    name = tmp_path / "Screenshot 9.41\u202fPM.png"
+    shutil.copy(next(pictures.glob("*/*")), name)
+    for form in ((), ("--csv",), ("--json",)):
+        assert run("predict", trained, name, *form) == 0
+        printed = capsys.readouterr().out
+        assert str(name) in (json.loads(printed)[0]["image"] if "--json" in form else printed)
 
 
 def test_predict_goes_on_after_a_picture_that_cannot_be_read(trained, pictures, capsys, tmp_path):

@@ -89,6 +89,7 @@ def test_the_pickle_in_a_data_set_is_not_read(tmp_path):
 def test_what_a_terminal_obeys_is_escaped():
     assert messages.printable(EVIL) == r"\x1b]0;owned\x07\u202e\n=1+1"
     assert messages.printable("é 数 ± \udcff") == r"é 数 ± \udcff"
+    assert messages.printable("9.41\u202fPM\u00a0\u2028") == "9.41\u202fPM\u00a0\\u2028"
 
 
 def test_formulas_are_disarmed(tmp_path):

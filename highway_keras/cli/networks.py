@@ -58,6 +58,9 @@ def add_commands(add):
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--wrong", metavar="FOLDER", help="save the wrongly classified pictures in a new folder"
+    )
 
     parser = add("analyze", analyze, "Show what the layers of a network do.")
     shared.add_network(parser)
@@ -175,10 +178,14 @@ def _print_classes(rows, as_csv):
 def evaluate(options):
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, test_only=True)
+    if options.wrong:
+        pathlib.Path(options.wrong).mkdir(parents=True)
     training = shared.library("training")
     measured = training.evaluate(trained.complete, images, 0 if options.json else "auto")
     count = len(images.x_test)
     by_class = dict(zip(trained.class_names, measured.class_accuracy, strict=True))
+    if options.wrong:
+        _save_wrong(pathlib.Path(options.wrong), trained.class_names, images, measured.predicted)
     if options.json:
         content = {"network": str(trained.path), "dataset": images.name, "images": count}
         content |= {"accuracy": measured.accuracy, "loss": measured.loss}
@@ -189,6 +196,16 @@ def evaluate(options):
     print(f"{accuracy}  test loss {measured.loss:.4f}  ({count} images)")
     lowest = min((share, name) for name, share in by_class.items() if share is not None)
     print(f"lowest of a class {100 * lowest[0]:.2f} %  ({printable(lowest[1])})")
+
+
+def _save_wrong(folder, class_names, images, predicted):
+    """Write the test images that are classified wrongly, named by number, class and answer."""
+    import keras
+
+    names = [name.replace("/", "_") for name in class_names]
+    for index in np.flatnonzero(predicted != images.y_test):
+        name = f"{index:05} {names[images.y_test[index]]} as {names[predicted[index]]}.png"
+        keras.utils.save_img(folder / name, images.x_test[index], scale=False)
 
 
 def analyze(options):

@@ -100,6 +100,8 @@ def _read(source, data_dir, skip_broken):
     if isinstance(source, tuple | list):
         parts = [source] if hasattr(source[0], "__array__") else source
         return "arrays", None, *_prepare(parts)
+    if isinstance(source, str) and source in NAMES and os.path.exists(source):
+        notice(f"{source} is the public data set here; ./{source} names what is in this folder.")
     if source == "digits":
         return source, source, *_prepare(*read_digits())
     if isinstance(source, str) and source in NAMES:

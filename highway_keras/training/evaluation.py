@@ -23,11 +23,13 @@ class Evaluation(tuple):
         loss, accuracy: The pair.
         confusion: Integers `(classes, classes)`: row i, column j counts the images of class i that
             the model assigns to class j.
+        predicted: The class number that the model assigns to each image, integers `(n,)`.
     """
 
-    def __new__(cls, loss, accuracy, confusion):
+    def __new__(cls, loss, accuracy, confusion, predicted):
         pair = super().__new__(cls, (loss, accuracy))
         pair.loss, pair.accuracy, pair.confusion = loss, accuracy, confusion
+        pair.predicted = predicted
         return pair
 
     @property
@@ -61,7 +63,7 @@ def evaluate(model, images, verbose=0) -> Evaluation:
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
-        An `Evaluation`: a pair that also has `confusion` and `class_accuracy`.
+        An `Evaluation`: a pair that also has `confusion`, `class_accuracy` and `predicted`.
 
     Raises:
         ValueError: If the model does not return a probability for each class.
@@ -79,9 +81,9 @@ def compare(rows, labels):
     """Return the `Evaluation` of class probabilities, `(n, classes)`, given the labels, `(n,)`."""
     right = rows[np.arange(len(rows)), labels]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
-    confusion = np.zeros((rows.shape[-1],) * 2, int)
-    np.add.at(confusion, (labels, rows.argmax(-1)), 1)
-    return Evaluation(float(loss), float((rows.argmax(-1) == labels).mean()), confusion)
+    confusion, predicted = np.zeros((rows.shape[-1],) * 2, int), rows.argmax(-1)
+    np.add.at(confusion, (labels, predicted), 1)
+    return Evaluation(float(loss), float((predicted == labels).mean()), confusion, predicted)
 
 
 def probabilities(model, x, verbose=0):

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import sys
+import unicodedata
 import warnings
 
 LONGEST_IN_PICTURE = 60  # characters
@@ -13,9 +14,14 @@ def printable(text):
     """Return `text` with every character that cannot be printed escaped, as Python writes it.
 
     These include line breaks, the control characters that a terminal obeys, those that change the
-    direction of writing, and bytes of a file name that are not UTF-8.
+    direction of writing, and bytes of a file name that are not UTF-8. Spaces of any width stay, such
+    as the narrow one in the name of a macOS screenshot.
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+    def stays(character):
+        return character.isprintable() or unicodedata.category(character) == "Zs"
+
+    return "".join(c if stays(c) else ascii(c)[1:-1] for c in str(text))
 
 
 def reason(error):
