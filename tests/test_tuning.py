@@ -349,8 +349,19 @@ def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
 
 
 ROWS = np.zeros((3, 8, 8, 1))
+
+
+class Scalar(HighwayHyperModel):
+    def build(self, hp):
+        raise NotImplementedError
+
+
 BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (TypeError, "`hypermodel`", {"hypermodel": len}, {}),
+    (TypeError, "`hypermodel`.*keras_tuner", {"hypermodel": Scalar(3)}, {}),
+    (TypeError, "executions_per.*keras_tuner", {"executions_per_trial": 2}, {}),
+    (TypeError, "callbacks.*keras_tuner", {}, {"callbacks": []}),
+    (TypeError, "class_weight.*keras_tuner", {}, {"class_weight": {0: 2.0}}),
     (ValueError, "seed", {"seed": -1}, {}),
     (ValueError, "max_trials", {"max_trials": 0}, {}),
     (ValueError, "population", {"population": 0}, {}),
@@ -363,7 +374,8 @@ BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (ValueError, "`x`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
     (ValueError, "`epochs`", {}, {"epochs": 0}),
-    (ValueError, "`objective`", {"objective": "val_loss"}, {}),
+    (ValueError, "`validation_data`.*val_loss", {"objective": "val_loss"}, {}),
+    (ValueError, "`objective`.*'val_accuracy'", {"objective": "f1"}, {}),
 ]
 
 

@@ -27,6 +27,8 @@ with extra("tune"):
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
+METRICS = ("loss", "accuracy")
+OBJECTIVES = (*METRICS, "val_loss", "val_accuracy")
 COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others
@@ -108,13 +110,18 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name=None,
         overwrite=False,
         rungs=None,
+        **of_stock_tuners,
     ):
         check_backend()
-        if not isinstance(hypermodel, HighwayHyperModel):
+        _refuse(of_stock_tuners)
+        own, stock = type(hypermodel), HighwayHyperModel
+        if not issubclass(own, stock) or (own.build, own.fit) != (stock.build, stock.fit):
             raise TypeError(
-                "`hypermodel` must be a `HighwayHyperModel`; `keras_tuner.RandomSearch` takes "
-                f"others. {checks.received('hypermodel', hypermodel)}"
+                "`hypermodel` must be a `HighwayHyperModel` with the `build` and `fit` of that "
+                "class; `keras_tuner.RandomSearch` takes others. "
+                f"{checks.received('hypermodel', hypermodel)}"
             )
+        checks.one_of("objective", getattr(objective, "name", objective), OBJECTIVES)
         self.seed = checks.seed(seed)
         checks.positive_integer("max_trials", max_trials)
         checks.positive_integer("keep_models", keep_models)
@@ -189,7 +196,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             f"Received: project_name={self.project_name!r}, a search by another tuner."
         )
 
-    def search(self, x, y=None, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
+    def search(
+        self,
+        x,
+        y=None,
+        validation_data=None,
+        epochs=1,
+        batch_size=128,
+        verbose="auto",
+        **of_stock_tuners,
+    ):
         """Train trials until `max_trials` of them have ended.
 
         Args:
@@ -203,8 +219,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         Raises:
             ValueError: If the arrays do not fit the hypermodel or one another, or the folder
                 holds another search.
+            TypeError: If there are other arguments, such as `callbacks`.
             BusyError: If another process is searching there.
         """
+        _refuse(of_stock_tuners)
         epochs = checks.positive_integer("epochs", epochs)
         batch_size = checks.positive_integer("batch_size", batch_size)
         if epochs <= max(self.rungs, default=0):
@@ -213,11 +231,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"Received: epochs={epochs}, rungs={self.rungs}."
             )
         pairs = {"": (x, y)} if validation_data is None else {"": (x, y), "val_": validation_data}
-        measured = [f"{prefix}{metric}" for prefix in pairs for metric in METRICS]
-        if self.objective.name not in measured:
+        if validation_data is None and self.objective.name.startswith("val_"):
             raise ValueError(
-                f"`objective` must be one of {', '.join(measured)}; those with `val_` need "
-                f"`validation_data`. Received: objective={self.objective.name!r}."
+                f"`validation_data` must be given with objective={self.objective.name!r}. "
+                "Received: validation_data=None."
             )
         settings = {**self.settings, "epochs": epochs, "batch_size": batch_size}
         images = {}
@@ -412,6 +429,15 @@ def _finite_row(curves, epoch):
     row = {key: rows[epoch] for key, rows in curves.items()}
     finite = np.all(np.isfinite([*row.values()]), axis=0)
     return {key: np.where(finite, column, np.nan) for key, column in row.items()}
+
+
+def _refuse(of_stock_tuners):
+    if of_stock_tuners:
+        name, value = next(iter(of_stock_tuners.items()))
+        raise TypeError(
+            f"`{name}` is no argument of a population, which does without Keras's training loop; "
+            f"`keras_tuner.RandomSearch` searches by that. {checks.received(name, value)}"
+        )
 
 
 def _check_rungs(rungs, trials):

@@ -14,8 +14,8 @@ def printable(text):
     """Return `text` with every character that cannot be printed escaped, as Python writes it.
 
     These include line breaks, the control characters that a terminal obeys, those that change the
-    direction of writing, and bytes of a file name that are not UTF-8. Spaces of any width stay, such
-    as the narrow one in the name of a macOS screenshot.
+    direction of writing, and bytes of a file name that are not UTF-8. Spaces of any width stay,
+    such as the narrow one in the name of a macOS screenshot.
     """
 
     def stays(character):
