@@ -264,6 +264,8 @@ def test_the_model_of_the_gates_is_saved_and_follows_the_training(make, tmp_path
     model = make()
     x, y = samples(model)
     gates = analysis.gate_model(model)
+    both = analysis.gate_model(model, with_outputs=True).predict(x, verbose=0)
+    np.testing.assert_allclose(both["outputs"], model.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
     path = tmp_path / "gates.keras"
     gates.save(path)
     loaded = keras.models.load_model(path)

@@ -7,7 +7,9 @@ import io
 import itertools
 import json
 import os
+import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from highway_keras import data, layers, models
+from highway_keras import analysis, data, layers, models, training
 from highway_keras.export import FORMATS, ExportMismatch, cards, export, formats, verification
 from highway_keras.export.exporting import staged
 from highway_keras.export.serving_model import serving_model, unrolled
@@ -580,3 +582,34 @@ def test_other_files_are_refused_with_their_place_in_the_batch(kind):
         decode(tf.constant([good, as_file(RAMP, kind), good, b""]))
     with pytest.raises(tf.errors.InvalidArgumentError):
         decode(tf.constant([good[:60]]))
+
+
+# The serving page
+
+
+def blocks_of_the_page():
+    page = pathlib.Path(__file__).parents[1] / "docs" / "serving.md"
+    return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_serving_page_has_the_lines_of_the_cards():
+    assert cards.picture_code((28, 28, 1)) in blocks_of_the_page()
+
+
+@needs_tensorflow
+def test_the_gates_of_the_serving_page_are_served(tmp_path, monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.chdir(tmp_path)
+    images = data.load("digits")
+    training.fit("thin-highway-10", images, "digits", out="run", epochs=1, verbose=0)
+    (block,) = [block for block in blocks_of_the_page() if "gate_model" in block]
+    exec(block, {})
+    x = images.x_test[:4].astype("float32")
+    classify = tf.saved_model.load("serving/watched/1").signatures["serving_default"]
+    (name,) = classify.structured_input_signature[1]
+    served = {key: value.numpy() for key, value in classify(**{name: tf.constant(x)}).items()}
+    model = models.load("run").complete
+    np.testing.assert_allclose(served["probabilities"], model.predict(x, verbose=0), atol=1e-5)
+    gates = [gate.mean(axis=-1) for gate in analysis.gates(model, x).values()]
+    np.testing.assert_allclose(served["gates"], np.stack(gates, axis=-1), atol=1e-5)

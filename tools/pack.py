@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.measurements import ROOT
 from highway_keras import data, models, results
+from highway_keras.export.cards import picture_code
 from highway_keras.models.registry import INDEX, WEIGHTS, read_index
 from highway_keras.training.evaluation import evaluate
 from highway_keras.util.files import compress, replacing, write_json, write_text
@@ -207,7 +208,9 @@ def card_text(entry):
         f"highway-keras predict {name} picture.png --weights {dataset}\n```\n\n"
         "```python\nimport keras\nfrom highway_keras import models\n\n"
         f'file = models.get("{name}").weights_file("{dataset}")\n'
-        "model = keras.models.load_model(file)  # takes pixels, 0 to 255\n```\n"
+        "model = keras.models.load_model(file)  # takes pixels, 0 to 255\n```\n\n"
+        "Pixels of a picture `file`, as `highway-keras predict` makes them:\n\n"
+        f"```python\n{picture_code(card.input_shape)}probabilities = model.predict(images)\n```\n"
     )
 
 

@@ -89,10 +89,11 @@ class WithGates(keras.Layer):
         return cls(**{**config, "layer": layer})
 
 
-def observe(model, what="gates"):
+def observe(model, what="gates", with_outputs=False):
     """Return a model from the inputs of `model` to a list of `what` of each block, and the blocks.
 
     `what` is `"gates"` or `"outputs"`; for outputs, a `HighwayStack` becomes a chain of copies.
+    `with_outputs` adds the outputs of `model`: `{"outputs": ..., what: [...]}`.
     """
     observed, blocks = _observe(model, what, {})
     if not blocks:
@@ -105,7 +106,10 @@ def observe(model, what="gates"):
         counts[block.name] = count = counts.get(block.name, 0) + 1
         if count > 1:
             blocks[i] = block._replace(name=f"{block.name} ({count})")
-    return keras.Model(observed.input, observed.output["blocks"], name=model.name), blocks
+    outputs = observed.output["blocks"]
+    if with_outputs:
+        outputs = {"outputs": observed.output["outputs"], what: outputs}
+    return keras.Model(observed.input, outputs, name=model.name), blocks
 
 
 def _observe(model, what, parts):

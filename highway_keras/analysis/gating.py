@@ -9,7 +9,7 @@ from keras import ops
 from highway_keras.analysis import blocks
 
 
-def gate_model(model):
+def gate_model(model, with_outputs=False):
     """Return a model from the inputs of `model` to the transform gates T of all its blocks.
 
     It shares the weights of `model`, so it follows the training of `model`. It can be saved, loaded
@@ -19,6 +19,8 @@ def gate_model(model):
         model: A built functional or Sequential Keras model with gated layers, itself or in
             functional and Sequential models inside it. Gated layers inside other layers, such as
             `TimeDistributed`, are left out.
+        with_outputs: Whether to return the outputs of `model`, too, as `{"outputs": ..., "gates":
+            [...]}`, for example to serve both.
 
     Returns:
         A `keras.Model` whose outputs are a list, one for each block and of its output's shape. As
@@ -33,7 +35,7 @@ def gate_model(model):
         >>> [gate.shape for gate in analysis.gate_model(network).outputs]
         [(None, 7), (None, 7), (None, 7)]
     """
-    return blocks.observe(model)[0]
+    return blocks.observe(model, with_outputs=with_outputs)[0]
 
 
 def transform_biases(model):

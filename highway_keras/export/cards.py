@@ -14,17 +14,22 @@ PICTURE_CODE = """\
 import numpy as np
 from PIL import Image, ImageOps
 
-picture = Image.open(file, formats=("PNG", "JPEG"))
-if picture.format != "PNG":
-    picture = ImageOps.exif_transpose(picture)
-if picture.has_transparency_data:
-    transparent = picture.convert("RGBA")
-    picture = Image.new("RGB", transparent.size, "white")
-    picture.paste(transparent, mask=transparent)
-picture = picture.convert("RGB").convert("{mode}")
-picture = picture.resize(({width}, {height}), Image.Resampling.BILINEAR)
+picture = Image.open(file)
+picture = picture if picture.format == "PNG" else ImageOps.exif_transpose(picture)
+layer = picture.convert("RGBA")
+picture = Image.new("RGB", layer.size, "white")
+picture.paste(layer, mask=layer)
+picture = picture.convert("{mode}").resize(({width}, {height}), Image.Resampling.BILINEAR)
 images = np.asarray(picture, "uint8").reshape(1, {height}, {width}, {channels})
 """
+MODES = {1: "L", 3: "RGB"}
+
+
+def picture_code(input_shape):
+    """Return the lines of Pillow that make `images` of a picture file, gray or RGB."""
+    height, width, channels = input_shape
+    size = {"height": height, "width": width, "channels": channels}
+    return PICTURE_CODE.format(mode=MODES[channels], **size)
 
 
 def describe(model, path, format, quantize, class_names):
@@ -46,10 +51,8 @@ def describe(model, path, format, quantize, class_names):
         "outputs": outputs,
         "versions": {"highway-keras": __version__, "keras": keras.__version__},
     }
-    if channels in (1, 3):
-        mode = "L" if channels == 1 else "RGB"
-        code = PICTURE_CODE.format(mode=mode, height=height, width=width, channels=channels)
-        card["images_from_a_picture"] = code.splitlines()
+    if channels in MODES:
+        card["images_from_a_picture"] = picture_code(model.input_shape[1:]).splitlines()
         if format == "saved_model":
             encoded = {"encoded": "string (batch), PNG or JPEG files as bytes"}
             card["signatures"] = {"serving_default": inputs, "encoded": encoded}
