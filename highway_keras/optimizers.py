@@ -40,7 +40,8 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
 
     ```
     gradient *= min(1, global_clipnorm / norm)  # the norm of all gradients together
-    g = gradient + l2 * w                 # the classifier's kernel: classifier_l2 * l2; biases: 0
+    g = gradient + l2 * w                 # the classifier's kernel: classifier_l2 * l2
+                                          # biases and normalization: bias_l2 * l2
     v = momentum * v - rate * g           # biases: bias_rate * rate
     w += v                                # nesterov=True: w += momentum * v - rate * g
     ```
@@ -53,9 +54,10 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
         momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
-        l2: Penalty on all weights but biases and those of normalization, `gamma`, `beta` and
-            `scale` (Caffe's `weight_decay`), at least 0.
+        l2: Penalty on the weights (Caffe's `weight_decay`), at least 0.
         classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
+        bias_l2: Factor on `l2` for biases and the weights of normalization, `gamma`, `beta` and
+            `scale`, at least 0.
         bias_rate: Factor on the learning rate of all biases, at least 0; the authors' is 2.
         **kwargs: The other arguments of `keras.optimizers.SGD`. `global_clipnorm` limits the norm
             of all gradients together, without the penalty; on several devices, of the whole batch.
@@ -79,6 +81,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         nesterov: bool = False,
         l2: float = 0.0,
         classifier_l2: float = 10.0,
+        bias_l2: float = 0.0,
         bias_rate: float = 1.0,
         **kwargs: Any,
     ):
@@ -86,6 +89,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.l2 = float(checks.number("l2", l2, least=0))
         self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
+        self.bias_l2 = float(checks.number("bias_l2", bias_l2, least=0))
         self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
 
     def build(self, variables):
@@ -94,8 +98,9 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         for variable in variables:
             *_, layer, weight = "", *variable.path.split("/")
             rate = self.bias_rate if weight.endswith("bias") else 1.0
-            l2 = 0.0 if weight.endswith(NO_DECAY) else self.l2
-            self._factors.append((rate, l2 * self.classifier_l2 if layer == CLASSIFIER else l2))
+            factor = self.classifier_l2 if layer == CLASSIFIER else 1.0
+            factor = self.bias_l2 if weight.endswith(NO_DECAY) else factor
+            self._factors.append((rate, factor * self.l2))
 
     def update_step(self, gradient, variable, learning_rate):
         rate, l2 = self._factors[self._get_variable_index(variable)]
@@ -104,7 +109,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         super().update_step(gradient, variable, learning_rate * rate)
 
     def get_config(self):
-        names = ("l2", "classifier_l2", "bias_rate")
+        names = ("l2", "classifier_l2", "bias_l2", "bias_rate")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 

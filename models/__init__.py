@@ -9,6 +9,7 @@ from highway_keras.models.thin import thin_mlp
 from highway_keras.models.mnist import mnist_highway
 from highway_keras.models.cifar import highway_a, highway_b, highway_c, highway_gap
 from highway_keras.models.fitnet import fitnet_a, fitnet_b
+from highway_keras.models.deep_cifar import deep_highway, deep_resnet
 
 # isort: on
 from highway_keras.models.registry import Card, create, get, list_models, register
@@ -18,6 +19,8 @@ __all__ = [
     "Card",
     "Trained",
     "create",
+    "deep_highway",
+    "deep_resnet",
     "fitnet_a",
     "fitnet_b",
     "get",

@@ -42,17 +42,23 @@ def dropout(x, rate, name):
     return keras.layers.Dropout(rate, name=name)(x) if rate else x
 
 
+def float32_at_least():
+    """Return the dtype of a layer that computes in float32 under mixed precision, too."""
+    import keras
+
+    return None if keras.config.dtype_policy().compute_dtype == "float64" else "float32"
+
+
 def predictions(x, classes, kernel_initializer):
     """Return the probabilities of the classes, in float32 at least under any dtype policy."""
     import keras
 
     from highway_keras.optimizers import CLASSIFIER
 
-    is_double = keras.config.dtype_policy().compute_dtype == "float64"
     return keras.layers.Dense(
         classes,
         activation="softmax",
         kernel_initializer=kernel_initializer,
         name=CLASSIFIER,
-        dtype=None if is_double else "float32",
+        dtype=float32_at_least(),
     )(x)

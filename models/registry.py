@@ -44,7 +44,7 @@ class Card:
         classes: Number of classes.
         recipe: Name of the default training recipe.
         layers: Depth as the paper counts it; `None` if not stated.
-        parameters: Exact number of parameters; `None` if not stated.
+        parameters: Exact number of trainable parameters; `None` if not stated.
         multiplications: Exact number of multiplications by a weight in one forward pass of one
             image, including those with padding zeros: the paper's measure of operations.
         paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.

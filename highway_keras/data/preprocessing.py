@@ -114,12 +114,20 @@ def multiply(factor, **options):
     return keras.layers.Rescaling(float(factor), **options)
 
 
+def normalize_as_imagenet(**options):
+    """Return the layer that gives RGB images of ImageNet mean 0 and deviation 1 by channel."""
+    scale = [1 / (255 * deviation) for deviation in (0.229, 0.224, 0.225)]
+    offset = [-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225]
+    return keras.layers.Rescaling(scale, offset, **options)
+
+
 STEPS = {
     "scale": functools.partial(multiply, 1 / 256),
     "gcn": GlobalContrastNormalization,
     "mean": MeanImage,
     "half": functools.partial(multiply, 1 / 2),
     "times": multiply,
+    "imagenet": normalize_as_imagenet,
 }
 
 
@@ -129,7 +137,8 @@ def preprocessor(steps, x_train):
     Args:
         steps: Names in the order they apply: `"scale"` (times 1/256, as the authors scale MNIST),
             `"gcn"` (`GlobalContrastNormalization`), `"mean"` (`MeanImage`), `"half"` (times 1/2),
-            `"times0.8"` or any other factor. `()` for a network that takes raw gray levels.
+            `"times0.8"` or any other factor, `"imagenet"` (means and deviations of ImageNet's
+            channels, as usual for RGB images). `()` for a network that takes raw gray levels.
         x_train: Training images of shape `(n, height, width, channels)`. The mean image is
             computed from them, after the steps before it.
 

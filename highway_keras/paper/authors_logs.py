@@ -3,8 +3,8 @@
     highway-keras reproduce authors-log --model mnist-highway-32 --epochs 3 --seed 0 1 2 3 4
     highway-keras reproduce first-losses --seeds 10 --limit 500
 
-For three networks the authors published the log of one run, with loss and accuracy on the test
-images after every epoch. The comparison checks that network, images and solver match theirs.
+For three networks of the paper, and for two of 2025, the authors published the log of one run, with
+loss and accuracy on the test images after every epoch. The comparison checks that network, images and solver match theirs.
 
 The loss before the first step, one value in each log, depends on the initial kernels and on the
 scale of the images but not on the solver, so it checks these two. It is measured on held-out
@@ -52,7 +52,8 @@ def compare_with_authors(
     ```
 
     Args:
-        model: `"mnist-highway-32"`, `"highway-gap-10"` or `"highway-gap-100"`.
+        model: `"mnist-highway-32"`, `"highway-gap-10"`, `"highway-gap-100"`, `"highway110"` or
+            `"resnet110"`.
         epochs: Number of epochs, at most as many as in the log.
         seeds: Seed of each run.
         out: Folder; default `runs/authors-log/MODEL`.
@@ -96,6 +97,8 @@ def compare_with_authors(
                 "preprocessing": " ".join(recipe.preprocessing),
                 "dtype_policy": recipe.dtype_policy,
                 "epoch": int(theirs["epoch"]),
+                "authors_training_loss": theirs["training_loss"],
+                "ours_training_loss": ours["loss"],
                 "authors_accuracy": float(theirs["test_accuracy"]),
                 "ours_accuracy": ours["test_accuracy"],
                 "authors_loss": float(theirs["test_loss"]),

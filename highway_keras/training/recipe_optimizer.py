@@ -33,9 +33,12 @@ def _schedule(recipe, steps):
         return schedules.CosineDecay(0.0, falling, 0.0, "warmup", rate, rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
-    if recipe.schedule == "constant" or not recipe.decay_epochs:
+    epochs = recipe.decay_epochs
+    values = [rate * recipe.decay**n for n in range(len(epochs) + 1)]
+    if recipe.first_epoch != 1:
+        epochs, values = (1, *epochs), [rate * recipe.first_epoch, *values]
+    if not epochs:
         return rate  # which callbacks may change
     # The step that Keras calls a boundary still has the previous rate.
-    boundaries = [epoch * steps - 1 for epoch in recipe.decay_epochs]
-    values = [rate * recipe.decay**n for n in range(len(boundaries) + 1)]
+    boundaries = [epoch * steps - 1 for epoch in epochs]
     return schedules.PiecewiseConstantDecay(boundaries, values)

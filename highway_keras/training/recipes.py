@@ -14,13 +14,15 @@ DTYPE_POLICIES = ("float32", "mixed_bfloat16")
 OPTIMIZERS = ("sgd", "adamw", "muon")
 SCHEDULES = ("constant", "steps", "exponential", "cosine")
 BUILDING = ("kernel_initializer", "dropout", "dtype_policy")  # act when a network is built
-SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_rate")  # used by "sgd" alone
+SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_l2", "bias_rate")  # used by "sgd" alone
 
 _FROM_0 = functools.partial(checks.number, least=0)
+_ABOVE_0 = functools.partial(checks.number, above=0)
 CHECKS = {  # names of steps and initializers are checked where these are made
     **dict.fromkeys(("epochs", "batch_size"), checks.positive_integer),
-    **dict.fromkeys(("learning_rate", "decay"), functools.partial(checks.number, above=0)),
-    **dict.fromkeys(("warmup", "l2", "classifier_l2", "bias_rate", "weight_decay"), _FROM_0),
+    **dict.fromkeys(("learning_rate", "decay", "first_epoch"), _ABOVE_0),
+    **dict.fromkeys(("warmup", "bias_rate", "weight_decay"), _FROM_0),
+    **dict.fromkeys(("l2", "classifier_l2", "bias_l2"), _FROM_0),
     **dict.fromkeys(("momentum", "validation"), functools.partial(checks.number, least=0, below=1)),
     "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
     "schedule": functools.partial(checks.one_of, choices=SCHEDULES),
@@ -40,8 +42,8 @@ class Recipe:
         epochs: Passes over the training slice.
         batch_size: Images per step. An epoch leaves out those that do not fill a batch, different
             ones each time.
-        optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2` and
-            `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's momentum (0.95,
+        optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2`,
+            `bias_l2` and `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's momentum (0.95,
             Nesterov), both with `weight_decay`. What it does not use must have its default.
         learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
@@ -52,8 +54,10 @@ class Recipe:
             down to 0 at the end of the last epoch.
         decay: Factor for `"steps"` and `"exponential"`.
         decay_epochs: Epochs at which `"steps"` decays; without any, the rate stays as it is.
+        first_epoch: Factor on the rate in the first epoch; only with `"steps"`.
         l2: Penalty on kernels, in the gradient (Caffe's `weight_decay`).
         classifier_l2: Factor on `l2` for the classifier's kernel.
+        bias_l2: Factor on `l2` for biases and the weights of normalization.
         bias_rate: Factor on the learning rate of biases.
         weight_decay: Share of a kernel that a step at rate 1 removes, besides the gradient step.
         clip_norm: Largest norm of all gradients together; `None` for no limit.
@@ -80,8 +84,10 @@ class Recipe:
     schedule: str = "exponential"
     decay: float = 1.0
     decay_epochs: tuple = ()
+    first_epoch: float = 1.0
     l2: float = 0.0
     classifier_l2: float = 10.0
+    bias_l2: float = 0.0
     bias_rate: float = 1.0
     weight_decay: float = 0.0
     clip_norm: float | None = None
@@ -108,7 +114,7 @@ class Recipe:
         unused = {"weight_decay"} if self.optimizer == "sgd" else set(SGD)
         unused |= {"warmup"} if self.schedule != "cosine" else set()
         unused |= {"decay"} if self.schedule in ("constant", "cosine") else set()
-        unused |= {"decay_epochs"} if self.schedule != "steps" else set()
+        unused |= {"decay_epochs", "first_epoch"} if self.schedule != "steps" else set()
         for name in sorted(unused):
             value, default = getattr(self, name), getattr(Recipe, name)
             if value != default and (value or default):  # `[]` is as good as `()`
@@ -331,6 +337,32 @@ RECIPES["muon-fitnet-b"] = RECIPES["muon-fitnet"].override(
         **RECIPES["muon-fitnet"].reasons,
         "learning_rate": "at 0.006 and 0.01 Fitnet B falls to chance, one seed: docs/recipes.md",
     },
+)
+RECIPES["skip-2025"] = Recipe(
+    name="skip-2025",
+    source="The first author's comparison of January 2025: docs/skip-connections.md.",
+    epochs=200,
+    batch_size=128,
+    learning_rate=0.1,
+    schedule="steps",
+    decay=0.1,
+    decay_epochs=(100, 150),
+    l2=1e-4,
+    classifier_l2=1.0,
+    bias_l2=1.0,
+    preprocessing=("imagenet",),
+    augmentation=("crop4", "mirror"),
+    validation=0.0,
+    dtype_policy="mixed_bfloat16",
+    reasons={
+        "augmentation": "his images are padded with black before they are normalized, ours with "
+        "the mean after it",
+    },
+)
+RECIPES["skip-2025-resnet"] = RECIPES["skip-2025"].override(
+    name="skip-2025-resnet",
+    source="`skip-2025` with a first epoch at a tenth of the rate, as He et al. start 110 layers.",
+    first_epoch=0.1,
 )
 
 # Recipes for the networks of Tables 1 to 3; {} is the name of the recipe on the network's card, or
