@@ -40,6 +40,7 @@ NETWORKS = {
 }
 BIASES = {"mnist-highway-16": -1, "mnist-highway-32": -1, "highway-a": -1, "highway-b": -2}
 BIASES |= {"highway-c": -3, "highway-gap-10": -2, "highway-gap-100": -2}
+DEEP = ["highway110", "resnet110"]  # in test_deep_cifar.py
 # One of each factory and kind, for what need not be asked of every depth.
 QUICK = ["thin-highway-10", "thin-residual-10", "mnist-highway-16", "highway-a", "fitnet-a"]
 GATED = (Highway, HighwayStack, ConvHighway2D)
@@ -255,7 +256,7 @@ def register(name="own", factory=small, **changes):
 def test_an_own_network_is_listed_and_created():
     register(layers=2)
     card = register(layers=4)  # in its place
-    assert models.list_models() == [*NETWORKS, "own"] and models.get("own") is card
+    assert models.list_models() == [*NETWORKS, *DEEP, "own"] and models.get("own") is card
     assert (card.dataset, card.recipe, card.weights) == ("digits", "digits", ())
     model = models.create("own")
     assert model.name == "own" and model.count_params() == 65 * 20 + 4 * 2 * 420 + 210

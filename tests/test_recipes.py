@@ -34,16 +34,23 @@ AUTHORS_BOTH = {"batch_size": 100, "momentum": 0.9, "nesterov": True, "schedule"
 AUTHORS_BOTH |= {"decay": 0.1, "l2": 0.001, "classifier_l2": 10, "bias_rate": 2, "validation": 0}
 AUTHORS_BOTH |= {"clip_norm": None, "dropout": 1, "kernel_initializer": None}
 SGD = {"dtype_policy": "float32", "optimizer": "sgd", "warmup": 0, "weight_decay": 0}
-AUTHORS_BOTH |= SGD
+AUTHORS_BOTH |= {"first_epoch": 1, "bias_l2": 0, **SGD}
 # What the paper says about thin networks: SGD with momentum, a rate that decays exponentially, 400
 # epochs on the axis of Figure 1, normalized starts. It names no penalty, and gives no values for
 # what it searched over.
 THIN = {"epochs": 400, "schedule": "exponential", "decay_epochs": (), "kernel_initializer": None}
 THIN |= {"nesterov": False, "augmentation": (), "clip_norm": None, "dropout": 1, "l2": 0}
-THIN |= {"classifier_l2": 10, "bias_rate": 1, **SGD}
+THIN |= {"classifier_l2": 10, "bias_rate": 1, "first_epoch": 1, "bias_l2": 0, **SGD}
 THIN |= dict.fromkeys(("batch_size", "learning_rate", "momentum", "decay"), OPEN)
 THIN |= dict.fromkeys(("preprocessing", "validation"), OPEN)
+# The first author's comparison of 2025; his crops have a border of another color.
+SKIP = {"epochs": 200, "batch_size": 128, "learning_rate": 0.1, "momentum": 0.9, "nesterov": False}
+SKIP |= {"schedule": "steps", "decay": 0.1, "decay_epochs": (100, 150), "first_epoch": 1}
+SKIP |= {"l2": 1e-4, "classifier_l2": 1, "bias_l2": 1, "bias_rate": 1, "clip_norm": None}
+SKIP |= {"dropout": 1, "kernel_initializer": None, "preprocessing": ("imagenet",)}
+SKIP |= {"augmentation": OPEN, "validation": 0, **SGD, "dtype_policy": "mixed_bfloat16"}
 FOLLOWS = {"thin": THIN, "digits": THIN}
+FOLLOWS |= {"skip-2025": SKIP, "skip-2025-resnet": {**SKIP, "first_epoch": 0.1}}
 FOLLOWS |= {name: {**AUTHORS_BOTH, **AUTHORS[name]} for name in AUTHORS}
 FOLLOWS |= dict.fromkeys(("quick", "modern-mnist"), FOLLOWS["mnist"])
 OF_CIFAR = ("modern-cifar", "fitnet", "modern-fitnet", "muon-cifar", "muon-fitnet", "muon-fitnet-b")
@@ -74,6 +81,9 @@ BAD = {  # values that an attribute refuses, some of them only together with oth
     "optimizer": [{"optimizer": "adam"}],
     "weight_decay": [{"weight_decay": 0.1}],
     "decay_epochs": [{"decay_epochs": v} for v in ((6, 8), 60, (20, 10), (0.5,))],
+    "preprocessing": [{"preprocessing": v} for v in (None, "gcn", 5)],
+    "augmentation": [{"augmentation": None}],
+    "first_epoch": [{"first_epoch": 0}, {"first_epoch": 0.1}],
     "warmup": [{"warmup": 1}, {"schedule": "cosine", "decay": 1.0, "warmup": 11}],
     "schedule": [{"schedule": "linear"}],
     "overrides": [{"learning_rte": 1}, {"self": 2}],
@@ -108,6 +118,7 @@ WARM = COSINE.override(warmup=1.5, learning_rate=np.float32(1))
 RATES = {  # by step, of which an epoch has 10
     "mnist": ("mnist", {0: 0.01, 999: 0.01, 1000: 0.001, 1999: 0.001, 2000: 1e-4, 2999: 1e-4}),
     "cifar": ("cifar", {0: 0.025, 1999: 0.025, 2000: 2.5e-3, 3000: 2.5e-4, 3500: 2.5e-5}),
+    "first epoch": ("skip-2025-resnet", {0: 0.01, 9: 0.01, 10: 0.1, 999: 0.1, 1000: 0.01}),
     "no steps": (AUTHORS_CONSTANT, {0: 0.01, 2999: 0.01}),
     "constant": (CONSTANT, {0: 0.15, 99: 0.15}),
     "exponential": (EXPONENTIAL, {0: 2, 9: 2, 10: 1.9, 100: 2 * 0.95**10}),

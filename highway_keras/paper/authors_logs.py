@@ -4,7 +4,8 @@
     highway-keras reproduce first-losses --seeds 10 --limit 500
 
 For three networks of the paper, and for two of 2025, the authors published the log of one run, with
-loss and accuracy on the test images after every epoch. The comparison checks that network, images and solver match theirs.
+loss and accuracy on the test images after every epoch. The comparison checks that network, images
+and solver match theirs.
 
 The loss before the first step, one value in each log, depends on the initial kernels and on the
 scale of the images but not on the solver, so it checks these two. It is measured on held-out

@@ -43,8 +43,9 @@ class Recipe:
         batch_size: Images per step. An epoch leaves out those that do not fill a batch, different
             ones each time.
         optimizer: `"sgd"`: `CaffeSGD`, which uses `momentum`, `nesterov`, `l2`, `classifier_l2`,
-            `bias_l2` and `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's momentum (0.95,
-            Nesterov), both with `weight_decay`. What it does not use must have its default.
+            `bias_l2` and `bias_rate`; `"adamw"`, Keras's, and `"muon"`, `ConvMuon` with Keras's
+            momentum (0.95, Nesterov), both with `weight_decay`. What it does not use must have its
+            default.
         learning_rate: Rate of the first step, or of the first one after `warmup`.
         momentum: Momentum of SGD.
         nesterov: Whether to use Nesterov momentum.
