@@ -103,13 +103,36 @@ def _run(name, depth, trials, epochs, options, seed=1):
 
 def work(name, depth, trials, epochs, seed, limit, data_dir):
     """Search in the first turn; report the number of trials."""
-    import keras
     import keras_tuner
     import numpy as np
 
-    from benchmarks.peers.with_keras import two_dense
     from highway_keras import data
     from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
+
+    def search(depth, trials, images, epochs):
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = {"max_trials": trials, "directory": folder, "seed": seed}
+            if name == "population":
+                tuner = PopulationRandomSearch(HighwayHyperModel(depth), "loss", **sizes)
+            else:
+                sizes |= {"max_consecutive_failed_trials": trials + 1}
+                tuner = keras_tuner.RandomSearch(two_dense_hypermodel(depth), "loss", **sizes)
+            tuner.search(x[:images], y[:images], epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
+
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
+    x, y = images.x_train / np.float32(256), images.y_train
+    search(2, 1, BATCH_SIZE, 1)  # what a process does once, however many trials it has
+    yield
+    search(depth, trials, limit, epochs)
+    yield {"trials": trials}
+
+
+def two_dense_hypermodel(depth):
+    """Return the search space of this library over what a Keras user writes."""
+    import keras
+
+    from benchmarks.peers.with_keras import two_dense
+    from highway_keras.tuning import HighwayHyperModel
 
     class TwoDense(HighwayHyperModel):
         """The same space over what a Keras user writes: two Dense layers per block."""
@@ -124,22 +147,7 @@ def work(name, depth, trials, epochs, seed, limit, data_dir):
             model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
             return model
 
-    def search(depth, trials, images, epochs):
-        with tempfile.TemporaryDirectory() as folder:
-            sizes = {"max_trials": trials, "directory": folder, "seed": seed}
-            if name == "population":
-                tuner = PopulationRandomSearch(HighwayHyperModel(depth), "loss", **sizes)
-            else:
-                sizes |= {"max_consecutive_failed_trials": trials + 1}
-                tuner = keras_tuner.RandomSearch(TwoDense(depth), "loss", **sizes)
-            tuner.search(x[:images], y[:images], epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
-
-    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
-    x, y = images.x_train / np.float32(256), images.y_train
-    search(2, 1, BATCH_SIZE, 1)  # what a process does once, however many trials it has
-    yield
-    search(depth, trials, limit, epochs)
-    yield {"trials": trials}
+    return TwoDense(depth)
 
 
 if __name__ == "__main__":
