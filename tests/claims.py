@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from highway_keras import results
-from tools import figure1
-from tools.figure1 import DEPTHS
-from tools.tables import effective_rates, epoch_10, losses, rows, shown
+from highway_keras import models, results
+from tools.tables import rows, shown
 
 
 def one(name, column, **values):
@@ -101,6 +99,11 @@ def authors_log(model):
     """Return the test accuracy at the end of the authors' log, and the highest in it."""
     log = rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
     return 100 * log.iloc[-1], 100 * log.max()
+
+
+def ends_of_2025():
+    """Return the test accuracies at the end of both logs of 2025."""
+    return [authors_log(model)[0] for model in ("highway110", "resnet110")]
 
 
 # Runs of `fit`; `command` is a regular expression
@@ -406,6 +409,17 @@ CLAIMS = {
                 )["val_accuracy"],
                 ".1f",
             ),
+        ),
+    ],
+    "docs/skip-connections.md": [
+        ("Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.", *ends_of_2025()),
+        (
+            "Highway110 has 0.875 of the maps: {:,} parameters beside {:,}.",
+            *(models.get(name).parameters for name in ("highway110", "resnet110")),
+        ),
+        (
+            "With beta at -6 a gate is about {:.4f} open, so",
+            1 / (1 + math.exp(6)),
         ),
     ],
     "docs/benchmarks.md": [

@@ -27,6 +27,7 @@ from highway_keras.training.recipes import get_recipe
 from highway_keras.util.files import write_text
 from tools import figure1 as panels
 
+SKIP_2025 = ("highway110", "resnet110")
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 LABELS = {  # of short names in rows
@@ -243,7 +244,10 @@ def cifar_runs():
 )
 def authors_logs():
     keys = ["model", "preprocessing", "dtype_policy", "epoch"]
-    for (model, images, dtype, epoch), ours in rows("authors-log-ours").groupby(keys, sort=False):
+    of_paper = [model for model in results.authors_logs() if model not in SKIP_2025]
+    compared = rows("authors-log-ours")
+    compared = compared[compared["model"].isin(of_paper)]
+    for (model, images, dtype, epoch), ours in compared.groupby(keys, sort=False):
         accuracy, loss = 100 * ours["ours_accuracy"], ours["ours_loss"]
         yield (
             f"`{model}` | {images} | `{dtype}` | {epoch} | "
@@ -251,6 +255,26 @@ def authors_logs():
             f"{spread(accuracy.mean(), accuracy.std(), '.2f')} %, "
             f"{spread(loss.mean(), loss.std(), '.3f')} | {ours['n'].sum()}"
         )
+
+
+@table(
+    "epoch | Highway110, training loss | test, % | ours | ResNet110, training loss | test, % | ours"
+)
+def skip_connections():
+    logs, compared = rows("authors-logs"), rows("authors-log-ours")
+    for epoch in (1, 2, 3, 100, 150, 200):
+        columns = [str(epoch)]
+        for model in SKIP_2025:
+            (log,) = logs[(logs["model"] == model) & (logs["epoch"] == epoch)].itertuples()
+            ours = compared[(compared["model"] == model) & (compared["epoch"] == epoch)]
+            columns += [f"{log.training_loss:.3f}", f"{100 * log.test_accuracy:.2f}"]
+            columns.append(
+                "; ".join(
+                    f"{row.ours_training_loss:.3f}, {100 * row.ours_accuracy:.2f} %"
+                    for row in ours.itertuples()
+                )
+            )
+        yield " | ".join(columns)
 
 
 @table("layers | parameters | rate | training, % | held out, % | mean | n")
