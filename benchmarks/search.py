@@ -7,9 +7,7 @@ layers per block. Both search the same space on the same MNIST images for the sa
 Each run has its own process; its time includes building and compiling, but not importing, reading
 images and what else a process does once, for which a trial of two layers runs first. Half of the
 peer's trials run before ours and half after, so a machine that slows down slows both. Trials are
-compared by time and by processor time. A projection to a search as long as the paper's uses
-processor time only. It is made without rungs and with those in `PROJECTED`, which stock random
-search does not have. It is left out if the runs are too short to time a step.
+compared by time and by processor time.
 """
 
 import collections
@@ -19,8 +17,6 @@ from benchmarks import measurements
 from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
-PROJECTED = {"images": 60_000, "epochs": 400, "trials": 100, "rungs": {10: 20, 40: 5}}
-LONGER = 5  # how many more epochs the second run for a projection has
 SIZES = {
     "trials": (100, "trials of ours"),
     "stock_trials": (4, "trials of the peer, two or more"),
@@ -43,17 +39,14 @@ def main(arguments=None):
 
 def _compare(options, depth):
     """Return how the two compare at a depth."""
-    import numpy as np
 
-    def half(seed, epochs):
+    def half(seed):
         trials = (options.stock_trials + seed - 1) // 2
-        return collections.Counter(_run("stock", depth, trials, epochs, options, seed))
+        return collections.Counter(_run("stock", depth, trials, options, seed))
 
-    def population(epochs):
-        return _run("population", depth, options.trials, epochs, options)
-
-    before, ours = half(1, options.epochs), population(options.epochs)
-    stock, longer = before + half(2, options.epochs), options.epochs + LONGER
+    before = half(1)
+    ours = _run("population", depth, options.trials, options)
+    stock = before + half(2)
     row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
     row |= {"n": ours["trials"], "stock_n": stock["trials"]}
     row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
@@ -61,36 +54,12 @@ def _compare(options, depth):
     for unit in ("seconds", "cpu"):
         a_trial = (run[unit] / run["trials"] for run in (stock, ours))
         row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
-    # A trial takes time to start and time for each step: runs of the same trials at two lengths
-    # give both.
-    steps, steps_seen = -(-options.limit // BATCH_SIZE), True
-    an_epoch = -(-PROJECTED["images"] // BATCH_SIZE)
-    ends = [0, *PROJECTED["rungs"], PROJECTED["epochs"]]
-    trials = [PROJECTED["trials"], *PROJECTED["rungs"].values()]
-    halved = sum(np.diff(ends) * trials) / PROJECTED["trials"]
-    projected = {}  # processor seconds of a trial: whole, and on average with rungs
-    first, ours_longer = half(1, longer), population(longer)
-    long_runs = {"stock": first + half(2, longer), "population": ours_longer}
-    for name, short in (("stock", stock), ("population", ours)):
-        a_trial = short["cpu"] / short["trials"]
-        a_step = (long_runs[name]["cpu"] / short["trials"] - a_trial) / (steps * LONGER)
-        projected[name] = [
-            a_trial + a_step * (an_epoch * epochs - steps * options.epochs)
-            for epochs in (PROJECTED["epochs"], halved)
-        ]
-        measurements.say(
-            f"{name}: {1000 * a_step:.2f} CPU ms a step, {projected[name][0]:.0f} CPU s projected"
-        )
-        steps_seen &= a_step > 0
-    ratios = [
-        projected["stock"][0] / ours if steps_seen else "" for ours in projected["population"]
-    ]
-    return row | dict(zip(("projected_ratio", "projected_rungs_ratio"), ratios, strict=True))
+    return row
 
 
-def _run(name, depth, trials, epochs, options, seed=1):
+def _run(name, depth, trials, options, seed=1):
     """Search in a new process, as its only turn, and return the figures."""
-    asked = (name, depth, trials, epochs, seed, options.limit, options.data_dir)
+    asked = (name, depth, trials, options.epochs, seed, options.limit, options.data_dir)
     worker = Worker(name, "benchmarks.search:work", *asked)
     take_turns(
         [worker],
