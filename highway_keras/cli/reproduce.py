@@ -183,39 +183,41 @@ def reproduce_table(table, options):
         raise failure
 
 
-# Measurements that write one file
+# Experiments of which each writes rows to one file
 
 
-def _print_rows(rows, columns, out):
-    shared.print_table([columns, *([str(row[key]) for key in columns] for row in rows)])
+def _add_measurement(add, name, summary, function, columns, out):
+    """Add a command that prints `columns` of the rows which a function of `paper` returns."""
+    parser = add(name, functools.partial(_measure, function, columns, out), summary)
+    _add_out(parser, out.format(model="MODEL"))
+    return parser
+
+
+def _measure(function, columns, out, options):
+    arguments = {key: v for key, v in vars(options).items() if key not in ("function", "debug")}
+    out = arguments["out"] = options.out or out.format(**arguments)
+    lines = [columns]
+    for row in getattr(shared.library("paper"), function)(**arguments):
+        cells = (row[key] for key in columns)
+        lines.append([f"{c:.4g}" if isinstance(c, float) else str(c) for c in cells])
+    shared.print_table(lines)
     shared.print_saved(out)
 
 
 def _add_gradients(add):
     summary = "MNIST: the gradient by layer before the first step, for networks of any depth."
-    parser = add("gradients", gradients, summary)
+    columns = ("kind", "depth", "scale", "activation", "first", "last")
+    out = "runs/gradients"
+    parser = _add_measurement(add, "gradients", summary, "reproduce_gradients", columns, out)
     add_networks(parser, ("highway", "plain", "residual"))
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     shared.add_limit(parser, 500)
-    _add_out(parser, "runs/gradients")
-
-
-def gradients(options):
-    out = options.out or "runs/gradients"
-    rows = shared.library("paper").reproduce_gradients(
-        options.kinds,
-        options.depths,
-        seeds=options.seeds,
-        limit=options.limit,
-        out=out,
-        data_dir=options.data_dir,
-    )
-    _print_rows(rows, ("kind", "depth", "scale", "activation", "first", "last"), out)
 
 
 def _add_starts(add):
     summary = "MNIST: deep networks from several zero-mean starts (section 2.2)."
-    parser = add("starts", starts, summary)
+    columns = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
+    parser = _add_measurement(add, "starts", summary, "reproduce_starts", columns, "runs/starts")
     kinds = ["highway", "plain", "residual"]
     parser.add_argument(
         "--kind", dest="kinds", choices=kinds, nargs="+", default=kinds[:2], help="of networks"
@@ -224,44 +226,22 @@ def _add_starts(add):
     parser.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     shared.add_limit(parser, 5000)
-    _add_out(parser, "runs/starts")
-
-
-def starts(options):
-    out = options.out or "runs/starts"
-    rows = shared.library("paper").reproduce_starts(
-        options.kinds,
-        options.depth,
-        epochs=options.epochs,
-        limit=options.limit,
-        seed=options.seed,
-        out=out,
-        data_dir=options.data_dir,
-    )
-    columns = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
-    _print_rows(rows, columns, out)
 
 
 def _add_first_losses(add):
     summary = "The loss before the first step, next to those of the authors' logs."
-    parser = add("first-losses", first_losses, summary)
+    columns = ("model", "kernel_initializer", "input_scale", "mean", "std", "authors")
+    out = "runs/first-losses"
+    parser = _add_measurement(add, "first-losses", summary, "reproduce_first_losses", columns, out)
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds (default: 10)")
     parser.add_argument("--limit", type=int, default=1000, help="held-out images (default: 1000)")
-    _add_out(parser, "runs/first-losses")
-
-
-def first_losses(options):
-    out = options.out or "runs/first-losses"
-    rows = shared.library("paper").reproduce_first_losses(
-        options.seeds, limit=options.limit, out=out, data_dir=options.data_dir
-    )
-    columns = ("model", "kernel_initializer", "input_scale", "mean", "std", "authors")
-    _print_rows(rows, columns, out)
 
 
 def _add_authors_log(add):
     summary = "The authors' logs: our training next to theirs, epoch by epoch."
-    parser = add("authors-log", authors_log, summary)
+    columns = ("seed", "epoch", "authors_accuracy", "ours_accuracy", "authors_loss", "ours_loss")
+    out = "runs/authors-log/{model}"
+    parser = _add_measurement(add, "authors-log", summary, "compare_with_authors", columns, out)
     parser.add_argument(
         "--model",
         default="mnist-highway-32",
@@ -273,23 +253,3 @@ def _add_authors_log(add):
         "--seed", dest="seeds", metavar="SEED", type=int, nargs="+", default=[0], help="of each run"
     )
     shared.add_dtype_policy(parser)
-    _add_out(parser, "runs/authors-log/MODEL")
-
-
-def authors_log(options):
-    out = options.out or f"runs/authors-log/{options.model}"
-    rows = shared.library("paper").compare_with_authors(
-        options.model,
-        epochs=options.epochs,
-        seeds=options.seeds,
-        dtype_policy=options.dtype_policy,
-        out=out,
-        data_dir=options.data_dir,
-    )
-    lines = [("seed", "epoch", "authors %", "ours %", "authors' loss", "our loss")]
-    for row in rows:
-        percent = [f"{100 * row[f'{who}_accuracy']:.2f}" for who in ("authors", "ours")]
-        losses = [f"{row[f'{who}_loss']:.4f}" for who in ("authors", "ours")]
-        lines.append((str(row["seed"]), str(row["epoch"]), *percent, *losses))
-    shared.print_table(lines, right=range(6))
-    shared.print_saved(out)
