@@ -343,7 +343,6 @@ SHAPES = [
 ]
 TYPES = [
     (lambda: ConvHighway2D(4, 3, 1, "same"), "positional"),
-    (lambda: HighwayWrapper(Dense(4), transform="sigmoid"), "transform"),
     (lambda: Highway(transform_bias=-2.0), "transform_bias_initializer"),
     (lambda: ready()(image(6), context=image(6)), "context"),
     (lambda: HighwayWrapper(Dense(6))(image(6), context=image(6)), "context"),

@@ -81,8 +81,6 @@ BAD = {  # values that an attribute refuses, some of them only together with oth
     "optimizer": [{"optimizer": "adam"}],
     "weight_decay": [{"weight_decay": 0.1}],
     "decay_epochs": [{"decay_epochs": v} for v in ((6, 8), 60, (20, 10), (0.5,))],
-    "preprocessing": [{"preprocessing": v} for v in (None, "gcn", 5)],
-    "augmentation": [{"augmentation": None}],
     "first_epoch": [{"first_epoch": 0}, {"first_epoch": 0.1}],
     "warmup": [{"warmup": 1}, {"schedule": "cosine", "decay": 1.0, "warmup": 11}],
     "schedule": [{"schedule": "linear"}],

@@ -91,11 +91,6 @@ def run_searches(
             "Processes that share a search take one depth and one kind at a time. "
             f"Received: depths={list(depths)}, kinds={list(kinds)}."
         )
-    if objective.startswith("val_") and not len(images.x_val):
-        raise ValueError(
-            "`images` must hold out images to validate by: `data.load(..., validation=0.1)`. "
-            f"Received: objective={objective!r}."
-        )
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     tuners = [
         PopulationRandomSearch(

@@ -27,8 +27,7 @@ with extra("tune"):
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
-METRICS = ("loss", "accuracy")
-OBJECTIVES = (*METRICS, "val_loss", "val_accuracy")
+OBJECTIVES = (*METRICS, *(f"val_{metric}" for metric in METRICS))
 COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others

@@ -138,7 +138,9 @@ def _fit_once(options, is_name, overrides, seed, scope):
         late = dict(overrides)
         if options.model_options:
             late["--model-set"] = options.model_options
-        training_run.check_can_act(late, [*BUILDING, "--model-set"], "the network's own training")
+        training_run.check_can_act(
+            late, [*BUILDING, "--model-set"], "`fit` of a registered network"
+        )
     recipe = recipe.override(**overrides)
     images = data.load(
         source,

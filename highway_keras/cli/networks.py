@@ -214,7 +214,8 @@ def analyze(options):
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
     is_run = options.weights is None and pathlib.Path(options.network).is_dir()
-    out = pathlib.Path(options.out or (trained.path.parent if is_run else "") / "analysis")
+    beside = trained.path.parent if is_run else pathlib.Path()
+    out = pathlib.Path(options.out or beside / "analysis")
     about = {"class_names": trained.class_names}
     about["title"] = f"{trained.model.name} on {images.name}"
     report = shared.library("analysis").analyze(

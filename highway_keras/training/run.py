@@ -164,7 +164,7 @@ def check_can_act(overrides, names, owner):
             )
 
 
-def create_for(name, images, recipe, seed, **options):
+def create_for(name, images, recipe, seed, /, **options):
     """Return the registered network for some images, built by a recipe, its weights by `seed`."""
     keras.utils.set_random_seed(checks.seed(seed))
     card = models.get(name)

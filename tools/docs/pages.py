@@ -18,7 +18,6 @@ from PIL import Image
 
 import highway_keras
 from highway_keras import data, live, models, results, training
-from tools.pack import card_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
@@ -95,9 +94,8 @@ training.fit("{name}", out="runs/{name}")  # {training.get_recipe(card.recipe).e
 ```
 """)
     for dataset in card.weights:
-        _, _, text = card_text(card.weights_entry(dataset)).split(
-            "---\n", 2
-        )  # without the hub's head
+        text = card.weights_file(dataset).with_suffix(".md").read_text(encoding="utf-8")
+        _, _, text = text.split("---\n", 2)  # without the hub's head
         title, text = text.split("\n", 1)
         page.append(f"## Weights: {title.rpartition(', ')[2]}\n{text}")
     add(f"zoo/{name}.md", "\n".join(page))
