@@ -11,7 +11,9 @@ import pandas as pd
 from scipy import stats
 
 from highway_keras import models, results
-from tools.tables import rows, shown
+from tools import figure1
+from tools.figure1 import DEPTHS
+from tools.tables import effective_rates, epoch_10, losses, rows, shown
 
 
 def one(name, column, **values):
