@@ -6,7 +6,7 @@ THIN = ("ours", "dense_chain", "dense_chain_xla", "plain", "torch_eager", "torch
 THIN += ("jax_scan", "products", "machine")
 # Unrolled, 1000 layers take minutes to trace, and hours under XLA.
 LOOPS = ("ours", "torch_eager", "jax_scan", "products", "machine")
-PRECISIONS = ("ours", "ours_bfloat16", "keras_fit", "machine", "machine_bfloat16")
+PRECISIONS = ("ours", "ours_bfloat16", "machine", "machine_bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,13 +57,6 @@ def plain(case):
     return take(lambda: models.thin_mlp(case.depth, "plain"), case)
 
 
-def keras_fit(case):
-    """The same network of the zoo under Keras `fit` on arrays."""
-    from highway_keras import models
-
-    return take(lambda: models.create(case.model), case)
-
-
 def two_convolutions(case):
     """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
     return _twin(case, by_hand)

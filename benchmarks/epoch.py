@@ -1,0 +1,113 @@
+"""An epoch through our trainer next to plain `model.fit`, and next to the floor.
+
+    python -m benchmarks.epoch --model highway-a --images 2000
+
+Both train the same network with its recipe's batch size and augmentation on the same random
+images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
+products, three for each in the forward pass (itself and two gradients), at the rate of one large
+product.
+"""
+
+from benchmarks import measurements
+from benchmarks.turns import Worker, take_turns
+
+
+def main(arguments=None):
+    sizes = {"images": (2000, "images of an epoch")}
+    parser = measurements.parser("benchmarks.epoch", __doc__, turns=3, **sizes)
+    parser.add_argument("--model", default="highway-a", help="registered name")
+    parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
+    options = parser.parse_args(arguments)
+    asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
+    theirs, ours, product = take_turns(
+        [
+            Worker(peer, f"benchmarks.epoch:{peer}", options.model, options.images, options.dtype)
+            for peer in ("fit", "trainer", "product")
+        ],
+        options.turns,
+        all_needed=True,
+    )
+    described, seconds = ours.turns[0], ours.values("seconds")
+    floors = [described["operations"] / rate for rate in product.values("rate")]
+    row = {"model": options.model, "dtype": options.dtype, "backend": described["machine"]}
+    row |= {"images": described["images"], "batch": described["batch"], "n": options.turns}
+    row |= measurements.middle(
+        "images_a_second", [described["images"] / second for second in seconds]
+    )
+    row |= measurements.middle(
+        "fit_over_ours", measurements.ratios(theirs.values("seconds"), seconds)
+    )
+    row |= measurements.middle("ours_over_products", measurements.ratios(seconds, floors))
+    measurements.record(
+        [row], ("model", "dtype", "backend"), options.out, "benchmarks.epoch", **asked
+    )
+
+
+def fit(model, images, dtype):
+    """Train as a Keras user does."""
+    import keras
+
+    from benchmarks.peers.with_keras import epochs
+
+    network, recipe, x, y, _, batch, _ = _prepare(model, images, dtype)
+    optimizer = keras.optimizers.SGD(recipe.learning_rate, recipe.momentum, recipe.nesterov)
+    network.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    yield
+    yield from epochs(network, x=x, y=y, batch_size=batch)
+
+
+def trainer(model, images, dtype):
+    """Train as `training.fit` does."""
+    import keras
+
+    from benchmarks.peers.with_keras import epochs
+    from highway_keras import models
+    from highway_keras.training.batches import batches
+    from highway_keras.training.evaluation import compile_classifier
+    from highway_keras.training.recipe_optimizer import from_recipe
+
+    network, recipe, x, y, steps, batch, steps_a_call = _prepare(model, images, dtype)
+    is_torch = keras.backend.backend() == "torch"  # runs one step a call, and lists no devices
+    steps_a_call = 1 if is_torch else steps_a_call
+    compiled = compile_classifier(network, from_recipe(recipe, steps), steps_a_call)
+    operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
+    figures = {"images": len(x), "batch": batch, "operations": operations}
+    backend = keras.backend.backend()
+    device = keras.ops.zeros(()).device if is_torch else keras.distribution.list_devices()[0]
+    figures["machine"] = f"{backend} on {device}"
+    yield
+    fed = {"x": batches((x, y), steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
+    for timing in epochs(compiled, **fed):
+        yield {**timing, **figures}
+
+
+def product(model, images, dtype):
+    """Measure the machine's own rate, in the type of the network's products."""
+    import keras
+
+    from benchmarks.peers.with_keras import machine
+
+    return machine(None, keras.DTypePolicy(dtype).compute_dtype)
+
+
+def _prepare(model, images, dtype):
+    """Return the network with its augmentation, its recipe, random images, and the sizes."""
+    import keras
+    import numpy as np
+
+    from highway_keras import data, models, training
+    from highway_keras.training.batches import plan_steps
+
+    keras.config.set_dtype_policy(dtype)
+    card, rng = models.get(model), np.random.default_rng(0)
+    network, recipe = models.create(model), training.get_recipe(card.recipe)
+    steps, steps_a_call, batch = plan_steps(images, recipe.batch_size)
+    x = rng.standard_normal((steps * batch, *card.input_shape), "float32")
+    y = rng.integers(0, card.classes, len(x))
+    augment = data.augmenter(recipe.augmentation, network.input_shape[1:], 0)
+    network = keras.Sequential([augment, network]) if augment else network
+    return network, recipe, x, y, steps, batch, steps_a_call
+
+
+if __name__ == "__main__":
+    main()
