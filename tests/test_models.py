@@ -273,7 +273,7 @@ def of(name, **options):
 
 MISTAKES = [
     (lambda: models.get("thin-highway-11"), ValueError, "Did you mean 'thin-highway-1"),
-    (of("resnet50"), ValueError, "thin-highway-10, thin-highway-20,.* fitnet-b"),
+    (of("vgg16"), ValueError, "thin-highway-10, thin-highway-20,.* fitnet-b"),
     (of("highway-a", activaton="tanh"), TypeError, "activaton"),
     (of("fitnet-a", transform_bias=-3), TypeError, "transform_bias"),
     (of("highway-a", dropout=-0.5), ValueError, "dropout"),
