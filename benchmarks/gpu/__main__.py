@@ -124,7 +124,7 @@ def _muon(options, epochs):
     command += ["--dataset", options.cifar, "--dtype-policy", "mixed_bfloat16", "--out", out]
     command += ["--resume", "--set", "validation=0.0"]
     if options.tiny:
-        command += ["--limit", 64, "--batch-size", 16, "--model-set", "blocks=1"]
+        command += ["--limit", 64, "--batch-size", 16, "--model-set", "blocks=2"]
 
     def figures():
         results = json.loads((out / "run.json").read_text("utf-8"))["results"]
