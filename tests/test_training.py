@@ -281,9 +281,19 @@ def test_pictures_that_do_not_fit_in_memory_train_alike(images, result, tmp_path
 # What is refused, or said
 
 
-def test_divergence_is_an_error_and_leaves_no_result(images, tmp_path):
+class Spoils(keras.callbacks.Callback):
+    """The second epoch ends with a weight that is no number."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == 1:
+            weight = self.model.trainable_weights[0]
+            weight.assign(np.full(weight.shape, np.nan, "float32"))
+
+
+def test_divergence_is_an_error_and_leaves_the_last_good_epoch(images, tmp_path):
     with pytest.raises(training.TrainingDiverged, match="learning_rate"):
-        fit(images, tmp_path, learning_rate=1e38)
+        fit(images, tmp_path, callbacks=[Spoils()])
+    assert len(json.loads(str(read_state(tmp_path / "state.npz")["run"]))["history"]) == 1
     assert "results" not in json.loads((tmp_path / "run.json").read_text())
 
 
