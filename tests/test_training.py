@@ -151,6 +151,14 @@ def test_a_finished_run_continues_to_more_epochs(images, result, tmp_path):
         fit(images, tmp_path / "run", **fewer)
 
 
+def test_a_run_continues_from_its_last_epoch_and_not_from_its_best(images, tmp_path):
+    wrong = dataclasses.replace(images, y_val=(images.y_val + 1) % 10)  # the first epoch is best
+    whole = fit(wrong, tmp_path / "whole")
+    assert whole.best_epoch < 3
+    fit(wrong, tmp_path / "parts", epochs=2)
+    assert_same_run(fit(wrong, tmp_path / "parts", resume=True), whole)
+
+
 def test_a_cosine_schedule_does_not_continue(images, tmp_path):
     cosine = {"schedule": "cosine", "decay": 1.0}
     fit(images, tmp_path / "run", epochs=1, **cosine)

@@ -291,9 +291,7 @@ class _Run:
         with self.distribution.scope():
             state.restore(self.trainee, resume)
         state.path = out / "state.npz"
-        if state.best_weights:
-            save_best()  # the state may be newer
-        else:
+        if not state.history:
             _check_can_be_saved(self.complete)
         first = len(state.history)
         write_json(out / "run.json", {**state.settings, "machine": state.sessions})

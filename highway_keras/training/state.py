@@ -58,13 +58,14 @@ class State(keras.callbacks.Callback):
             arrays = read_state(self.path)
             run = json.loads(str(arrays["run"]))
             self._check_same_run(run)
-            variables = [*model.weights, *model.optimizer.variables]
-            for number, variable in enumerate(variables):
-                variable.assign(arrays[f"variable-{number}"])
             count = len(self.network.weights)
             self.best_weights = [arrays[f"best-{number}"] for number in range(count)]
             self.history, self.sessions = run["history"], run["sessions"]
             self.best_epoch, self.has_stopped = run["best_epoch"], run["has_stopped"]
+            self.on_best()  # its file may be older; this sets the network's weights, too
+            variables = [*model.weights, *model.optimizer.variables]
+            for number, variable in enumerate(variables):
+                variable.assign(arrays[f"variable-{number}"])
         first = len(self.history)
         if not self.has_stopped and first < self.settings["recipe"]["epochs"]:
             self.sessions.append(
@@ -98,7 +99,7 @@ class State(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         """Save the epoch, unless the loss or a weight is no longer finite."""
-        weights = self.network.get_weights()
+        weights = [array.copy() for array in self.network.get_weights()]  # PyTorch's are views
         finite = np.isfinite(logs["loss"]) and all(np.isfinite(array).all() for array in weights)
         if not finite:
             self.model.stop_training = self.has_diverged = True
