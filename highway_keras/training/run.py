@@ -238,9 +238,9 @@ class _Run:
         self.distribution = Distribution(network)
         self.in_memory = isinstance(images.x_train, np.ndarray)
         self.in_memory &= images.x_train.size <= MOST_IN_MEMORY
-        self.saved = network if self.distribution.replicas == 1 else copy_in_float32(network)
-        if any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers):
-            self.saved = copy_in_float32(network)
+        is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
+        must_copy = is_low or self.distribution.replicas > 1
+        self.saved = copy_in_float32(network) if must_copy else network
         inputs = keras.Input(images.input_shape)  # stated, or Keras rounds to the global policy
         self.complete = compile_classifier(
             keras.Sequential([inputs, preprocess, self.saved], name=network.name)
