@@ -11,9 +11,9 @@ import pandas as pd
 from scipy import stats
 
 from highway_keras import models, results
-from tools import figure1
-from tools.figure1 import DEPTHS
-from tools.tables import effective_rates, epoch_10, losses, rows, shown
+from tools import figure1 as panels
+from tools.figure1 import DEPTHS, LOSSES, TRIAL
+from tools.tables import rows, shown
 
 
 def one(name, column, **values):
@@ -168,143 +168,86 @@ def best_long(kind, depth):
     return lowest("figure1-long", "score", kind=kind, depth=depth)
 
 
-def ratio(name, column, numerator, denominator):
-    """Return how many times the lowest value of one search is another's, and the logarithm.
-
-    A search is named by its kind and depth.
-    """
-    one, other = (
-        lowest(name, column, kind=kind, depth=depth) for kind, depth in (numerator, denominator)
-    )
-    return one / other, math.log10(one / other)
-
-
-def rates_of_best(kind, depth):
-    """Return the lowest and highest learning rate of the ten best trials of a short search."""
-    best = rows("figure1-trials", kind=kind, depth=depth).nsmallest(10, "score")
-    return best["learning_rate"].min(), best["learning_rate"].max()
-
-
 def tens(kind):
     """Return the mean loss of the ten best of 100 trials at epoch 10, for each depth."""
-    return [epoch_10().loc[f"{kind} {depth}", "mean"] for depth in DEPTHS]
+    means = panels.epoch_10(panels.read())["mean"]
+    return [means[f"{kind} {depth}"] for depth in DEPTHS]
 
 
-def rise(kind):
-    """Return the same at 100 layers over that at 10, with the bootstrap's 95 %."""
-    return epoch_10().loc[f"{kind} 100 / {kind} 10"]
+def figure1():
+    long, finals, trials = rows("figure1-long"), rows("figure1-finals"), panels.read()
+    means = panels.epoch_10(trials)
+    for words, kind in (("networks rises", "plain"), ("that of highway networks", "highway")):
+        rise = means.loc[f"{kind} 100 / {kind} 10"]
+        digits = 1 if kind == "plain" else 2
+        times, low, high = (f"{value:.{digits}f}" for value in rise)
+        interval = f"(95 %: {low} to {high})" if kind == "plain" else f"({low} to {high})"
+        yield f"{words} {times} times {interval}"
+    yield f"perform as 10 and 20 | epoch 10: {listed(tens('highway'), '.3f')} | 100 a depth |"
+    yield f"networks rises with depth | epoch 10: {listed(tens('plain'), '.3f')} | 100 a depth |"
+
+    settings = trials[(trials["kind"] == "highway") & (trials["trial"] == "025")]
+    at_200 = panels.lowest(settings.sort_values("depth"), 200)
+    yield f"one setting | [epoch 200](#after-400-epochs): {listed(at_200, '.1e')} | 1 a depth |"
+    yield f"has the same loss at all depths within {100 * (at_200.max() / at_200.min() - 1):.0f} %."
+    plain = trials.query("kind == 'plain' and depth == 100 and trial == '005'")
+    (plain_200,) = panels.lowest(plain, 200)
+    highway_200 = at_200.iloc[-1]
+    ratio = f"{highway_200:.1e}, {plain_200:.3f}: {plain_200 / highway_200:.0f} times"
+    yield f"over 100 times below plain | epoch 200: {ratio} | 1 a kind |"
+
+    best = long.groupby(["kind", "depth"])["score"].min()
+    ended = long.dropna(subset="loss_400").groupby(["kind", "depth"]).size()
+    bests, counts = listed(best["highway"], ".1e"), listed(ended["highway"])
+    yield f"after 400 epochs, best of a search | {bests} | {counts} |"
+    ends = f"{best['plain', 10]:.1e} to {best['highway', 10]:.1e}"
+    yield f"network ends below the best highway network, at {ends}."
+    whole = pd.concat([long, finals]).dropna(subset="loss_400").query("kind == 'plain'")
+    ends = [whole.loc[whole["depth"] == depth, "score"] for depth in (10, 20)]
+    lowest_ends = "; ".join(f"{losses.min():.1e}" for losses in ends)
+    shares = "; ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
+    yield f"10 and 20 layers end below 1e-4 | {lowest_ends} | {shares} |"
+    first = {kind: [below(long, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
+    yield f"below 0.01 after {listed(first['highway'])} epochs; plain: {listed(first['plain'])} |"
+    losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
+    yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs |".format(*losses)
+
+    for kind in panels.KINDS:
+        mean = panels.epoch_400(trials)[kind, 10].mean()
+        yield f"| {kind}, mean of the ten | {mean:.1e} | | | |"
+    at_400 = panels.lowest(settings.sort_values("depth"), 400)[:-1]
+    yield f"highway trial 025 | {listed(at_400, '.1e').replace(', ', ' | ')} | |"
+    continued = pd.concat([settings[settings["depth"] == 100], plain])
+    epochs = continued[LOSSES].count(axis=1)
+    gains = [best[row.kind, 100] / row.score for row in continued.itertuples()]
+    yield "After {} and {} epochs they are {:.1f} and {:.1f} times below".format(*epochs, *gains)
+    yield f"trained outside the search, ends at {final_loss('mnist', 'at -2'):.1e}."
+
+    pairs = finals.dropna(subset="loss_400").merge(trials, on=TRIAL, suffixes=("", "_again"))
+    pairs = pairs[pairs["loss_400_again"].notna() | (pairs["trial"] == "005")]
+    factors = pairs["score"] / pairs["score_again"]
+    *eight, ninth = np.sort(np.maximum(factors, 1 / factors))
+    assert len(eight) == 8
+    yield f"eight differ by factors of {eight[0]:.2f} to {eight[-1]:.2f}, one plain network of"
+    yield f"one plain network of 100 layers by {ninth:.0f} or more."
+    deep = long.query("kind == 'plain' and depth == 100")
+    rates = deep["learning_rate"] / deep["one_minus_momentum"]
+    assert rates.idxmin() in panels.lowest(deep, 10).nsmallest(10)
+    yield f"rate / (1 - momentum) that was drawn, {rates.min():.4f}, is among"
+    starts = long.query("kind == 'highway' and transform_bias > -3").groupby("depth")
+    diverged = starts["score"].agg(lambda scores: scores.isna().sum())
+    sizes, ends = starts.size(), starts["loss_400"].count()
+    yield (
+        f"Of the {sizes[10]} highway settings that start above -3, {listed(diverged)} diverged, "
+        f"and {listed(ends)} came to the end."
+    )
 
 
-def trial_of(name, kind, depth, trial, label=None):
-    """Return a trial of `figure1-long`, `-finals` or `-continued`; `label` is what differs."""
-    trials = rows(name, kind=kind, depth=depth, trial=trial)
-    if "label" in trials:
-        trials = trials[trials["label"].isna() if label is None else trials["label"] == label]
-    (_, row), *others = trials.iterrows()
-    assert not others
-    return row
-
-
-def until(epoch, *trial):
-    """Return the lowest loss of a trial up to an epoch that it has reached."""
-    curve = losses(trial_of(*trial))
-    assert len(curve) >= epoch
-    return curve.iloc[:epoch].min()
-
-
-def at_200(name_of_100="figure1-continued"):
-    """Return the lowest loss of highway trial 025 up to epoch 200, for each depth."""
-    names = dict.fromkeys(DEPTHS, "figure1-long") | {100: name_of_100}
-    return [until(200, names[depth], "highway", depth, "025") for depth in DEPTHS]
-
-
-def to_the_end(name, **values):
-    """Return the losses of the trials with 400 epochs, the lowest first."""
-    trials = rows(name, **values)
-    return trials.loc[trials["loss_400"].notna(), "score"].sort_values()
-
-
-def twice_trained(epoch=400):
-    """Return how many times the losses of two trainings of one setting differ, by trial.
-
-    The second training is that of the search, or of the same trial where it is trained on, which
-    may be unfinished.
-    """
-    factors = {}
-    for _, run in rows("figure1-finals").iterrows():
-        key = run["kind"], run["depth"], run["trial"]
-        if len(losses(run)) < 400:
-            continue
-        other = losses(trial_of("figure1-long", *key))
-        if len(other) < 400 and key == ("plain", 100, "005"):
-            other = losses(trial_of("figure1-continued", *key))
-        if len(other) >= epoch or key == ("plain", 100, "005"):
-            pair = losses(run)[:epoch].min(), other[:epoch].min()
-            factors[key] = max(pair) / min(pair)
-    return pd.Series(factors)
-
-
-def survivors():
-    """Return smallest, largest and median factor of the pairs but plain 005 of 100 layers."""
-    factors = twice_trained().drop(("plain", 100, "005"))
-    assert len(factors) == 8
-    return factors.min(), factors.max(), factors.median()
-
-
-def below(level, kind, depth):
-    """Return the first epoch at which a trial of a search has a lower loss, or "never"."""
-    reached = (rows("figure1-long", kind=kind, depth=depth).filter(regex=r"^loss_\d") < level).any()
-    return reached.to_numpy().argmax() + 1 if reached.any() else "never"
-
-
-def of_100_layers(kind):
-    """Return what the runs of 100 layers with 400 epochs end with, the lowest first."""
-    ends = [to_the_end(name, kind=kind, depth=100) for name in ("figure1-long", "figure1-finals")]
-    return pd.concat(ends).sort_values()
-
-
-def short_of(level, depth):
-    """Return how many plain runs with 400 epochs end below a loss, and of how many."""
-    ends = [
-        to_the_end(name, kind="plain", depth=depth) for name in ("figure1-long", "figure1-finals")
-    ]
-    ends = pd.concat(ends)
-    return (ends < level).sum(), len(ends)
-
-
-def rank_below_ten_best(depth):
-    """Return the best rank of a plain trial with a lower effective rate than the ten best."""
-    rates = effective_rates("plain", depth).to_numpy()
-    return 1 + np.argmax(rates < rates[:10].min())
-
-
-def open_gates(depth):
-    """Return how many highway trials that start above -3 there are, diverged, and ended."""
-    trials = rows("figure1-long", kind="highway", depth=depth)
-    trials = trials[trials["transform_bias"] > -3]
-    return len(trials), trials["score"].isna().sum(), trials["loss_400"].notna().sum()
-
-
-def explained(depth, *columns, **values):
-    """Return the percentage of the variance of log loss that a parabola in a logarithm explains.
-
-    Of plain networks at epoch 10. The parabola is in the ratio of the columns.
-    """
-    trials = rows("figure1-long", kind="plain", depth=depth, **values)
-    loss = figure1.lowest(trials, 10)
-    trials, y = trials[np.isfinite(loss)], np.log(loss[np.isfinite(loss)])
-    x = np.log(trials["learning_rate"])
-    for column in columns:
-        x = x - np.log(trials[column])
-    rest = y - np.polyval(np.polyfit(x, y, 2), x)
-    return 100 * (1 - rest.var(ddof=0) / y.var(ddof=0))
-
-
-def ten_of_10_layers(kind):
-    """Return mean and deviation of the ten trials of 10 layers that led, after 400 epochs."""
-    panel = figure1.at_epoch_400(figure1.read())
-    row = panel[(panel["kind"] == kind) & (panel["depth"] == 10)].iloc[0]
-    return row["mean"], row["std"]
+def below(trials, kind, depth, loss):
+    """Return the first epoch at which a trial has a lower loss, or "never"."""
+    of_kind = trials[(trials["kind"] == kind) & (trials["depth"] == depth)]
+    is_below = of_kind[LOSSES].min() < loss
+    return LOSSES.index(is_below.idxmax()) + 1 if is_below.any() else "never"
 
 
 # Networks that were analyzed, and speeds
@@ -325,6 +268,7 @@ def speed(case, peer, column="ours_over_peer"):
 
 
 CLAIMS = {
+    "docs/figure1.md": figure1,
     "README.md": [
         (
             "highway networks have a mean training loss of {:.3f} at 10 layers and {:.3f} at 100, "
@@ -501,139 +445,6 @@ CLAIMS = {
             highest("starts", "loss", kind="plain", depth=2),
         ),
     ],
-    "docs/figure1.md": [
-        (
-            "plain networks have {:.1f} times (95 %: {:.1f} to {:.1f}) the loss at 100 layers",
-            *rise("plain"),
-        ),
-        ("ten best highway networks, {:.2f} times ({:.2f} to {:.2f}).", *rise("highway")),
-        (
-            "perform as those of 10 and 20 | ten best, epoch 10: {:.3f}, {:.3f}, {:.3f}, {:.3f} |",
-            *tens("highway"),
-        ),
-        (
-            "the same to the end, one setting | [epoch 200](#after-400-epochs): {:.1e}, {:.1e}, "
-            "{:.1e}, {:.1e} |",
-            *at_200(),
-        ),
-        (
-            "best of each search | {:.1e}, {:.1e}, {:.1e}, {:.1e}; at 100 layers, unfinished: "
-            "{:.1e} | 100 a depth; to the end {}, {}, {}, {} |",
-            *(best_long("highway", depth) for depth in DEPTHS),
-            trial_of("figure1-continued", "highway", 100, "025")["score"],
-            *(len(to_the_end("figure1-long", kind="highway", depth=depth)) for depth in DEPTHS),
-        ),
-        (
-            "The loss of plain networks rises with depth | ten best, epoch 10: {:.3f}, {:.3f}, "
-            "{:.3f}, {:.3f} |",
-            *tens("plain"),
-        ),
-        (
-            "below plain | searches: {:.1e}, {:.3f}; trained on, epoch 200: {:.1e}, {:.3f}, "
-            "{:.0f} times |",
-            best_long("highway", 100),
-            best_long("plain", 100),
-            at_200()[-1],
-            until(200, "figure1-continued", "plain", 100, "005"),
-            until(200, "figure1-continued", "plain", 100, "005") / at_200()[-1],
-        ),
-        (
-            "end below 10^-4 | {:.1e}; {:.1e} | {} of {}; {} of {} |",
-            best_long("plain", 10),
-            trial_of("figure1-finals", "plain", 20, "057")["score"],
-            *short_of(1e-4, 10),
-            *short_of(1e-4, 20),
-        ),
-        (
-            "converge faster | first below 10^-2 after {}, {}, {}, {} epochs; plain: {}, {}, {}, "
-            "{} |",
-            *(below(1e-2, kind, depth) for kind in ("highway", "plain") for depth in DEPTHS),
-        ),
-        (
-            "with 1000 layers | [loss](benchmarks.md#depth) {:.2f} to {:.2f} in 5 epochs |",
-            epoch("thin-highway-100", 1, "depth=1000", "loss"),
-            epoch("thin-highway-100", 5, "depth=1000", "loss"),
-        ),
-        (
-            "the ten end at {:.1e} ± {:.1e} (highway) and {:.1e} ± {:.1e} (plain).",
-            *ten_of_10_layers("highway"),
-            *ten_of_10_layers("plain"),
-        ),
-        (
-            "now {:.1f} and {:.1f} times below the loss with which their search ends.",
-            *(
-                best_long(kind, 100) / trial_of("figure1-continued", kind, 100, trial)["score"]
-                for kind, trial in (("highway", "025"), ("plain", "005"))
-            ),
-        ),
-        (
-            "at 10, 20, 50 and 100 layers within {:.0f} % at epoch 200, n = 1",
-            100 * (max(at_200()) / min(at_200()) - 1),
-        ),
-        (
-            "trained outside the search, ends at {:.1e} ([Figures",
-            final_loss("mnist", "at -2"),
-        ),
-        (
-            "at 100 layers,** with the searches: highway {:.1e}, {:.1e}, {:.1e}, {:.1e}; plain "
-            "{:.3f}, {:.3f}, {:.3f}, {:.3f}. A",
-            *of_100_layers("highway"),
-            *of_100_layers("plain"),
-        ),
-        (
-            "A fifth plain run, 005 trained on, is at {:.3f} and unfinished. The worst highway run "
-            "is {:.0f} times below it.",
-            trial_of("figure1-continued", "plain", 100, "005")["score"],
-            trial_of("figure1-continued", "plain", 100, "005")["score"]
-            / of_100_layers("highway").max(),
-        ),
-        (
-            "Eight pairs differ by factors of {:.2f} to {:.2f} (median {:.2f}), one plain network "
-            "of 100 layers by {:.0f} or more. A ratio below {:.1f} between",
-            *survivors(),
-            twice_trained()["plain", 100, "005"],
-            survivors()[1],
-        ),
-        (
-            "highway 020 of 20 layers by a factor of {:.0f} at epoch 40, plain 005 of 100 layers "
-            "by {:.1f}.",
-            twice_trained(40)["highway", 20, "020"],
-            twice_trained(40)["plain", 100, "005"],
-        ),
-        (
-            "explains {:.0f} % of the variance of plain networks' log loss at epoch 10, one in the "
-            "rate {:.0f} %; at 100 layers {:.0f} and {:.0f} %.",
-            explained(50, "one_minus_momentum"),
-            explained(50),
-            explained(100, "one_minus_momentum"),
-            explained(100),
-        ),
-        (
-            "with relu alone, at 100 layers, {:.0f} and {:.0f} %.",
-            explained(100, "one_minus_momentum", activation="relu"),
-            explained(100, activation="relu"),
-        ),
-        (
-            "lower effective rates than the ten best rank {}th or worse,",
-            rank_below_ten_best(50),
-        ),
-        (
-            "effective rate that was drawn, {:.4f}, is among the ten best",
-            effective_rates("plain", 100).iloc[:10].min(),
-        ),
-        (
-            "below the best highway network, at {:.1e} to {:.1e}.",
-            best_long("plain", 10),
-            best_long("highway", 10),
-        ),
-        (
-            "Of the {} highway settings that start above -3, at 10, 20, 50 and 100 layers {}, {}, "
-            "{}, {} diverged; to the end came {}, {}, {}, {}.",
-            open_gates(10)[0],
-            *(open_gates(depth)[1] for depth in DEPTHS),
-            *(open_gates(depth)[2] for depth in DEPTHS),
-        ),
-    ],
     "docs/figures2-4.md": [
         (
             "own starts, these commands end at {:.1e} (MNIST) and {:.2f} (CIFAR-100), close to "
@@ -754,61 +565,6 @@ CLAIMS = {
             "| `highway-a` | {:.1f} |",
             one("table2", "minutes", model="highway-a", recipe="muon", seed=1),
         ),
-    ],
-    "docs/notes/figure1.md": [
-        (
-            "four depths of the highway networks: learning rate {:.3f}, 1 - momentum {:.3f}, "
-            "decay {:.2f} an epoch, {}, transform bias {:.1f}.",
-            one("figure1-trials", "learning_rate", kind="highway", trial="001"),
-            one("figure1-trials", "one_minus_momentum", kind="highway", trial="001"),
-            one("figure1-trials", "decay", kind="highway", trial="001"),
-            one("figure1-trials", "activation", kind="highway", trial="001"),
-            one("figure1-trials", "transform_bias", kind="highway", trial="001"),
-        ),
-        (
-            "10, 20, 50 and 100 layers, {} of the highway networks diverged, {} of the plain and "
-            "{} of the residual ones;",
-            listed(rows("figure1-top10", kind="highway")["failed"]),
-            listed(rows("figure1-top10", kind="plain")["failed"]),
-            listed(rows("figure1-top10", kind="residual")["failed"]),
-        ),
-        (
-            "of the best plain network is {:,.0f} times ({:.1f} orders of magnitude) that of the "
-            "best highway network, at 50 layers {:,.0f} times ({:.1f} orders of magnitude), and "
-            "all five highway",
-            *ratio("figure1-long", "score", ("plain", 20), ("highway", 20)),
-            *ratio("figure1-long", "score", ("plain", 50), ("highway", 50)),
-        ),
-        (
-            "its kind at 10 layers, reaches {:.1e}, and highway trial 020, first at 10 layers, "
-            "{:.1e}: a factor of 6",
-            trained_to_the_end("thin-plain-20"),
-            trained_to_the_end("thin-highway-20"),
-        ),
-        (
-            "again, but highway 020, now at {:.1e} at epoch 40 instead of {:.1e}, would not.",
-            epoch("thin-highway-20", 40, "--epochs 400 .*validation=0.0", "loss"),
-            one("figure1-long", "loss_40", kind="highway", depth=20, trial="020"),
-        ),
-        ("momentum and decay, 50 layers reach {:.1e} from a bias of", final_loss("mnist", "at -2")),
-        (
-            "loss of the top 10 is {:,.0f} times ({:.1f} orders of magnitude) that at 10.",
-            *ratio("figure1-top10", "top10_mean", ("residual", 100), ("residual", 10)),
-        ),
-        ("| residual | {:.4f} to {:.4f} |", *rates_of_best("residual", 100)),
-        ("| plain | {:.4f} to {:.4f} |", *rates_of_best("plain", 100)),
-        ("| highway | {:.4f} to {:.4f} |", *rates_of_best("highway", 100)),
-        (
-            "outside the search, reached {:.1e} instead of {:.1e}: 40 times the best",
-            trained_to_the_end("thin-plain-50"),
-            best_long("plain", 50),
-        ),
-        (
-            "before the searches, stood at {:.2f} at epoch 40, not at {:.2f} as in the search,",
-            epoch("thin-plain-100", 40, "--epochs 400 .*validation=0.0", "loss"),
-            one("figure1-long", "loss_40", kind="plain", depth=100, trial="005"),
-        ),
-        ("50 and ended no lower than {:.2f}. -", trained_to_the_end("thin-plain-100")),
     ],
     "docs/recipes.md": [
         (

@@ -14,19 +14,19 @@ def read(page):
     return PAGES[page].read_text(encoding="utf-8")
 
 
+def claims(page):
+    if callable(CLAIMS[page]):
+        return CLAIMS[page]()
+    return (phrase.format(*numbers) for phrase, *numbers in CLAIMS[page])
+
+
 @pytest.mark.parametrize("page", CLAIMS)
 def test_a_page_says_the_numbers_of_the_rows(page):
     text = " ".join(read(page).split())
-    claims = [phrase.format(*numbers) for phrase, *numbers in CLAIMS[page]]
-    counts = {claim: text.count(claim) for claim in claims}
-    assert counts == dict.fromkeys(claims, 1)
-
-
-def test_a_claim_has_words_around_its_numbers():
-    for phrases in CLAIMS.values():
-        for phrase, *_ in phrases:
-            words = re.sub(r"{[^}]*}", "", phrase)
-            assert len(words.split()) >= 4 and re.search("[A-Za-z]", words), phrase
+    for claim in claims(page):
+        assert text.count(claim) == 1, claim
+        words = re.sub(r"[+-]?\d[\d.,e-]*", "", claim)  # a bare number proves nothing
+        assert len(words.split()) >= 4 and re.search("[A-Za-z]", words), claim
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if tables.BLOCK.search(read(page))])

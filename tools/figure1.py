@@ -1,145 +1,103 @@
-"""Figure 1 from its rows: `python -m tools.figure1 [PICTURE] [--epoch10 PICTURE]`.
-
-It prints a table for each right panel, and draws the panels if files are named. The first table
-is that of epoch 10, which all 100 trials of a kind and depth have reached: the mean loss of the
-ten best, with a bootstrap over trials. The second has, after 400 epochs, the ten trials that led
-at epoch 40 (10 layers: 133); a mean stays blank until all ten have ended.
-"""
-
-import argparse
-import pathlib
+"""Figure 1 from its rows: the numbers of docs/figure1.md, and both of its pictures."""
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-RESULTS = pathlib.Path(__file__).parents[1] / "results"
+from benchmarks.measurements import RESULTS
+from highway_keras.plots import COLORS, KIND_STYLES
+
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
+TRIAL = ["kind", "depth", "trial"]
 LOSSES = [f"loss_{epoch}" for epoch in range(1, 401)]
-LEAD = {10: 133, 20: 40, 50: 40, 100: 40}  # the last rung of each depth
+LAST_RUNG = {10: 133, 20: 40, 50: 40, 100: 40}
 DRAWS = 10_000
 
 
 def read():
-    """Return the trials of the searches as long as they were trained, one row each."""
-    trials = pd.read_csv(RESULTS / "figure1-long.csv", dtype={"trial": str})
-    file = RESULTS / "figure1-continued.csv"
-    if file.exists():
-        more = pd.read_csv(file, dtype={"trial": str, "label": str})
-        more = more[more["label"].isna() & (more["seed"] == 0)]
-        keys = ["kind", "depth", "trial"]
-        trials = pd.concat([more, trials]).drop_duplicates(keys)
-    return trials.reset_index(drop=True)
+    """Return the trials of the long searches, as far as each was trained; one row each."""
+    searches, continued = (
+        pd.read_csv(RESULTS / f"figure1-{name}.csv", dtype={"trial": str})
+        for name in ("long", "continued")
+    )
+    continued = continued[continued["label"].isna()]  # others differ from the trial
+    return pd.concat([continued, searches]).drop_duplicates(TRIAL, ignore_index=True)
 
 
 def lowest(trials, epoch):
-    """Return the lowest loss of each trial up to an epoch, infinite for one that has not come."""
-    losses = trials[LOSSES[:epoch]].to_numpy(float)
-    reached = np.isfinite(losses[:, -1])
-    return np.where(reached, np.nanmin(np.where(np.isnan(losses), np.inf, losses), axis=1), np.inf)
+    """Return each trial's lowest loss up to an epoch; infinite if it did not come so far."""
+    losses = trials[LOSSES[:epoch]]
+    return losses.min(axis=1).where(losses.iloc[:, -1].notna(), np.inf)
 
 
-def top_mean(losses):
-    return np.sort(losses, axis=-1)[..., :TOP].mean(axis=-1)
+def epoch_10(trials):
+    """Return the mean loss of the ten best at epoch 10 of all 100 trials, by kind and depth.
 
-
-def at_epoch_10(trials):
-    """Return a row for each kind and depth, and one for each ratio between depths or kinds."""
-    # The same numbers are drawn for all kinds and depths, whose trials share hyperparameters.
+    The index also has ratios, such as "plain 100 / plain 10". `low` and `high` are 95 % of a
+    bootstrap, which draws the same trials for all kinds and depths: they share hyperparameters.
+    """
     drawn = np.random.default_rng(0).integers(0, 100, (DRAWS, 100))
-    means, samples = {}, {}
+    means = {}
+    for (kind, depth), group in trials.sort_values("trial").groupby(["kind", "depth"]):
+        losses = lowest(group, 10).to_numpy()
+        of_draws = np.vstack([losses, losses[drawn]])
+        means[f"{kind} {depth}"] = np.sort(of_draws)[:, :TOP].mean(axis=1)  # all, then each draw
+    pairs = [(f"{kind} 100", f"{kind} 10") for kind in KINDS]
+    pairs += [(f"plain {depth}", f"highway {depth}") for depth in DEPTHS]
+    means |= {f"{one} / {other}": means[one] / means[other] for one, other in pairs}
+    rows = [(values[0], *np.percentile(values[1:], [2.5, 97.5])) for values in means.values()]
+    return pd.DataFrame(rows, index=means, columns=["mean", "low", "high"])
+
+
+def epoch_400(trials):
+    """Return by kind and depth the losses after 400 epochs of the ten that led at the last rung."""
+    losses = {}
+    for (kind, depth), group in trials.dropna(subset="score").groupby(["kind", "depth"]):
+        order = lowest(group, LAST_RUNG[depth]).argsort(kind="stable")
+        losses[kind, depth] = lowest(group.iloc[order[:TOP]], 400)
+    return losses
+
+
+def draw_epoch_10():
+    """Draw all trials after 10 epochs: the best ones, and the mean of the ten best."""
+    trials = read()
+    figure, axes = _panels(trials, 10, "ten best of 100, all 60,000 images")
+    means = epoch_10(trials)
     for kind in KINDS:
-        for depth in DEPTHS:
-            chosen = trials[(trials["kind"] == kind) & (trials["depth"] == depth)]
-            losses = lowest(chosen.sort_values("trial"), 10)
-            means[kind, depth] = top_mean(losses)
-            samples[kind, depth] = top_mean(losses[drawn])
-    rows = [
-        (f"{kind} {depth}", means[kind, depth], *interval(samples[kind, depth]))
-        for kind, depth in means
-    ]
-    pairs = [((kind, 100), (kind, 10)) for kind in KINDS]
-    pairs += [(("plain", depth), ("highway", depth)) for depth in DEPTHS]
-    for a, b in pairs:
-        name = f"{a[0]} {a[1]} / {b[0]} {b[1]}"
-        rows.append((name, means[a] / means[b], *interval(samples[a] / samples[b])))
-    return pd.DataFrame(rows, columns=["top 10 of 100, epoch 10", "mean", "low", "high"])
+        rows = means.loc[[f"{kind} {depth}" for depth in DEPTHS]]
+        bars = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
+        style = {"fmt": f"o{KIND_STYLES[kind]}", "color": "k", "capsize": 3, "label": kind}
+        axes.errorbar(DEPTHS, rows["mean"], bars, **style)
+    axes.legend(frameon=False)
+    return figure
 
 
-def interval(samples):
-    return np.percentile(samples, [2.5, 97.5])
+def draw_epoch_400():
+    """Draw the trials with 400 epochs: the best ones, and those that led at the last rung."""
+    trials = read()
+    figure, axes = _panels(trials, 400, "ten that led at the last rung; filled: mean")
+    for (kind, depth), losses in epoch_400(trials).items():
+        shift, mark, color = (-1, "o", 0) if kind == "highway" else (1, "s", 1)
+        ends = losses[np.isfinite(losses)]
+        style = {"color": COLORS[color], "ls": ""}
+        axes.plot([depth + shift] * len(ends), ends, mark, ms=4, mfc="none", **style)
+        # The mean of ten only: without those that a rung stopped it would not be theirs.
+        mean = ends.mean() if len(ends) == TOP else np.nan
+        label = kind if depth == DEPTHS[0] else None
+        axes.plot(depth + shift, mean, mark, label=label, **style)
+    axes.legend(frameon=False)
+    return figure
 
 
-def at_epoch_400(trials):
-    """Return a row for each kind and depth: the ten that led at the last rung, after 400 epochs."""
-    rows = []
-    for kind in KINDS:
-        for depth in DEPTHS:
-            chosen = trials[(trials["kind"] == kind) & (trials["depth"] == depth)]
-            # A trial that diverged after the rung would have led it, but counts as failed.
-            chosen = chosen[chosen["score"].notna()]
-            leaders = chosen.iloc[np.argsort(lowest(chosen, LEAD[depth]), kind="stable")[:TOP]]
-            ends = lowest(leaders, 400)
-            ended = ends[np.isfinite(ends)]
-            row = {"kind": kind, "depth": depth, "losses": ended, "ended": len(ended)}
-            row["best"] = ended.min()
-            if len(ended) == TOP:
-                row |= {"mean": ended.mean(), "std": ended.std(ddof=1), "median": np.median(ended)}
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def draw(trials, epochs, path, title, draw_kind):
-    """Draw the best curves by epoch; `draw_kind(axes, kind, style)` draws the right panel."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.6, 4.8), layout="constrained")
-    for kind, style in zip(KINDS, ("-", "--"), strict=True):
-        for number, depth in enumerate(DEPTHS):
-            chosen = trials[(trials["kind"] == kind) & (trials["depth"] == depth)]
-            best = chosen.iloc[np.argmin(lowest(chosen, epochs))][LOSSES[:epochs]].astype(float)
-            line = {"color": f"C{number}", "lw": 1, "label": f"{kind} {depth}"}
-            left.semilogy(range(1, epochs + 1), best, style, **line)
-        draw_kind(right, kind, style)
-    right.set(yscale="log", xticks=DEPTHS, xlabel="hidden layers", title=title)
+def _panels(trials, epochs, title):
+    """Draw the best trials by epoch; return the figure and its empty right panel."""
+    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for (kind, depth), group in trials.groupby(["kind", "depth"]):
+        best = group.loc[lowest(group, epochs).idxmin(), LOSSES[:epochs]].astype(float)
+        style = {"color": COLORS[DEPTHS.index(depth)], "lw": 1, "label": f"{kind} {depth}"}
+        left.semilogy(range(1, epochs + 1), best, KIND_STYLES[kind], **style)
     left.set(xlabel="epoch", ylabel="training loss (nats)", title="best trial")
     left.legend(ncols=2, frameon=False, fontsize=8)
-    right.legend(frameon=False)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
-def main():
-    parser = argparse.ArgumentParser(prog="python -m tools.figure1")
-    parser.add_argument("picture", nargs="?", help="file for the panels after 400 epochs")
-    parser.add_argument("--epoch10", help="file for the panels after 10 epochs")
-    options = parser.parse_args()
-    trials = read()
-    short, long = at_epoch_10(trials), at_epoch_400(trials)
-    print(short.to_string(index=False, float_format="{:.4g}".format))
-    print(long.drop(columns="losses").to_string(index=False, float_format="{:.3g}".format))
-
-    def with_bars(axes, kind, style):
-        rows = short[short.iloc[:, 0].str.fullmatch(rf"{kind} \d+")]
-        bars = rows["mean"] - rows["low"], rows["high"] - rows["mean"]
-        axes.errorbar(DEPTHS, rows["mean"], bars, fmt=f"o{style}", color="k", capsize=3, label=kind)
-
-    def with_trials(axes, kind, style):
-        shift, mark, color = (-1, "o", "C0") if kind == "highway" else (1, "s", "C1")
-        rows = long[long["kind"] == kind]
-        for depth, losses in zip(rows["depth"], rows["losses"], strict=True):
-            axes.plot([depth + shift] * len(losses), losses, mark, color=color, ms=4, mfc="none")
-        axes.plot(rows["depth"] + shift, rows["mean"], f"{mark}{style}", color=color, label=kind)
-
-    if options.epoch10:
-        draw(trials, 10, options.epoch10, "ten best of 100, all 60,000 images", with_bars)
-    if options.picture:
-        draw(
-            trials, 400, options.picture, "ten that led at the last rung; filled: mean", with_trials
-        )
-
-
-if __name__ == "__main__":
-    main()
+    right.set(yscale="log", xticks=DEPTHS, xlabel="hidden layers", title=title)
+    return figure, right

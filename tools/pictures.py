@@ -1,13 +1,13 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
-So every picture shows only what has rows. `python -m tools.figure1` draws the panels of Figure 1.
-Those of a network's layers, Figures 2 to 4, come from `highway-keras analyze`, and their numbers
-from `python -m tools.record section4` and `layers`.
+So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
+`highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
 """
 
 from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
+from tools import figure1
 from tools.tables import rows, whole_trainings
 
 STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
@@ -72,6 +72,8 @@ PICTURES = {
     ),
     "table3-cifar.png": lambda: beside_logs("table3", "highway-gap-10", "highway-gap-100"),
     "gradient-norms.png": lambda: plots.plot_gradient_norms(results.read("gradient-norms")),
+    "figure1-epoch10.png": figure1.draw_epoch_10,
+    "figure1-400.png": figure1.draw_epoch_400,
     "figure1-transform-bias.png": lambda: plots.plot_biases(results.read("figure1-trials")),
 }
 

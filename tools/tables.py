@@ -25,7 +25,6 @@ from highway_keras import models, results
 from highway_keras.results import DIVERGED
 from highway_keras.training.recipes import get_recipe
 from highway_keras.util.files import write_text
-from tools import figure1 as panels
 
 SKIP_2025 = ("highway110", "resnet110")
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -82,12 +81,6 @@ def rows(name, *, command="", **values):
     return frame
 
 
-def long_trials():
-    """Yield each long search of Figure 1: depth, kind, all its trials, the best first."""
-    for (depth, kind), trials in rows("figure1-long").groupby(["depth", "kind"]):
-        yield depth, kind, trials.sort_values("score")
-
-
 def whole_trainings():
     """Yield the row and the curve of every whole training of Tables 2 and 3."""
     for run in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).itertuples():
@@ -138,12 +131,6 @@ def shown(value, form=""):
 def spread(mean, std, form):
     """Return "mean ± std", without a deviation that is missing."""
     return shown(mean, form) + (f" ± {std:{form}}" if math.isfinite(std) else "")
-
-
-def several(values, form):
-    """Return one or two values as they are, otherwise their mean."""
-    few = values if len(values) < 3 else [values.mean()]
-    return ", ".join(format(value, form) for value in few)
 
 
 def middle(row, name, form):
@@ -346,137 +333,7 @@ def compacted():
         )
 
 
-# Figure 1, and depth
-
-
-def figure1():
-    searches = rows("figure1-top10").rename(columns={"depth": "hidden layers"})
-    texts = [f"{s.best:.3f}; {s.top10_mean:.3f} ± {s.top10_std:.3f}" for s in searches.itertuples()]
-    return pivot(searches, ["hidden layers"], searches["kind"] + ": best; top 10", texts)
-
-
-@table(
-    "hidden layers | kind | rungs | best | those that ended | best trial | its rank after "
-    "10 epochs | below 10^-4 after | rate | 1 - momentum | decay | activation | transform bias | "
-    "diverged",
-    "rll",
-)
-def long_searches():
-    for depth, kind, trials in long_trials():
-        best, losses = trials.iloc[0], trials.filter(regex=r"loss_\d")
-        lowest = losses.cummin(axis=1)
-        ends = trials["score"][losses.iloc[:, -1].notna()]
-        rank = int(lowest["loss_10"].rank().iloc[0])
-        below = lowest.iloc[0].lt(1e-4).to_numpy()
-        yield (
-            f"{depth} | {kind} | {best['rungs']} | {best['score']:.1e} | "
-            f"{several(ends, '.1e')}, n={ends.count()} | {best['trial']} | {rank} | "
-            f"{below.argmax() + 1 if below.any() else ''} | {best['learning_rate']:.3f} | "
-            f"{best['one_minus_momentum']:.3f} | {best['decay']:.3f} | {best['activation']} | "
-            f"{shown(best['transform_bias'], '.1f')} | {trials['score'].isna().sum()}"
-        )
-
-
-@functools.cache
-def epoch_10():
-    """Return mean, low and high of the ten best at epoch 10, by `KIND DEPTH` or a ratio of two."""
-    panel = panels.at_epoch_10(panels.read())
-    return panel.set_index(panel.columns[0])
-
-
-@table("| 10 layers | 20 | 50 | 100 | 100 over 10", "l")
-def figure1_epoch10():
-    """The bootstrap's 95 % are in parentheses."""
-    for kind in panels.KINDS:
-        cells = [epoch_10().loc[f"{kind} {depth}"] for depth in panels.DEPTHS]
-        texts = [f"{cell['mean']:.3f} ({cell['low']:.3f} to {cell['high']:.3f})" for cell in cells]
-        ratio = epoch_10().loc[f"{kind} 100 / {kind} 10"]
-        texts.append(f"{ratio['mean']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})")
-        yield " | ".join([kind, *texts])
-    ratios = [epoch_10().loc[f"plain {depth} / highway {depth}"] for depth in panels.DEPTHS]
-    texts = [f"{row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in ratios]
-    yield " | ".join(["plain over highway", *texts, ""])
-
-
-def losses(trial):
-    """Return the losses of a trial of Figure 1 by epoch, as far as it came."""
-    return trial.filter(regex=r"^loss_\d").dropna()
-
-
-@table(
-    "kind | hidden layers | trial | stopped at | epoch 40 | 100 | 200 | 400 | last, its epoch",
-    "lrl",
-)
-def figure1_continued():
-    """The lowest loss up to an epoch: trials that are trained on, beside those of the searches."""
-    beside = [("highway", depth, "025") for depth in (10, 20, 50)]
-    beside += [("highway", 100, "001"), ("plain", 100, "037")]
-    trials = [
-        rows("figure1-long", kind=kind, depth=depth, trial=trial).iloc[0]
-        for kind, depth, trial in beside
-    ]
-    trials += [trial for _, trial in rows("figure1-continued").iterrows()]
-    for trial in sorted(trials, key=lambda trial: (trial["kind"], trial["depth"])):
-        lowest = losses(trial).cummin()
-        reached = lowest.reindex([f"loss_{epoch}" for epoch in (40, 100, 200, 400)])
-        ends = [shown(loss, ".1e") for loss in reached]
-        label = shown(trial.get("label", math.nan))
-        unfinished = f"{lowest.iloc[-1]:.1e}, {len(lowest)}" if len(lowest) < 400 else ""
-        yield (
-            f"{trial['kind']} | {trial['depth']} | {trial['trial']}{label and ', ' + label} | "
-            f"{shown(float(trial.get('stopped_at', math.nan)), '.0f')} | {' | '.join(ends)} | "
-            f"{unfinished}"
-        )
-
-
-@table(
-    "kind | hidden layers | trial | lowest loss | epochs | in the search | its epochs | date", "l"
-)
-def figure1_outside():
-    """The 17 trainings outside the searches, each beside the same trial in its search."""
-    for _, run in rows("figure1-finals").iterrows():
-        keys = {name: run[name] for name in ("kind", "depth", "trial")}
-        searched = rows("figure1-long", **keys).iloc[0]
-        ends = [
-            f"{shown(losses(trial).min() if trial['score'] > 0 else math.inf, '.1e')} | "
-            f"{len(losses(trial))}"
-            for trial in (run, searched)
-        ]
-        yield f"{' | '.join(map(str, keys.values()))} | {' | '.join(ends)} | {run['date']}"
-
-
-def effective_rates(kind, depth):
-    """Return rate / (1 - momentum) of the trials of a long search, by their loss at epoch 10."""
-    trials = rows("figure1-long", kind=kind, depth=depth)
-    trials = trials.iloc[panels.lowest(trials, 10).argsort(kind="stable")]
-    return trials["learning_rate"] / trials["one_minus_momentum"]
-
-
-@table("kind | hidden layers | ten best at epoch 10 | drawn | trials below the ten best", "l")
-def figure1_rates():
-    """Effective rates: of the ten best at epoch 10, of all, and how many lie below the ten."""
-    for kind in panels.KINDS:
-        for depth in panels.DEPTHS:
-            rates = effective_rates(kind, depth)
-            best = rates.iloc[: panels.TOP]
-            yield (
-                f"{kind} | {depth} | {best.min():.2g} to {best.max():.2g} | "
-                f"{rates.min():.2g} to {rates.max():.2g} | {(rates < best.min()).sum()}"
-            )
-
-
-@table(
-    "kind | hidden layers | best of all | best with rungs (its rank) | of the ten best, kept | "
-    "mean of the ten best | mean of the ten that are left | rank correlation, first rung and end",
-    "lrrrrrrr",
-)
-def halving():
-    for row in rows("halving").itertuples():
-        yield (
-            f"{row.kind} | {row.depth} | {row.best:.1e} | "
-            f"{row.best_halved:.1e} ({row.rank_of_best_halved}) | {row.top_kept} | "
-            f"{row.top_mean:.1e} | {row.top_mean_halved:.1e} | {row.rank_correlation_first_end:.2f}"
-        )
+# Depth
 
 
 @table(
