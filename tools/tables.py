@@ -198,13 +198,11 @@ def zoo():
         )
 
 
-@table("network | data | layers | parameters | accuracy, %", "llrrr")
+@table("network | data | layers | accuracy, %", "ll")
 def trained():
     for card in map(models.get, models.list_models()):
         for name, accuracy in _accuracies(card).items():
-            yield (
-                f"`{card.name}` | `{name}` | {card.layers} | {card.parameters:,} | {accuracy:.2f}"
-            )
+            yield f"`{card.name}` | `{name}` | {card.layers} | {accuracy:.2f}"
 
 
 # Trainings
