@@ -13,7 +13,7 @@ from scipy import stats
 from highway_keras import models, results
 from tools import figure1 as panels
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
-from tools.tables import rows, shown
+from tools.tables import read, rows, select, shown
 
 
 def one(name, column, **values):
@@ -42,70 +42,116 @@ def listed(values, form=""):
 
 # Tables 1 to 3
 
-
-def table_rows(model, recipe, **values):
-    tables = pd.concat([rows(name, images="all") for name in results.TABLES])
-    for column, value in {"model": model, "recipe": recipe, **values}.items():
-        tables = tables[tables[column] == value]
-    return tables
-
-
-def runs(model, recipe):
-    """Return what all runs of a network by a recipe came to, the longest first."""
-    groups = results.summarize(table_rows(model, recipe).to_dict("records"))
-    groups.sort(key=lambda group: -int(group["epochs"]))
-    return "; ".join(
-        f"{either(group) if group['n'] == 2 else results.text(group)}, n={group['n']}, "
-        f"{group['epochs']} epochs"
-        for group in groups
-    )
+TABLES = {  # the paper's accuracies
+    "mnist-highway-16": "99.40 ± 0.03",
+    "mnist-highway-32": "99.54 ± 0.02",
+    "highway-a": "89.18",
+    "highway-b": "92.28 ± 0.16",
+    "highway-c": "91.20",
+    "highway-gap-10": "92.31 ± 0.12",
+    "highway-gap-100": "67.61 ± 0.15",
+    "fitnet-a": "89.01, with hints",
+    "fitnet-b": "91.61, with hints",
+}
 
 
-def either(group):
-    """Return the accuracies of a group of two runs, which are too few for a deviation."""
-    return f"{2 * group['mean'] - group['best']:.2f}, {group['best']:.2f}"
+def accuracies(model, recipe, **values):
+    """Return the test accuracies in percent of the runs with the most epochs."""
+    runs = pd.concat([read(name) for name in results.TABLES])
+    runs = select(runs, model=model, recipe=recipe, images="all", **values)
+    return 100 * runs.loc[runs["epochs"] == runs["epochs"].max(), "test_accuracy"].sort_values()
 
 
 def reached(model, recipe, **values):
     """Return the accuracies of one or two runs as text, of more mean and deviation."""
-    percent = 100 * table_rows(model, recipe, **values)["test_accuracy"].sort_values()
+    return summary(accuracies(model, recipe, **values))
+
+
+def summary(percent):
     if len(percent) < 3:
-        return ", ".join(f"{value:.2f}" for value in percent)
+        return listed(percent, ".2f")
     return f"{percent.mean():.2f} ± {percent.std():.2f}"
 
 
-def beside_fitnet(letter, recipe, **values):
+def accuracy(model, recipe, **values):
+    (value,) = accuracies(model, recipe, **values)
+    return value
+
+
+def beside_fitnet(letter, recipe):
     """Return how many points Highway A or B is ahead of the Fitnet by one recipe.
 
     With three runs of each, half of the 95 % interval is added.
     """
-    ours, theirs = (
-        100 * table_rows(f"{kind}-{letter}", recipe, **values)["test_accuracy"]
-        for kind in ("highway", "fitnet")
-    )
+    ours, theirs = (accuracies(f"{kind}-{letter}", recipe) for kind in ("highway", "fitnet"))
     if min(len(ours), len(theirs)) < 3:
         return (ours.mean() - theirs.mean(),)
     return welch(ours, theirs)
 
 
-def accuracy(model, recipe, **values):
-    (value,) = table_rows(model, recipe, **values)["test_accuracy"]
-    return 100 * value
+def tables_1_to_3():
+    for model, paper in TABLES.items():
+        ours = [accuracies(model, recipe) for recipe in ("authors", "modern", "muon")]
+        cells = " | ".join(map(summary, ours))
+        counts = "; ".join(str(len(runs)) for runs in ours if len(runs))
+        yield f"{models.get(model).parameters:,} | {paper} | {cells} | {counts} |"
+    c = [reached("highway-c", recipe) for recipe in ("modern", "muon")]
+    yield "Highway C is above the teacher's 90.18 | SGD: {}; Muon: {} | 1; 1".format(*c)
+    differences = *beside_fitnet("a", "modern"), *beside_fitnet("a", "muon")
+    yield "the same recipe | A: {:.1f} (SGD), {:.1f} ± {:.1f} (Muon); B:".format(*differences)
+    yield "(Muon); B: {:.1f} (SGD) | 2 and 1, 3 and 3".format(*beside_fitnet("b", "modern"))
+    b = accuracy("highway-b", "muon"), accuracy("fitnet-b", "muon")
+    yield "B ends at {:.2f} after 100 epochs, Fitnet B at {:.2f} after 60.".format(*b)
+    losses = [
+        one("table3", "test_loss", model=model, recipe=recipe)
+        for model in ("highway-gap-10", "highway-gap-100")
+        for recipe in ("muon", "modern")
+    ]
+    yield "of SGD, {:.2f} beside {:.2f} and {:.2f} beside {:.2f}.".format(*losses)
 
 
-def mean_accuracy(model, recipe):
-    return 100 * table_rows(model, recipe)["test_accuracy"].mean()
+# The authors' logs
 
 
-def authors_log(model):
-    """Return the test accuracy at the end of the authors' log, and the highest in it."""
-    log = rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
-    return 100 * log.iloc[-1], 100 * log.max()
+def authors_logs():
+    networks = {"MNIST, width 32": "mnist-highway-32", "CIFAR-10": "highway-gap-10"}
+    for label, model in {**networks, "CIFAR-100": "highway-gap-100"}.items():
+        log = 100 * rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
+        yield f"| {label} | {log.iloc[-1]:.2f} | {log.max():.2f} |"
+    for model, number in (("mnist-highway-32", 3), ("highway-gap-10", 10), ("highway-gap-100", 2)):
+        seeds = rows("authors-log-ours", model=model, epoch=number)
+        theirs, ours = 100 * seeds["authors_accuracy"].mean(), 100 * seeds["ours_accuracy"]
+        yield f"| `{model}` | {number} | {theirs:.2f} | {summary(ours)} | {len(seeds)} |"
+    by_start = rows("first-losses").groupby(["model", "input_scale"], sort=False)
+    for (model, scale), starts in by_start:
+        starts = starts.set_index("kernel_initializer")
+        log = starts["authors"].iloc[0]
+        theirs, stock = (
+            f"{starts['mean'][name]:.2f} ± {starts['std'][name]:.2f}"
+            for name in ("authors", "lecun_uniform")
+        )
+        yield f"| `{model}` | {scale:g} | {log:.2f} | {theirs} | {stock} |"
+    command = "--epochs 1 .*validation=0.1 --seed"
+    runs = rows("training-curves", model="highway-gap-10", command=command)
+    runs = runs.assign(scale=runs["command"].str.extract(r"'times([\d.]+)'")[0].fillna("1"))
+    for scale, seeds in runs.sort_values("seed").groupby("scale"):
+        yield f"| {scale} | {listed(100 * seeds['val_accuracy'], '.1f')} | {len(seeds)} |"
 
 
-def ends_of_2025():
-    """Return the test accuracies at the end of both logs of 2025."""
-    return [authors_log(model)[0] for model in ("highway110", "resnet110")]
+def skip_connections():
+    names = "highway110", "resnet110"
+    logs = [rows("authors-logs", model=name).set_index("epoch") for name in names]
+    ends = [100 * log["test_accuracy"].iloc[-1] for log in logs]
+    yield "Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.".format(*ends)
+    sizes = [models.get(name).parameters for name in names]
+    yield "0.875 of the maps: {:,} parameters beside {:,}.".format(*sizes)
+    yield f"With beta at -6 a gate is about {1 / (1 + math.exp(6)):.4f} open"
+    for number in (1, 2, 3, 100, 150, 200):
+        cells = [
+            f"{log['training_loss'][number]:.3f} | {100 * log['test_accuracy'][number]:.2f}"
+            for log in logs
+        ]
+        yield f"| {number} | {cells[0]} | | {cells[1]} | |"
 
 
 # Runs of `fit`; `command` is a regular expression
@@ -267,55 +313,34 @@ def speed(case, peer, column="ours_over_peer"):
     return one(name, column, case=case, peer=peer)
 
 
+# Pages
+
+
+def readme():
+    milliseconds = speed("thin-highway-1000 train", "ours", "ms_a_step")
+    yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
+    ended = rows("figure1-long", kind="plain").dropna(subset="loss_400").groupby("depth").size()
+    yield "the {}, {}, {} and {} best at 10, 20, 50 and 100 layers ran all 400".format(*ended)
+    yield f"train as well as 10, 20](docs/figure1.md) | loss {listed(tens('highway'), '.3f')} at"
+    yield f"train worse with depth](docs/figure1.md) | loss {listed(tens('plain'), '.3f')} at"
+    mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
+    counts = listed(map(len, mnist))
+    yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
+    by_muon = "highway-a", "highway-b", "highway-c", "highway-gap-10", "highway-gap-100"
+    muon = [reached(name, "muon") for name in by_muon]
+    yield f"91.20, 92.31, 67.61 % | Muon: {', '.join(muon)}; SGD: lower |"
+    yield "89.01, 91.61 % | Muon: {}, {}; SGD: lower |".format(*muon[:2])
+    ahead_of_fitnets = *beside_fitnet("a", "muon"), *beside_fitnet("b", "modern")
+    yield "| A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |".format(*ahead_of_fitnets)
+    yield f"solver, Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points below"
+
+
 CLAIMS = {
     "docs/figure1.md": figure1,
-    "README.md": [
-        (
-            "training step of 128 images takes {:.0f} ms on 2 CPU",
-            speed("thin-highway-1000 train", "ours", "ms_a_step"),
-        ),
-        (
-            "the {}, {}, {} and {} best at 10, 20, 50 and 100 layers ran all 400",
-            *(len(to_the_end("figure1-long", kind="plain", depth=depth)) for depth in DEPTHS),
-        ),
-        (
-            "[train as well as 10, 20](docs/figure1.md) | loss {:.3f}, {:.3f}, {:.3f}, {:.3f} at",
-            *tens("highway"),
-        ),
-        (
-            "[train worse with depth](docs/figure1.md) | loss {:.3f}, {:.3f}, {:.3f}, {:.3f} at",
-            *tens("plain"),
-        ),
-        (
-            "| [MNIST](docs/tables.md): 99.40, 99.54 % | {}, {} | {}, {} |",
-            reached("mnist-highway-16", "modern"),
-            reached("mnist-highway-32", "modern", epochs=30),
-            len(table_rows("mnist-highway-16", "modern")),
-            len(table_rows("mnist-highway-32", "modern", epochs=30)),
-        ),
-        (
-            "89.18, 92.28, 91.20, 92.31, 67.61 % | Muon: {}, {}, {}, {}, {}; SGD: lower |",
-            reached("highway-a", "muon"),
-            reached("highway-b", "muon"),
-            reached("highway-c", "muon", epochs=60),
-            reached("highway-gap-10", "muon"),
-            reached("highway-gap-100", "muon"),
-        ),
-        (
-            "[reported](docs/tables.md) 89.01, 91.61 % | Muon: {}, {}; SGD: lower |",
-            reached("highway-a", "muon"),
-            reached("highway-b", "muon"),
-        ),
-        (
-            "[trained alike](docs/tables.md) | A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |",
-            *beside_fitnet("a", "muon"),
-            beside_fitnet("b", "modern")[0],
-        ),
-        (
-            "By the authors' solver, Highway A ended at {:.1f} %, four points below",
-            accuracy("highway-a", "authors"),
-        ),
-    ],
+    "docs/tables.md": tables_1_to_3,
+    "docs/authors-logs.md": authors_logs,
+    "docs/skip-connections.md": skip_connections,
+    "README.md": readme,
     "docs/analysis.md": [
         (
             "lesions together take not 49 but {:.1f} ({:.1f} to {:.1f}) times as long as",
@@ -324,44 +349,6 @@ CLAIMS = {
         (
             "images in batches of 500, and {:.1f} ({:.1f} to {:.1f}) times in batches of",
             *middle("lesions", "over_evaluate_2000", images=60000),
-        ),
-    ],
-    "docs/authors-logs.md": [
-        (
-            "| MNIST | {:.2f} | {:.2f} |",
-            *authors_log("mnist-highway-32"),
-        ),
-        (
-            "| CIFAR-10 | {:.2f} | {:.2f} |",
-            *authors_log("highway-gap-10"),
-        ),
-        (
-            "| CIFAR-100 | {:.2f} | {:.2f} |",
-            *authors_log("highway-gap-100"),
-        ),
-        (
-            "diverge for four of five seeds ({}).",
-            listed(
-                100
-                * rows(
-                    "training-curves",
-                    model="highway-gap-10",
-                    epoch=1,
-                    command="steps .*clip_norm=None .*mean'\\).*--limit",
-                )["val_accuracy"],
-                ".1f",
-            ),
-        ),
-    ],
-    "docs/skip-connections.md": [
-        ("Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.", *ends_of_2025()),
-        (
-            "Highway110 has 0.875 of the maps: {:,} parameters beside {:,}.",
-            *(models.get(name).parameters for name in ("highway110", "resnet110")),
-        ),
-        (
-            "With beta at -6 a gate is about {:.4f} open, so",
-            1 / (1 + math.exp(6)),
         ),
     ],
     "docs/benchmarks.md": [
@@ -717,168 +704,6 @@ CLAIMS = {
             accuracy("fitnet-b", "modern"),
         ),
         ("60 epochs, by Muon alone, at {:.1f} %.", accuracy("fitnet-b", "muon", epochs=60)),
-    ],
-    "docs/tables.md": [
-        (
-            "width 16: 99.40 ± 0.03 | {} (A); {} (S) | 1; 5 |",
-            reached("mnist-highway-16", "authors"),
-            reached("mnist-highway-16", "modern"),
-        ),
-        (
-            "width 32: 99.54 ± 0.02 | {} (S) | {} |",
-            reached("mnist-highway-32", "modern", epochs=30),
-            len(table_rows("mnist-highway-32", "modern", epochs=30)),
-        ),
-        (
-            "Table 2, Highway A: 89.18 | {} (A); {} (S); {} (M) |",
-            reached("highway-a", "authors"),
-            reached("highway-a", "modern"),
-            reached("highway-a", "muon"),
-        ),
-        (
-            "Table 2, Highway B: 92.28 ± 0.16 | {} (S); {} (M) |",
-            reached("highway-b", "modern"),
-            reached("highway-b", "muon"),
-        ),
-        (
-            "Table 2, Highway C: 91.20 | {} (S); {} (M) |",
-            reached("highway-c", "modern"),
-            reached("highway-c", "muon", epochs=60),
-        ),
-        (
-            "above the teacher's 90.18 | {} (S); {}, 24 epochs, and {} (M) |",
-            reached("highway-c", "modern"),
-            reached("highway-c", "muon", epochs=24),
-            reached("highway-c", "muon", epochs=60),
-        ),
-        (
-            "the Fitnets' reported 89.01, 91.61 | A: {} (S), {} (M); B: {} (S), {} (M) |",
-            reached("highway-a", "modern"),
-            reached("highway-a", "muon"),
-            reached("highway-b", "modern"),
-            reached("highway-b", "muon"),
-        ),
-        (
-            "by the same recipe | A minus Fitnet A: {:.1f} (S), {:.1f} ± {:.1f} (M); B: {:.1f} (S)",
-            *beside_fitnet("a", "modern"),
-            *beside_fitnet("a", "muon"),
-            *beside_fitnet("b", "modern"),
-        ),
-        (
-            "maxout networks beyond 5 layers need hints | Fitnet A: {} (S), {} (M); B: {} (S), {} "
-            "(M) |",
-            reached("fitnet-a", "modern"),
-            reached("fitnet-a", "muon"),
-            reached("fitnet-b", "modern"),
-            reached("fitnet-b", "muon", epochs=60),
-        ),
-        (
-            "Table 3, CIFAR-10: 92.31 ± 0.12 | {} (S); {} (M) |",
-            reached("highway-gap-10", "modern"),
-            reached("highway-gap-10", "muon"),
-        ),
-        (
-            "Table 3, CIFAR-100: 67.61 ± 0.15 | {} (S); {} (M) |",
-            reached("highway-gap-100", "modern"),
-            reached("highway-gap-100", "muon"),
-        ),
-        (
-            "| `mnist-highway-16` | 38,986 | 99.43 (99.40 ± 0.03) | {} | {} |",
-            runs("mnist-highway-16", "authors"),
-            runs("mnist-highway-16", "modern"),
-        ),
-        (
-            "| `mnist-highway-32` | 151,690 | 99.55 (99.54 ± 0.02) | | {} |",
-            runs("mnist-highway-32", "modern"),
-        ),
-        (
-            "work, runs of width 16 took {:.0f} to {:.0f} minutes where that was",
-            lowest("table1", "minutes", model="mnist-highway-16", epochs=30),
-            highest("table1", "minutes", model="mnist-highway-16", epochs=30),
-        ),
-        (
-            "recorded, the one of 300 epochs {:.0f}, those of width 32 {:.0f} to {:.0f}.",
-            one("table1", "minutes", model="mnist-highway-16", recipe="authors"),
-            lowest("table1", "minutes", model="mnist-highway-32", epochs=30),
-            highest("table1", "minutes", model="mnist-highway-32", epochs=30),
-        ),
-        (
-            "| `fitnet-a` | 11 | 251,194 | 30.2 | 89.01 (with hints) | {} | {} |",
-            runs("fitnet-a", "modern"),
-            runs("fitnet-a", "muon"),
-        ),
-        (
-            "| `fitnet-b` | 19 | 2,548,602 | 381.7 | 91.61 (with hints) | {} | {} |",
-            runs("fitnet-b", "modern"),
-            runs("fitnet-b", "muon"),
-        ),
-        (
-            "| `highway-a` † | 11 | 236,328 | 31.1 | 89.18 | {} | {} |",
-            runs("highway-a", "modern"),
-            runs("highway-a", "muon"),
-        ),
-        (
-            "| `highway-b` † | 19 | 2,312,438 | 330.1 | 92.46 (92.28 ± 0.16) | {} | {} |",
-            runs("highway-b", "modern"),
-            runs("highway-b", "muon"),
-        ),
-        (
-            "| `highway-c` † | 32 | 1,264,502 | 229.5 | 91.20 | {} | {} |",
-            runs("highway-c", "modern"),
-            runs("highway-c", "muon"),
-        ),
-        (
-            "Highway A was trained for long: {} ([below](#next-to-the-papers-accuracies)).",
-            runs("highway-a", "authors"),
-        ),
-        (
-            "| `highway-gap-10` | 2,256,838 | 92.40 (92.31 ± 0.12) | | {} | {} |",
-            runs("highway-gap-10", "modern"),
-            runs("highway-gap-10", "muon"),
-        ),
-        (
-            "| `highway-gap-100` | 2,265,928 | | 67.76 (67.61 ± 0.15) | {} | {} |",
-            runs("highway-gap-100", "modern"),
-            runs("highway-gap-100", "muon"),
-        ),
-        (
-            "Highway A ends at {:.1f} %, below the paper's 89.18 % and the {:.1f} % of the modern",
-            accuracy("highway-a", "authors"),
-            accuracy("highway-a", "modern", seed=0),
-        ),
-        (
-            "epochs raise the training accuracy from {:.1f} to {:.1f} %, from {:.1f} to {:.1f} % "
-            "and from {:.1f} to {:.1f} %;",
-            percent_epoch("highway-a", 200, "--epochs 400 ", "accuracy"),
-            percent_epoch("highway-a", 205, "--epochs 400 ", "accuracy"),
-            percent_epoch("highway-a", 300, "--epochs 400 ", "accuracy"),
-            percent_epoch("highway-a", 305, "--epochs 400 ", "accuracy"),
-            percent_epoch("highway-a", 350, "--epochs 400 ", "accuracy"),
-            percent_epoch("highway-a", 355, "--epochs 400 ", "accuracy"),
-        ),
-        (
-            "it ends at {:.1f} %, measured under dropout,",
-            percent_epoch("highway-a", 400, "--epochs 400 ", "accuracy"),
-        ),
-        (
-            "than after 24 epochs of SGD ({:.2f} beside {:.2f}, and {:.2f} beside {:.2f}), "
-            "although they make fewer",
-            one("table3", "test_loss", model="highway-gap-10", recipe="muon"),
-            one("table3", "test_loss", model="highway-gap-10", recipe="modern"),
-            one("table3", "test_loss", model="highway-gap-100", recipe="muon"),
-            one("table3", "test_loss", model="highway-gap-100", recipe="modern"),
-        ),
-        ("Fitnet A ends at {:.1f} %, at a rate", mean_accuracy("fitnet-a", "muon")),
-        (
-            "batches of 400, Highway A at {:.1f} %, at 0.01 chosen",
-            mean_accuracy("highway-a", "muon"),
-        ),
-        (
-            "Highway B by Muon, {:.1f} % after 100 epochs, and Fitnet B, {:.1f} % after 60, at",
-            accuracy("highway-b", "muon"),
-            accuracy("fitnet-b", "muon", epochs=60),
-        ),
-        ("a rate of its own, 0.003 ({:.1f} % after 24).", accuracy("fitnet-b", "muon", epochs=24)),
     ],
     "docs/transfer.md": [
         (

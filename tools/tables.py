@@ -26,7 +26,6 @@ from highway_keras.results import DIVERGED
 from highway_keras.training.recipes import get_recipe
 from highway_keras.util.files import write_text
 
-SKIP_2025 = ("highway110", "resnet110")
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 LABELS = {  # of short names in rows
@@ -71,13 +70,18 @@ def rows(name, *, command="", **values):
     Raises:
         LookupError: If there is no such row.
     """
-    frame = read(name)
-    for column, value in values.items():
-        frame = frame[frame[column] == value]
+    frame = select(read(name), **values)
     if command:
         frame = frame[frame["command"].str.contains(command)]
     if frame.empty:
         raise LookupError(f"No row of {name}.csv has {values} and a command with {command!r}.")
+    return frame
+
+
+def select(frame, **values):
+    """Return the rows of a frame with these values."""
+    for column, value in values.items():
+        frame = frame[frame[column] == value]
     return frame
 
 
@@ -208,60 +212,6 @@ def trained():
 # Trainings
 
 
-@table(
-    "network | recipe | hardware | seed | epochs | minutes | "
-    "training, %, five epochs before the end | at the end | test, %",
-    "lll",
-)
-def cifar_runs():
-    for run, curve in whole_trainings():
-        accuracy = 100 * curve["accuracy"]
-        yield (
-            f"`{run.model}` | `{run.recipe}` | {run.hardware} | {run.seed} | {run.epochs} | "
-            f"{run.minutes:.0f} | {accuracy.iloc[-6]:.1f} | {accuracy.iloc[-1]:.1f} | "
-            f"{100 * run.test_accuracy:.2f}"
-        )
-
-
-@table(
-    "network | images | arithmetic | epoch | authors: accuracy, loss | ours: accuracy, loss | n",
-    "lllrllr",
-)
-def authors_logs():
-    keys = ["model", "preprocessing", "dtype_policy", "epoch"]
-    of_paper = [model for model in results.authors_logs() if model not in SKIP_2025]
-    compared = rows("authors-log-ours")
-    compared = compared[compared["model"].isin(of_paper)]
-    for (model, images, dtype, epoch), ours in compared.groupby(keys, sort=False):
-        accuracy, loss = 100 * ours["ours_accuracy"], ours["ours_loss"]
-        yield (
-            f"`{model}` | {images} | `{dtype}` | {epoch} | "
-            f"{100 * ours['authors_accuracy'].mean():.2f} %, {ours['authors_loss'].mean():.3f} | "
-            f"{spread(accuracy.mean(), accuracy.std(), '.2f')} %, "
-            f"{spread(loss.mean(), loss.std(), '.3f')} | {ours['n'].sum()}"
-        )
-
-
-@table(
-    "epoch | Highway110, training loss | test, % | ours | ResNet110, training loss | test, % | ours"
-)
-def skip_connections():
-    logs, compared = rows("authors-logs"), rows("authors-log-ours")
-    for epoch in (1, 2, 3, 100, 150, 200):
-        columns = [str(epoch)]
-        for model in SKIP_2025:
-            (log,) = logs[(logs["model"] == model) & (logs["epoch"] == epoch)].itertuples()
-            ours = compared[(compared["model"] == model) & (compared["epoch"] == epoch)]
-            columns += [f"{log.training_loss:.3f}", f"{100 * log.test_accuracy:.2f}"]
-            columns.append(
-                "; ".join(
-                    f"{row.ours_training_loss:.3f}, {100 * row.ours_accuracy:.2f} %"
-                    for row in ours.itertuples()
-                )
-            )
-        yield " | ".join(columns)
-
-
 @table("layers | parameters | rate | training, % | held out, % | mean | n")
 def gates(layers):
     runs = rows("gates", layers=layers).sort_values("seed", kind="stable")
@@ -272,16 +222,6 @@ def gates(layers):
             f"{100 * seeds['accuracy'].mean():.1f} | {', '.join(map('{:.1f}'.format, held_out))} | "
             f"{held_out.mean():.1f} | {seeds['n'].sum()}"
         )
-
-
-@table("scale | held out, % | n")
-def scales():
-    command = "--epochs 1 .*validation=0.1 --seed"
-    runs = rows("training-curves", model="highway-gap-10", command=command)
-    runs = runs.assign(scale=runs["command"].map(image_scale)).sort_values(["scale", "seed"])
-    for scale, seeds in runs.groupby("scale"):
-        accuracies = ", ".join(shown(100 * value, ".1f") for value in seeds["val_accuracy"])
-        yield f"{scale} | {accuracies} | {seeds['n'].sum()}"
 
 
 @table("changed | scale | held out, %")
@@ -332,21 +272,6 @@ def compacted():
 
 
 # Depth
-
-
-@table(
-    "network | factor on the inputs | authors' log | N(0, 2 / fan-in), theirs | "
-    "uniform, 1 / fan-in, stock Caffe's"
-)
-def first_losses():
-    authors = rows("first-losses", kernel_initializer="authors")
-    stock = rows("first-losses", kernel_initializer="lecun_uniform")
-    both = authors.merge(stock, on=["model", "input_scale"], suffixes=("", "_stock"))
-    for row in both.itertuples():
-        yield (
-            f"`{row.model}` | {row.input_scale} | {row.authors:.2f} | "
-            f"{row.mean:.2f} ± {row.std:.2f} | {row.mean_stock:.2f} ± {row.std_stock:.2f}"
-        )
 
 
 def starts():
