@@ -1,27 +1,31 @@
 """Generate pages of the site, and adapt the written ones; mkdocs-gen-files runs it in every build.
 
 Pages of `docs/` are also read in the repository, so they link to `../results/`, and those of the
-root to `docs/`. In the site all of them are in one folder, and README.md is the first one.
+root to `docs/`. In the site all of them are in one folder.
 """
 
+import contextlib
 import inspect
+import io
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
 
 import mkdocs_gen_files
 import numpy as np
 from PIL import Image
+from properdocs.plugins import get_plugin_logger
 
 import highway_keras
 from highway_keras import data, live, models, results, training
+from highway_keras.cli.command import parser
 
 ROOT = pathlib.Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
 BESIDE = ("models", "results", "tuning")  # folders beside the package, in which they install
+log = get_plugin_logger("pages")
 
 
 def add(name, text):
@@ -31,10 +35,11 @@ def add(name, text):
 
 # Written pages, with their links as the site has them.
 
+log.info("Pages of docs/, with the site's links")
 docs = ROOT / "docs"
 written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md")}
 written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
-written |= {"index.md": ROOT / "README.md", "LICENSE": ROOT / "LICENSE"}
+written["LICENSE"] = ROOT / "LICENSE"
 networks = "|".join(map(re.escape, models.list_models()))
 public = {name: getattr(highway_keras, name) for name in highway_keras.__all__}
 rooms = {name: module for name, module in public.items() if inspect.ismodule(module)}
@@ -61,6 +66,7 @@ for path in docs.rglob("*.ipynb"):  # their links are not mkdocs's, so they lead
 
 # A card for each network: its size, the paper's claims, our runs, and its trained weights.
 
+log.info("A card for each network")
 ours = results.accuracies()
 nav = mkdocs_gen_files.Nav()
 nav["Networks"] = "index.md"
@@ -104,6 +110,7 @@ add("zoo/SUMMARY.md", "".join(nav.build_literate_nav()))
 
 # The API: a page for each public module, which mkdocstrings fills from the source as it installs.
 
+log.info("The API")
 source = ROOT / "tools" / "docs" / "highway_keras"  # properdocs.yml names the folder
 shutil.rmtree(source, ignore_errors=True)
 source.mkdir()
@@ -126,9 +133,9 @@ add("api/SUMMARY.md", "".join(nav.build_literate_nav()))
 
 
 def help_of(*command):
-    words = ["highway-keras", *command, "--help"]
-    environment = {**os.environ, "COLUMNS": "88"}
-    return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.suppress(SystemExit):
+        parser().parse_args([*command, "--help"])
+    return text.getvalue()
 
 
 def add_help(page, *command):
@@ -140,6 +147,8 @@ def add_help(page, *command):
         add_help(page, *command, name)
 
 
+log.info("The command's help")
+os.environ["COLUMNS"] = "80"  # the width of argparse's lines
 page = []
 add_help(page)
 add("api/command.md", "\n".join(page))
@@ -147,6 +156,7 @@ add("api/command.md", "\n".join(page))
 # Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
 # digits in MNIST's format, in a box of 20 pixels centered in 28, so the site needs no download.
 
+log.info("Live pages, of networks with their weights")
 digits = data.load("digits")
 images = [Image.fromarray(image[..., 0]) for image in digits.x_test]
 large = np.stack([image.resize((20, 20), Image.Resampling.BICUBIC) for image in images])
