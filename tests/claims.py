@@ -12,6 +12,7 @@ from scipy import stats
 
 from highway_keras import models, results
 from tools import figure1 as panels
+from tools import tables
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
 from tools.tables import read, rows, select, shown
 
@@ -335,7 +336,54 @@ def readme():
     yield f"solver, Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points below"
 
 
+def tried(table, *changes, scale="0.5"):
+    """Return what a network reached on held-out images with some changes to its recipe, as text."""
+    lines = [line.strip("| ").split(" | ") for line in getattr(tables, table)().splitlines()]
+    reached = {(changed.strip("`"), images): accuracy for changed, images, accuracy in lines}
+    return "; ".join(reached[change, scale] for change in changes)
+
+
+def recipes():
+    def row(choice, table, change, instead, *others, scale="0.5"):
+        values = [tried(table, *changes, scale=scale) for changes in ([change], others)]
+        return f"| {choice} | {values[0]} | {instead} | {values[1]} |"
+
+    name, muon = "held_out_highway_a", "held_out_highway_a_muon"
+    gap_10, fitnet_a = "held_out_highway_gap_10_muon", "held_out_fitnet_a"
+    sgd = "optimizer=sgd nesterov=True l2=0.0005 weight_decay=0.0 batch_size=100 learning_rate=0.2"
+    no_warmup = "warmup=0.0 clip_norm=None"
+    yield row("warm-up, limited gradients", name, "nothing", "neither", no_warmup)
+    yield row("SGD's rate 0.2", name, "nothing", "0.1", "learning_rate=0.1", scale="1")
+    dropout = "dropout=0.25", "dropout=0.5"
+    yield row("SGD without dropout", name, "nothing", "a quarter; half", *dropout, scale="1")
+    ours, theirs = tried(muon, "batch_size=100"), twin(11, "highway, bias -1", 0.2)
+    seeds = len(rows("gates", layers=11, network="highway, bias -1", learning_rate=0.2))
+    yield f"| Muon | {ours} | SGD, n = {seeds} | {theirs:.1f} | Highway A"
+    yield row("Muon", f"{muon}_30", "nothing", "SGD", sgd)
+    yield row("Muon", gap_10, "nothing", "SGD", sgd)
+    decays = [f"weight_decay={decay} batch_size=100" for decay in (0.2, 0.8)]
+    yield row("Muon's decay 0.4", muon, "batch_size=100", "0.2; 0.8", *decays)
+    yield row("Muon's batches of 400", gap_10, "nothing", "200", "batch_size=200")
+    yield row("the same", muon, "nothing", "100", "batch_size=100")
+    batches = "batch_size=100", "batch_size=50"
+    yield row("the same", f"{muon}_30", "nothing", "100; 50", *batches)
+    dropout = [f"{change} batch_size=200" for change in dropout]
+    yield row("Muon without dropout", gap_10, "batch_size=200", "a quarter; half", *dropout)
+    gap_100 = "held_out_highway_gap_100_muon"
+    yield row("Muon without dropout", gap_100, "nothing", "a quarter", "dropout=0.25")
+    rates = "learning_rate=0.1", "0.2; 0.05", "nothing", "learning_rate=0.05"
+    yield row("Fitnet A by SGD at 0.1", fitnet_a, *rates, scale="1")
+    rates = "learning_rate=0.006", "0.01; 0.003", "nothing", "learning_rate=0.003"
+    yield row("Fitnet A by Muon at 0.006", f"{fitnet_a}_muon", *rates)
+    rates = "learning_rate=0.003", "0.01", "nothing"
+    yield row("Fitnet B by Muon at 0.003", "held_out_fitnet_b_muon", *rates)
+    command = "--epochs 60 .*optimizer=muon .*validation=0.0 --seed"
+    end = percent_epoch("highway-a", 60, command, "test_accuracy")
+    yield f"in batches of 100, it ended at {end:.2f} % after 60 epochs"
+
+
 CLAIMS = {
+    "docs/recipes.md": recipes,
     "docs/figure1.md": figure1,
     "docs/tables.md": tables_1_to_3,
     "docs/authors-logs.md": authors_logs,
@@ -549,7 +597,7 @@ CLAIMS = {
             one("table2", "minutes", model="highway-a", recipe="muon", seed=1),
         ),
     ],
-    "docs/recipes.md": [
+    "docs/notes/recipes.md": [
         (
             "1 with `dropout=0.25`, held-out accuracy is {:.1f} ± {:.1f} % in {} runs in bfloat16"
             " and {:.1f} ± {:.1f} % in {} runs in float32.",
