@@ -66,7 +66,13 @@ def best_rate(measure):
         reached[rate] = measure(rate)
 
 
-def twin(replacement, build=models.highway_a, widths=None, **options):
+def registered_network(name, **options):
+    """Return the factory of a network of the zoo, with the arguments on its card."""
+    card = models.get(name)
+    return functools.partial(card.factory, **{**card.arguments, **options})
+
+
+def twin(replacement, of="highway-a", widths=None, **options):
     """Return a factory of a network with other layers in the place of its highway layers.
 
     `widths` maps the maps of its convolutions to others.
@@ -82,6 +88,7 @@ def twin(replacement, build=models.highway_a, widths=None, **options):
         return type(layer).from_config(config)
 
     def factory(input_shape, classes, name):
+        build = registered_network(of)
         network = build(input_shape=input_shape, classes=classes, name=name)
         return keras.models.clone_model(network, clone_function=other)
 
@@ -114,29 +121,24 @@ def zero_gate_kernels(layer, filters):
     return type(layer).from_config({**layer.get_config(), "transform_kernel_initializer": "zeros"})
 
 
-def with_bias(build, transform_bias):
-    """Return a factory of a highway network whose gates start elsewhere."""
-    return functools.partial(build, transform_bias=transform_bias)
-
-
 # By layers and by name in the rows: the factory of a network. Each kind trains at its own best
 # rate, highway networks at that of the first.
 NETWORKS = {
     11: {
-        "highway, bias -1": with_bias(models.highway_a, -1.0),
+        "highway, bias -1": registered_network("highway-a", transform_bias=-1.0),
         "plain": twin(plain),
         "plain, wider": twin(plain, widths=WIDER),
         "residual": twin(residual, layers=6),
         "maxout": twin(maxout),
-        "highway, bias 0": with_bias(models.highway_a, 0.0),
-        "highway, bias -2": with_bias(models.highway_a, -2.0),
-        "highway, bias -3": with_bias(models.highway_a, -3.0),
+        "highway, bias 0": registered_network("highway-a", transform_bias=0.0),
+        "highway, bias -2": registered_network("highway-a", transform_bias=-2.0),
+        "highway, bias -3": registered_network("highway-a", transform_bias=-3.0),
         "highway, zero gate kernels": twin(zero_gate_kernels),
     },
     32: {
-        "highway, bias -3": with_bias(models.highway_c, -3.0),
-        "plain": twin(plain, models.highway_c),
-        "residual": twin(residual, models.highway_c, layers=27),
+        "highway, bias -3": registered_network("highway-c", transform_bias=-3.0),
+        "plain": twin(plain, "highway-c"),
+        "residual": twin(residual, "highway-c", layers=27),
     },
 }
 

@@ -1,10 +1,11 @@
 """Networks of 110 layers with batch normalization: gated, and residual as in He et al."""
 
-from highway_keras.models import parts, registry
+from highway_keras.models import parts
+from highway_keras.models.cards import Card
 
 WIDTHS = (16, 32, 64)
 HIGHWAY_WIDTHS = (14, 28, 56)  # 0.875 of them: a gated block has twice the convolutions
-QUESTION = (
+COMPARISON = (
     "from the first author's [comparison of January 2025]"
     "(https://github.com/flukeskywalker/highway-resnet-comparison)"
 )
@@ -89,23 +90,6 @@ def deep_highway(
     return keras.Model(images, x, name=name)
 
 
-registry.add(
-    registry.Card(
-        "highway110",
-        deep_highway,
-        {},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
-        recipe="skip-2025",
-        layers=110,
-        parameters=2_649_918,
-        multiplications=387_945_008,
-        origin=QUESTION,
-    )
-)
-
-
 def deep_resnet(
     *,
     blocks=18,
@@ -143,23 +127,6 @@ def deep_resnet(
     x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     x = parts.predictions(x, classes, kernel)
     return keras.Model(images, x, name=name)
-
-
-registry.add(
-    registry.Card(
-        "resnet110",
-        deep_resnet,
-        {},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
-        recipe="skip-2025-resnet",
-        layers=110,
-        parameters=1_727_962,
-        multiplications=252_887_680,
-        origin="by [He et al., 2015](https://arxiv.org/abs/1512.03385), " + QUESTION,
-    )
-)
 
 
 def _stem(images, activation, kernel):
@@ -213,3 +180,36 @@ def _normalization(beta=0.0, name=None):
     return keras.layers.BatchNormalization(
         momentum=0.9, epsilon=1e-5, beta_initializer=initializers.get(beta), name=name
     )
+
+
+def _card(name, factory, **claims):
+    return Card(
+        name,
+        factory,
+        {},
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        layers=110,
+        **claims,
+    )
+
+
+CARDS = [
+    _card(
+        "highway110",
+        deep_highway,
+        recipe="skip-2025",
+        parameters=2_649_918,
+        multiplications=387_945_008,
+        origin=COMPARISON,
+    ),
+    _card(
+        "resnet110",
+        deep_resnet,
+        recipe="skip-2025-resnet",
+        parameters=1_727_962,
+        multiplications=252_887_680,
+        origin="by [He et al., 2015](https://arxiv.org/abs/1512.03385), " + COMPARISON,
+    ),
+]

@@ -1,28 +1,26 @@
 """The maxout Fitnets of Table 2, which its highway networks are compared with."""
 
-from highway_keras.models import parts, registry
-
-ROMERO = (
-    "by [Romero et al., 2014](https://arxiv.org/abs/1412.6550), who trained it with hints from a "
-    "teacher; here it is trained without"
-)
+from highway_keras.models import parts
+from highway_keras.models.cards import Card
 
 
-def fitnet_a(
+def maxout_fitnet(
+    stages,
     *,
     input_shape=(32, 32, 3),
     classes=10,
     kernel_initializer="lecun_uniform",
     dropout_rate=0.2,
-    name="fitnet-a",
+    name=None,
 ):
-    """Build Fitnet A of Table 2, 11 maxout layers, without hints.
+    """Build Fitnet A or B of Table 2, of maxout layers, without hints.
 
     Its kernels do not start like those of the authors' networks: by default they are uniform with
     variance 1 / fan-in. The larger of two such units has the same second moment as one of them, so
     a signal keeps its power; with 2 / fan-in, the power would double in every layer.
 
     Args:
+        stages: Widths of the convolutions of each stage, each with two-piece maxout.
         input_shape: Shape of one image, (height, width, channels).
         classes: Number of classes.
         kernel_initializer: Initializer of all kernels. Without a seed, every kernel gets a new
@@ -34,70 +32,13 @@ def fitnet_a(
         An uncompiled `keras.Model`.
 
     Examples:
-        >>> from highway_keras.models import fitnet_a
-        >>> fitnet_a().count_params()
+        >>> from highway_keras.models import maxout_fitnet
+        >>> maxout_fitnet(((16, 16, 16), (32, 32, 32), (48, 48, 64))).count_params()
         251194
 
     Reference:
         [Romero et al., 2014](https://arxiv.org/abs/1412.6550)
     """
-    stages = ((16, 16, 16), (32, 32, 32), (48, 48, 64))
-    return _fitnet(stages, input_shape, classes, kernel_initializer, dropout_rate, name)
-
-
-registry.add(
-    registry.Card(
-        "fitnet-a",
-        fitnet_a,
-        {},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
-        recipe="fitnet",
-        layers=11,
-        parameters=251_194,
-        multiplications=30_150_024,
-        paper="89.01 (with hints)",
-        table="Table 2",
-        origin=ROMERO,
-    )
-)
-
-
-def fitnet_b(
-    *,
-    input_shape=(32, 32, 3),
-    classes=10,
-    kernel_initializer="lecun_uniform",
-    dropout_rate=0.2,
-    name="fitnet-b",
-):
-    """Build Fitnet B of Table 2, 19 maxout layers, without hints; arguments as for `fitnet_a`."""
-    stages = ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6)
-    return _fitnet(stages, input_shape, classes, kernel_initializer, dropout_rate, name)
-
-
-registry.add(
-    registry.Card(
-        "fitnet-b",
-        fitnet_b,
-        {},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
-        recipe="fitnet",
-        layers=19,
-        parameters=2_548_602,
-        multiplications=381_749_128,
-        paper="91.61 (with hints)",
-        table="Table 2",
-        origin=ROMERO,
-    )
-)
-
-
-def _fitnet(stages, input_shape, classes, kernel_initializer, dropout_rate, name):
-    """Return a network whose stages have a convolution with two-piece maxout for each width."""
     import keras
 
     from highway_keras.layers import Maxout
@@ -122,3 +63,39 @@ def _fitnet(stages, input_shape, classes, kernel_initializer, dropout_rate, name
     x = parts.dropout(x, dropout_rate, "head_dropout")
     x = parts.predictions(x, classes, kernel)
     return keras.Model(images, x, name=name)
+
+
+def _card(name, stages, **claims):
+    return Card(
+        name,
+        maxout_fitnet,
+        {"stages": stages},
+        dataset="cifar10",
+        input_shape=(32, 32, 3),
+        classes=10,
+        recipe="fitnet",
+        table="Table 2",
+        origin="by [Romero et al., 2014](https://arxiv.org/abs/1412.6550), who trained it with "
+        "hints from a teacher; here it is trained without",
+        **claims,
+    )
+
+
+CARDS = [
+    _card(
+        "fitnet-a",
+        ((16, 16, 16), (32, 32, 32), (48, 48, 64)),
+        layers=11,
+        parameters=251_194,
+        multiplications=30_150_024,
+        paper="89.01 (with hints)",
+    ),
+    _card(
+        "fitnet-b",
+        ((32, 32, 32, 48, 48), (80,) * 6, (128,) * 6),
+        layers=19,
+        parameters=2_548_602,
+        multiplications=381_749_128,
+        paper="91.61 (with hints)",
+    ),
+]

@@ -29,8 +29,7 @@ def images(input_shape):
     if keras.config.image_data_format() != "channels_last":
         raise ValueError(
             "The networks of the zoo take images with channels last: call "
-            "keras.config.set_image_data_format('channels_last'). Received: image_data_format="
-            f"{keras.config.image_data_format()!r}."
+            "keras.config.set_image_data_format('channels_last')."
         )
     return keras.Input(input_shape, name="images")
 

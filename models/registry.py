@@ -1,19 +1,13 @@
-"""The registry: what the zoo knows of each network, and a network with its weights by name.
-
-Neither this module nor those of the families import Keras before a network is built.
-"""
+"""The registry: networks by name, built and given their weights."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import pathlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from highway_keras.models import saved
+from highway_keras.models import cifar, deep_cifar, fitnet, mnist, saved, thin
+from highway_keras.models.cards import Card
 from highway_keras.util import checks
 from highway_keras.util.messages import did_you_mean, notice
 
@@ -22,93 +16,9 @@ if TYPE_CHECKING:
 
     import keras
 
-WEIGHTS = pathlib.Path(__file__).with_name("weights")
-INDEX = "index.json"  # an entry for each file of weights, written by `tools/pack.py`
-# Settings of a layer that decide what it computes with its weights
-COMPARED = ("activation", "transform_activation", "carry")
-
-_CARDS = {}
-BUILT_IN = set()  # names of the networks that come with the package
-
-
-@dataclass(frozen=True)
-class Card:
-    """What the zoo knows of a network. Measurements are in `results/`, joined by the name.
-
-    Attributes:
-        name: Registered name.
-        factory: Function that builds the network.
-        arguments: Arguments of the factory, a dictionary.
-        dataset: The data set it is trained on by default; the paper's for the paper's networks.
-        input_shape: Shape of one image.
-        classes: Number of classes.
-        recipe: Name of the default training recipe.
-        layers: Depth as the paper counts it; `None` if not stated.
-        parameters: Exact number of trainable parameters; `None` if not stated.
-        multiplications: Exact number of multiplications by a weight in one forward pass of one
-            image, including those with padding zeros: the paper's measure of operations.
-        paper: The paper's test accuracy, "best (mean ± std)" in percent; empty if not given.
-        table: Where the paper reports it.
-        origin: Where the network comes from, if not from the paper as it is.
-    """
-
-    name: str
-    factory: Callable
-    arguments: dict
-    dataset: str
-    input_shape: tuple
-    classes: int
-    recipe: str
-    layers: int | None = None
-    parameters: int | None = None
-    multiplications: int | None = None
-    paper: str = ""
-    table: str = ""
-    origin: str = ""
-
-    @property
-    def weights(self) -> tuple[str, ...]:
-        """Data sets for which trained weights come with the package."""
-        return tuple(entry["dataset"] for entry in read_index() if entry["name"] == self.name)
-
-    def weights_entry(self, dataset: str) -> dict:
-        """Return what the index of weights says of one file: accuracy, seeds, recipe, hardware.
-
-        Raises:
-            ValueError: If there are no such weights.
-        """
-        for entry in read_index():
-            if (entry["name"], entry["dataset"]) == (self.name, dataset):
-                return entry
-        raise ValueError(
-            f"`dataset` must be one that {self.name!r} has trained weights for: "
-            f"{', '.join(self.weights) or 'there are none yet'}. "
-            f"{checks.received('dataset', dataset)}"
-        )
-
-    def weights_file(self, dataset: str) -> pathlib.Path:
-        """Return the path of trained weights: a `.keras` file with raw images in.
-
-        Raises:
-            ValueError: If there are no such weights, or the file is damaged.
-            FileNotFoundError: If the file is missing.
-        """
-        entry = self.weights_entry(dataset)
-        path = WEIGHTS / entry["file"]
-        if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
-            raise ValueError(f"The weights {path} are damaged: reinstall highway-keras.")
-        return path
-
-
-def read_index() -> list[dict]:
-    """Return the entries of the index of weights."""
-    return json.loads((WEIGHTS / INDEX).read_text(encoding="utf-8"))
-
-
-def add(card: Card) -> None:
-    """Add the card of a network that comes with the package."""
-    _CARDS[card.name] = card
-    BUILT_IN.add(card.name)
+FAMILIES = (thin, mnist, cifar, fitnet, deep_cifar)
+BUILT_IN = {card.name: card for family in FAMILIES for card in family.CARDS}
+CARDS = dict(BUILT_IN)  # with the networks that a user registers
 
 
 def list_models() -> list[str]:
@@ -119,7 +29,7 @@ def list_models() -> list[str]:
         >>> models.list_models()[:2]
         ['thin-highway-10', 'thin-highway-20']
     """
-    return list(_CARDS)
+    return list(CARDS)
 
 
 def get(name: str) -> Card:
@@ -133,10 +43,10 @@ def get(name: str) -> Card:
         >>> models.get("mnist-highway-16").parameters
         38986
     """
-    if name not in _CARDS:
-        hint = did_you_mean(name, _CARDS) or f" Registered: {', '.join(_CARDS)}."
+    if name not in CARDS:
+        hint = did_you_mean(name, CARDS) or f" Registered: {', '.join(CARDS)}."
         raise ValueError(f"There is no registered network {checks.short_repr(name)}.{hint}")
-    return _CARDS[name]
+    return CARDS[name]
 
 
 def register(
@@ -189,8 +99,8 @@ def register(
             f"`name` must not be that of a built-in network. {checks.received('name', name)}"
         )
     size = {"input_shape": tuple(input_shape), "classes": classes}
-    _CARDS[name] = Card(name, factory, {**size, **arguments}, dataset, recipe=recipe, **size)
-    return _CARDS[name]
+    CARDS[name] = Card(name, factory, {**size, **arguments}, dataset, recipe=recipe, **size)
+    return CARDS[name]
 
 
 def create(
@@ -238,8 +148,12 @@ def create(
     card = get(name)
     checks.number("dropout", dropout, least=0, most=1)
     file = None if weights is None else _weights_path(card, weights)
-    with _dtype_policy(dtype):
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype or policy)
+    try:
         model = card.factory(**{"name": name, **card.arguments, **options})
+    finally:
+        keras.config.set_dtype_policy(policy)
     for layer in model.layers:
         if isinstance(layer, keras.layers.Dropout):
             layer.rate *= dropout
@@ -248,7 +162,7 @@ def create(
     return model
 
 
-def _weights_path(card, weights):
+def _weights_path(card: Card, weights) -> pathlib.Path:
     if weights in card.weights:
         return card.weights_file(weights)
     path = saved.resolve_network_path(weights)
@@ -261,68 +175,32 @@ def _weights_path(card, weights):
     return path
 
 
-@contextlib.contextmanager
-def _dtype_policy(dtype):
-    import keras
-
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype or before)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
-
-
 def _copy_weights(source, model, path):
-    """Copy the weights of a network to one that computes the same, layer by layer."""
+    """Copy the weights of a trained network, layer by layer in their order."""
     import keras
 
-    sources, layers = _computing_layers(source), _computing_layers(model)
-    if [type(layer) for layer in sources] != [type(layer) for layer in layers]:
+    sources, layers = ([x for x in network.layers if x.weights] for network in (source, model))
+    if len(sources) != len(layers):
         raise ValueError(
-            f"`weights` must be those of a network with the layers of {model.name!r}. "
-            f"Received: weights={path} with layers of other kinds or another number."
+            f"`weights` must be those of a network like {model.name!r}, which has {len(layers)} "
+            f"layers with weights. Received: weights={path} with {len(sources)}."
         )
-    classifier = [layer for layer in layers if layer.weights][-1]
     for old, new in zip(sources, layers, strict=True):
-        if new is classifier and source.output_shape != model.output_shape:
+        if new is layers[-1] and source.output_shape != model.output_shape:
             notice(f"{new.name} of {model.name!r} is newly initialized; other layers are loaded.")
             continue
-        of_old, of_new = _compared(old), _compared(new)
-        differences = [key for key in of_new if of_old.get(key) != of_new[key]]
-        if differences:
-            key = differences[0]
+        expected, received = _describe(new), _describe(old)
+        if expected != received:
             raise ValueError(
-                f"`weights` must be those of a network with the layers of {model.name!r}, "
-                f"whose {new.name!r} has {key}={of_new[key]}. "
-                f"Received: weights={path} with {key}={of_old.get(key)}."
+                f"`weights` must be those of a network like {model.name!r}, whose {new.name!r} has "
+                f"{expected}. Received: weights={path} with {received}."
             )
-        new.set_weights([keras.ops.convert_to_numpy(weight) for weight in _weights(old)])
+        new.set_weights(old.get_weights())
         if isinstance(new, keras.layers.Normalization):
             new.finalize_state()
 
 
-def _computing_layers(model):
-    import keras
-
-    unused = keras.layers.InputLayer | keras.layers.Dropout
-    return [layer for layer in model.layers if not isinstance(layer, unused)]
-
-
-def _compared(layer):
-    """Return shapes and activations of a layer and of its parts, by their path in its settings."""
-    import keras
-
-    compared = {"shapes": [tuple(weight.shape) for weight in _weights(layer)]}
-    for path, value in keras.tree.flatten_with_path(layer.get_config()):
-        *outer, key = path
-        if key in ("class_name", "registered_name"):  # of an object
-            key = outer[-1] if outer else key
-        if key in COMPARED:
-            compared[".".join(map(str, path))] = value
-    return compared
-
-
-def _weights(layer):
-    """Return the weights without adapters, which a file holds merged into the kernels."""
-    return [weight for weight in layer.weights if not weight.name.startswith("lora_")]
+def _describe(layer):
+    """Return the shapes of a layer's weights and its activation, as text."""
+    shapes = [tuple(weight.shape) for weight in layer.weights]
+    return f"shapes {shapes} and activation {layer.get_config().get('activation')!r}"

@@ -80,8 +80,7 @@ def load(path: str | os.PathLike) -> Trained:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, or its model does not return one probability for each
-            class.
+        ValueError: If the file is damaged, or its model is not a classifier of images.
 
     Examples:
         >>> from highway_keras import models
@@ -98,17 +97,22 @@ def load(path: str | os.PathLike) -> Trained:
     path = resolve_network_path(path)
     with path.open("rb") as file:
         try:
-            settings = _read_settings(file)
+            with zipfile.ZipFile(file) as archive:
+                has_settings = SETTINGS in archive.namelist()
+                settings = json.loads(archive.read(SETTINGS)) if has_settings else {}
             complete = keras.models.load_model(path, compile=False)
-            class_names = _class_names(settings, complete)
+            _, classes = complete.output_shape
+            dataset = settings.get("dataset")
+            class_names = tuple(map(str, settings.get("class_names") or range(classes)))
+            if len(class_names) != classes:
+                raise ValueError(f"it names {len(class_names)} of its {classes} classes")
         except Exception as error:  # damaged archives raise errors of many kinds
             raise ValueError(
                 f"{path} cannot be loaded as a network that classifies images: {reason(error)}."
             ) from error
-    layers = [one for one in complete.layers if not isinstance(one, keras.layers.InputLayer)]
+    layers = [layer for layer in complete.layers if not isinstance(layer, keras.layers.InputLayer)]
     is_pair = len(layers) == 2 and layers[0].name == PREPROCESSOR
     preprocess, model = layers if is_pair else (None, complete)
-    dataset = settings.get("dataset")
     return Trained(model, preprocess, complete, class_names, dataset, settings, path)
 
 
@@ -116,20 +120,3 @@ def resolve_network_path(path):
     """Return `best.keras` if `path` is a run's folder, otherwise `path`."""
     path = pathlib.Path(path).expanduser()
     return path / "best.keras" if path.is_dir() else path
-
-
-def _read_settings(file):
-    with zipfile.ZipFile(file) as archive:
-        if SETTINGS not in archive.namelist():
-            return {}
-        return dict(json.loads(archive.read(SETTINGS)))
-
-
-def _class_names(settings, complete):
-    shape = getattr(complete, "output_shape", None)
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        raise ValueError(f"its output must have the shape (None, classes), not {shape}")
-    class_names = tuple(map(str, settings.get("class_names") or range(shape[-1])))
-    if len(class_names) != shape[-1]:
-        raise ValueError(f"it names {len(class_names)} classes, its network has {shape[-1]}")
-    return class_names

@@ -2,7 +2,8 @@
 
 import math
 
-from highway_keras.models import parts, registry
+from highway_keras.models import parts
+from highway_keras.models.cards import Card
 from highway_keras.util import checks
 
 NAME = "thin-{kind}-{depth}"
@@ -110,7 +111,7 @@ def _card(kind, depth):
     units, kernels_per_layer = UNITS[kind], 2 if kind == "highway" else 1
     products = 784 * units + (depth - 1) * kernels_per_layer * units * units + units * 10
     biases = units + (depth - 1) * kernels_per_layer * units + 10
-    return registry.Card(
+    return Card(
         NAME.format(kind=kind, depth=depth),
         thin_mlp,
         {"depth": depth, "kind": kind},
@@ -125,6 +126,4 @@ def _card(kind, depth):
     )
 
 
-for _kind in UNITS:
-    for _depth in (10, 20, 50, 100):
-        registry.add(_card(_kind, _depth))
+CARDS = [_card(kind, depth) for kind in UNITS for depth in (10, 20, 50, 100)]

@@ -38,7 +38,7 @@ def pytest_runtest_call():
 @pytest.fixture(autouse=True)
 def registered_networks(monkeypatch):
     """Networks that a test registers are gone after it."""
-    monkeypatch.setattr(registry, "_CARDS", dict(registry._CARDS))
+    monkeypatch.setattr(registry, "CARDS", dict(registry.CARDS))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -141,9 +141,8 @@ def test_highway_c_alternates_its_kernels():
     assert kernels == [(1, 1), (3, 3)] * 4 + [(1, 1)]
 
 
-@pytest.mark.parametrize("name", ["mnist-highway-32", "highway-b"])
-def test_the_authors_kernels_are_normal_with_variance_two_over_fan_in(name):
-    layer = network(name).get_layer("stage3_highway1")
+def test_the_authors_kernels_are_normal_with_variance_two_over_fan_in():
+    layer = network("highway-b").get_layer("stage3_highway1")
     for kernel in map(np.asarray, (layer.kernel, layer.transform_kernel)):
         deviation = np.sqrt(2 / np.prod(kernel.shape[:3]))
         assert kernel.std() == pytest.approx(deviation, rel=0.02)
@@ -180,17 +179,7 @@ def drawn(shape, dtype=None):
     return keras.random.normal(shape, stddev=0.01, dtype=dtype)
 
 
-class OwnStart(keras.initializers.Initializer):
-    """Not registered, as Keras's layers take it."""
-
-    def __call__(self, shape, dtype=None):
-        return keras.random.normal(shape)
-
-
-GENERATOR = keras.initializers.RandomNormal(seed=keras.random.SeedGenerator(7))
-
-
-@pytest.mark.parametrize("start", [keras.initializers.RandomNormal(), drawn, OwnStart(), GENERATOR])
+@pytest.mark.parametrize("start", [keras.initializers.RandomNormal(), drawn])
 def test_every_kernel_has_its_own_draw(start):
     model = models.create("mnist-highway-16", kernel_initializer=start)
     layers = layers_of(model, ConvHighway2D)[:2]
@@ -233,8 +222,6 @@ def test_probabilities_stay_float32_under_mixed_precision():
     model = models.thin_mlp(3)
     assert model.get_layer("highway_1").compute_dtype == "bfloat16"
     assert model.output.dtype == "float32"
-    keras.config.set_dtype_policy("float64")
-    assert models.thin_mlp(3).output.dtype == "float64"
 
 
 # A user's own networks
@@ -272,10 +259,9 @@ def of(name, **options):
 
 
 MISTAKES = [
-    (lambda: models.get("thin-highway-11"), ValueError, "Did you mean 'thin-highway-1"),
+    (of("thin-highway-11"), ValueError, "Did you mean 'thin-highway-1"),
     (of("vgg16"), ValueError, "thin-highway-10, thin-highway-20,.* fitnet-b"),
     (of("highway-a", activaton="tanh"), TypeError, "activaton"),
-    (of("fitnet-a", transform_bias=-3), TypeError, "transform_bias"),
     (of("highway-a", dropout=-0.5), ValueError, "dropout"),
     (lambda: models.thin_mlp(0), ValueError, "depth"),
     (lambda: models.thin_mlp(2, "dense"), ValueError, "kind"),

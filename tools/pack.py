@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.measurements import ROOT
 from highway_keras import data, models, results
 from highway_keras.export.cards import picture_code
-from highway_keras.models.registry import INDEX, WEIGHTS, read_index
+from highway_keras.models.cards import INDEX, WEIGHTS, read_index
 from highway_keras.training.evaluation import evaluate
 from highway_keras.util.files import compress, replacing, write_json, write_text
 

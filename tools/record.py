@@ -12,6 +12,7 @@ A new row replaces the one of the same case.
 """
 
 import argparse
+import functools
 import inspect
 import json
 import pathlib
@@ -235,9 +236,10 @@ def layers(options):
         "samples": len(images.x_train),
         **of_command(f"python -m tools.record layers {name} --limit {options.limit}"),
     }
+    start = inspect.signature(functools.partial(card.factory, **card.arguments))
     measured = measured.rename(columns={"layer": "name"}).assign(
         layer=range(1, 1 + len(measured)),
-        start=inspect.signature(card.factory).parameters["transform_bias"].default,
+        start=start.parameters["transform_bias"].default,
     )
     columns = ("layer", "name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
     rows = measured[list(columns)].to_dict("records")
