@@ -177,30 +177,6 @@ def held_out(command):
     return percent.mean(), percent.std(), percent.count()
 
 
-def trained_to_the_end(model):
-    """Return the lowest loss of the trial of a long search that was trained again to its end."""
-    command = "--epochs 400 .*validation=0.0"
-    return lowest("training-curves", "loss", model=model, command=command)
-
-
-def twin(layers, network, rate):
-    """Return the mean held-out accuracy of Highway A or C, or of a twin without its gates."""
-    seeds = rows("gates", layers=layers, network=network, learning_rate=rate)
-    return 100 * seeds["val_accuracy"].mean()
-
-
-def ahead(layers, network, rate, other, other_rate):
-    """Return how many points one network is ahead of another, and half of the 95 % interval.
-
-    The interval is Welch's, for unequal variances.
-    """
-    a, b = (
-        100 * rows("gates", layers=layers, network=name, learning_rate=value)["val_accuracy"]
-        for name, value in ((network, rate), (other, other_rate))
-    )
-    return welch(a, b)
-
-
 def welch(a, b):
     """Return the difference of two means, and half of its 95 % interval."""
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
@@ -300,13 +276,103 @@ def below(trials, kind, depth, loss):
 # Networks that were analyzed, and speeds
 
 
-def final_loss(dataset, biases):
-    return one("analysis", "lesion_loss", dataset=dataset, searched_bias=biases, layer=0)
+def final_loss(dataset, start):
+    return one("analysis", "lesion_loss", dataset=dataset, searched_bias=start, layer=0)
 
 
-def error_without(model, layer):
-    """Return the error with a layer closed; 0 is the intact network."""
-    return 100 * one("layers", "lesion_error", model=model, layer=layer)
+def both(dataset, measure, form=".0f"):
+    """Return a measure of both networks of section 4: from the paper's start, and by a search."""
+    networks = rows("analysis", dataset=dataset)
+    starts = {"mnist": "at -2", "cifar100": "at -4"}[dataset], "from -10 to -1"
+    layers = [select(networks, searched_bias=start).set_index("layer")[1:] for start in starts]
+    return listed(map(measure, layers), form)
+
+
+def with_depth(column):
+    """Return a function that correlates the ranks of a column and of the depth."""
+    return lambda layers: layers[column].corr(layers.index.to_series(), "spearman")
+
+
+def share(column, first):
+    """Return a function that gives the percentage that the first layers have of a sum."""
+    return lambda layers: 100 * layers[column][:first].sum() / layers[column].sum()
+
+
+def matter(first, last):
+    """Return a function that counts the layers that matter."""
+    return lambda layers: layers["matters"][first:last].sum()
+
+
+def routing(layers):
+    """Return the share of the first 15 layers in how much two classes differ from the mean."""
+    second = "routing_7" if layers["dataset"].iloc[0] == "mnist" else "routing_1"
+    difference = layers["routing_0"] + layers[second]
+    return 100 * difference[:15].sum() / difference.sum()
+
+
+SECTION_4 = "mnist", "cifar100"
+
+
+def figures_2_to_4():
+    losses = [final_loss("mnist", start) for start in ("at -2", "from -10 to -1")]
+    yield "best networks start at -2, -4 | loss {:.1e}, {:.1e} |".format(*losses)
+    losses = [final_loss("cifar100", start) for start in ("at -4", "from -10 to -1")]
+    yield "| loss {:.2f}, {:.2f} | *holds* |".format(*losses)
+    fell = [both(name, lambda x: 100 * x["below_start"].mean()) for name in SECTION_4]
+    yield "Most biases fall in training | {} % | {} % |".format(*fell)
+    correlation = both("cifar100", with_depth("mean_bias"), ".2f")
+    yield f"CIFAR-100 rise with depth | | rank correlation {correlation} |"
+    correlation = both("cifar100", with_depth("mean_gate"), ".2f")
+    yield f"more active gates | | mean gate and depth: {correlation} |"
+    is_open = [both(name, lambda x: 100 * x["open"].mean(), ".1f") for name in SECTION_4]
+    yield "sparse for a sample | above 0.5: {} % | {} % |".format(*is_open)
+    yield f"| {both('mnist', share('change', 15), '.0f')} %; evenly: {100 * 14 / 48:.0f} %"
+    yield f"| {both('cifar100', share('change', 40), '.0f')} %; evenly: {100 * 39 / 48:.0f} %"
+    yield f"first 15 layers (MNIST) | {both('mnist', routing, '.0f')} % of the difference"
+    yield f"(CIFAR-100) | | {both('cifar100', routing, '.0f')} % in the first 15 |"
+    idle = both("mnist", lambda x: 100 * (1 - x["matters"].mean()), ".0f")
+    unchanged = both("mnist", lambda x: 100 * (x["lesion_error"] <= 0).mean(), ".0f")
+    yield f"are idle on MNIST | {idle} %; if any rise counts {unchanged} % |"
+    yield f"hardly matter on MNIST | of these 31 matter {both('mnist', matter(14, 45))} |"
+    yield f"or so matter on CIFAR-100 | | {both('cifar100', matter(0, 40))} of 40 |"
+    for letter, images in (("A", "10,000"), ("B", "2,000")):
+        errors = 100 * rows("layers", model=f"highway-{letter.lower()}")["lesion_error"]
+        closed = f"{errors[1:].min():.2f} to {errors[1:].max():.2f}"
+        yield f"gated layers | {images} | {errors.iloc[0]:.2f} | {closed} |"
+
+
+BIASES = "bias 0", "bias -2", "bias -3", "zero gate kernels"
+
+
+def of_seeds(layers, network):
+    """Return the held-out accuracies in percent at the rate that has several seeds."""
+    runs = rows("gates", layers=layers, network=network)
+    return 100 * runs.loc[runs["learning_rate"] == runs["learning_rate"].mode()[0], "val_accuracy"]
+
+
+def gates():
+    highway = {11: "highway, bias -1", 32: "highway, bias -3"}
+    kinds = {11: ["plain", "plain, wider", "residual", "maxout"], 32: ["plain", "residual"]}
+    pairs = {(n, other): (highway[n], other) for n in kinds for other in kinds[n]}
+    pairs |= {(n, "path"): ("residual", "plain") for n in kinds}
+    pairs |= {(11, bias): (highway[11], f"highway, {bias}") for bias in BIASES}
+    ahead = {
+        (n, key): "{:+.1f} ± {:.1f}".format(*welch(of_seeds(n, one), of_seeds(n, other)))
+        for (n, key), (one, other) in pairs.items()
+    }
+    yield f"| plain, wider: 7 % more weights | {ahead[11, 'plain, wider']} | |"
+    yield f"32 layers 53 %) of the weights | {ahead[11, 'residual']} | {ahead[32, 'residual']} |"
+    yield f"| plain: 59 % (53 %) of the weights | {ahead[11, 'plain']} | {ahead[32, 'plain']} |"
+    yield f"| maxout: as many weights | {ahead[11, 'maxout']} | |"
+    yield f"| (residual minus plain) | {ahead[11, 'path']} | {ahead[32, 'path']} | |"
+    yield f"| 11 layers | {' | '.join(ahead[11, bias] for bias in BIASES)} |"
+    for kind in ("highway", *kinds[11]):
+        means = [
+            f"{of_seeds(n, highway[n] if kind == 'highway' else kind).mean():.1f}"
+            for n in (11, 32)
+            if kind in ("highway", *kinds[n])
+        ]
+        yield f"| {kind} | {' | '.join([*means, ''][:2])} |"
 
 
 def speed(case, peer, column="ours_over_peer"):
@@ -356,7 +422,7 @@ def recipes():
     yield row("SGD's rate 0.2", name, "nothing", "0.1", "learning_rate=0.1", scale="1")
     dropout = "dropout=0.25", "dropout=0.5"
     yield row("SGD without dropout", name, "nothing", "a quarter; half", *dropout, scale="1")
-    ours, theirs = tried(muon, "batch_size=100"), twin(11, "highway, bias -1", 0.2)
+    ours, theirs = tried(muon, "batch_size=100"), of_seeds(11, "highway, bias -1").mean()
     seeds = len(rows("gates", layers=11, network="highway, bias -1", learning_rate=0.2))
     yield f"| Muon | {ours} | SGD, n = {seeds} | {theirs:.1f} | Highway A"
     yield row("Muon", f"{muon}_30", "nothing", "SGD", sgd)
@@ -384,6 +450,8 @@ def recipes():
 
 CLAIMS = {
     "docs/recipes.md": recipes,
+    "docs/figures2-4.md": figures_2_to_4,
+    "docs/gates.md": gates,
     "docs/figure1.md": figure1,
     "docs/tables.md": tables_1_to_3,
     "docs/authors-logs.md": authors_logs,
@@ -476,107 +544,6 @@ CLAIMS = {
             highest("starts", "loss", kind="plain", depth=2),
         ),
     ],
-    "docs/figures2-4.md": [
-        (
-            "own starts, these commands end at {:.1e} (MNIST) and {:.2f} (CIFAR-100), close to "
-            "the searches' {:.1e} and {:.2f}.",
-            epoch("thin-highway-50", 400, "transform_bias=-5.32", "loss"),
-            epoch("thin-highway-50", 400, "transform_bias=-5.116", "loss"),
-            best_long("highway", 50),
-            lowest("section4-trials", "score", dataset="cifar100"),
-        ),
-        (
-            "| the best network started at -2 | it ends at a loss of {:.1e}, below the search's "
-            "winner | the winner ends at {:.1e} |",
-            final_loss("mnist", "at -2"),
-            final_loss("mnist", "from -10 to -1"),
-        ),
-        (
-            "| the best network started at -4 | it ends at a loss of {:.2f}, below the search's "
-            "winner | the winner ends at {:.2f} |",
-            final_loss("cifar100", "at -4"),
-            final_loss("cifar100", "from -10 to -1"),
-        ),
-        (
-            "Closing one raises the error from {:.2f} to {:.2f} % or more, and",
-            error_without("highway-a", 0),
-            error_without("highway-a", 4),
-        ),
-        (
-            "the tenth, the error rises from {:.2f} to {:.2f} %, by four of",
-            error_without("highway-b", 0),
-            error_without("highway-b", 10),
-        ),
-    ],
-    "docs/gates.md": [
-        (
-            "plain, wider: slightly more weights | {:+.1f} ± {:.1f} | |",
-            *ahead(11, "highway, bias -1", 0.2, "plain, wider", 0.2),
-        ),
-        (
-            "(53 % at 32 layers) of the weights | {:+.1f} ± {:.1f} | {:+.1f} ± {:.1f} |",
-            *ahead(11, "highway, bias -1", 0.2, "residual", 0.1),
-            *ahead(32, "highway, bias -3", 0.4, "residual", 0.2),
-        ),
-        (
-            "plain: 59 % (53 %) of the weights | {:+.1f} ± {:.1f} | {:+.1f} ± {:.1f} |",
-            *ahead(11, "highway, bias -1", 0.2, "plain", 0.1),
-            *ahead(32, "highway, bias -3", 0.4, "plain", 0.025),
-        ),
-        (
-            "maxout: as many weights | {:+.1f} ± {:.1f} | |",
-            *ahead(11, "highway, bias -1", 0.2, "maxout", 0.1),
-        ),
-        (
-            "of the same widths by {:.1f} ± {:.1f} points, but the wider plain network by {:.1f} ± "
-            "{:.1f}.",
-            *ahead(11, "highway, bias -1", 0.2, "plain", 0.1),
-            *ahead(11, "highway, bias -1", 0.2, "plain, wider", 0.2),
-        ),
-        (
-            "they show a gain,** of {:.1f} ± {:.1f} points, with",
-            *ahead(11, "highway, bias -1", 0.2, "residual", 0.1),
-        ),
-        (
-            "Residual layers end {:.1f} ± {:.1f} points above plain ones, which",
-            *ahead(11, "residual", 0.1, "plain", 0.1),
-        ),
-        (
-            "gates and block together, it is {:.1f} ± {:.1f} points ahead of highway",
-            *ahead(11, "maxout", 0.1, "highway, bias -1", 0.2),
-        ),
-        (
-            "better than -3,** by {:.1f} ± {:.1f} points.",
-            *ahead(11, "highway, bias -1", 0.2, "highway, bias -3", 0.2),
-        ),
-        (
-            "it is {:.1f} ± {:.1f} points below 0, {:.1f} ± {:.1f} above -2 and {:.1f} ± {:.1f} "
-            "below zero gate kernels.",
-            *ahead(11, "highway, bias 0", 0.2, "highway, bias -1", 0.2),
-            *ahead(11, "highway, bias -1", 0.2, "highway, bias -2", 0.2),
-            *ahead(11, "highway, zero gate kernels", 0.2, "highway, bias -1", 0.2),
-        ),
-        (
-            "which end at {:.1f} %, {:.1f} ± {:.1f} points higher; residual layers end {:.1f} ± "
-            "{:.1f} points higher.",
-            twin(32, "highway, bias -3", 0.4),
-            *ahead(32, "highway, bias -3", 0.4, "plain", 0.025),
-            *ahead(32, "residual", 0.2, "plain", 0.025),
-        ),
-        (
-            "residual layers end at {:.1f} %; the difference is {:.1f} ± {:.1f} points.",
-            twin(32, "residual", 0.2),
-            *ahead(32, "highway, bias -3", 0.4, "residual", 0.2),
-        ),
-        (
-            "plain layers, end at {:.1f} %, between plain ({:.1f} %) and highway "
-            "layers ({:.1f} %).",
-            twin(11, "residual", 0.1),
-            twin(11, "plain", 0.1),
-            twin(11, "highway, bias -1", 0.2),
-        ),
-        ("at once.** Plain layers end at {:.1f} %, at a sixteenth", twin(32, "plain", 0.025)),
-    ],
     "docs/gpu.md": [
         (
             "on 2 CPU cores, 24 epochs of any of them took {:.0f} to {:.0f} minutes.",
@@ -606,7 +573,7 @@ CLAIMS = {
         ),
         (
             "SGD reaches {:.1f} % with the same images and epochs, at",
-            twin(11, "highway, bias -1", 0.2),
+            of_seeds(11, "highway, bias -1").mean(),
         ),
         (
             "0.2 and 0.4 (the mean of {} runs, from [Is it",

@@ -212,18 +212,6 @@ def trained():
 # Trainings
 
 
-@table("layers | parameters | rate | training, % | held out, % | mean | n")
-def gates(layers):
-    runs = rows("gates", layers=layers).sort_values("seed", kind="stable")
-    for (network, rate), seeds in runs.groupby(["network", "learning_rate"], sort=False):
-        held_out = 100 * seeds["val_accuracy"]
-        yield (
-            f"{network} | {seeds['parameters'].min():,} | {rate} | "
-            f"{100 * seeds['accuracy'].mean():.1f} | {', '.join(map('{:.1f}'.format, held_out))} | "
-            f"{held_out.mean():.1f} | {seeds['n'].sum()}"
-        )
-
-
 @table("changed | scale | held out, %")
 def held_out(model, recipe="modern-cifar", limit=None, epochs=8):
     """Runs of so many epochs with changes to a recipe, the best first."""
@@ -294,93 +282,6 @@ def gradients():
     means = [statistics.geometric_mean(map(float, text.split())) for text in norms["by_layer"]]
     texts = ["overflows" if math.isnan(mean) else f"{mean:.0e}" for mean in means]
     return pivot(norms, ["kind", "activation"], columns, texts)
-
-
-# Figures 2 to 4: layers of a network
-
-
-@table("gated layer | name | bias at the start | mean bias | mean gate | error if closed", "ll")
-def layers(model):
-    for row in rows("layers", model=model).itertuples():
-        yield (
-            f"{row.layer} | {shown(row.name)} | {shown(row.start, '.2f')} | "
-            f"{shown(row.mean_bias, '.2f')} | {shown(row.mean_gate, '.2f')} | "
-            f"{100 * row.lesion_error:.2f} %"
-        )
-
-
-def section4():
-    """The networks of section 4 beside each other, statement by statement."""
-    columns = {}
-    for dataset, name, two in (("mnist", "MNIST", 7), ("cifar100", "CIFAR-100", 1)):
-        for start, network in rows("analysis", dataset=dataset).groupby("searched_bias"):
-            searched = f"at {network['start'].mean():.1f} by a search"
-            biases = start.replace("from -10 to -1", searched)
-            columns[f"{name}, biases {biases}"] = _statements(network.set_index("layer"), two)
-    names = next(iter(columns.values()))
-    lines = (" | ".join([name, *(texts[name] for texts in columns.values())]) for name in names)
-    return markdown(" | ".join(["", *columns]), lines, "l" * (1 + len(columns)))
-
-
-def _statements(network, two):
-    """Return what the table of section 4 says of a network, by the name of the line.
-
-    `two` is the second class of Figure 3; the first is 0.
-    """
-    intact, layers = network.loc[0], network.loc[1:]
-    rise = layers["lesion_error"] - intact["lesion_error"]
-    share = 100 * layers["change"] / layers["change"].sum()
-    idle = layers["matters"] == 0
-    number = layers.index.to_series()
-    ranks = layers[["mean_bias", "mean_gate"]].rank().corrwith(number)
-    extra_errors = (rise * intact["samples"]).round()  # shares on a threshold round either way
-    matter = [
-        (extra_errors > points * intact["samples"] / 100).sum() for points in (0, 0.05, 0.1, 0.5, 1)
-    ]
-    # Layers that matter and follow one another are one group: the sum changes between groups.
-    groups = number[~idle].groupby(idle.cumsum())
-    ranges = zip(groups.min(), groups.max(), strict=True)
-    routing = [
-        f"{gates[:15].mean():.3f}, {gates[15:44].mean():.3f}, {gates[-5:].mean():.3f}"
-        for gates in (layers["routing_0"], layers[f"routing_{two}"])
-    ]
-    bias, gate = layers["mean_bias"], layers["mean_gate"]
-    return {
-        "error and loss on all training images": (
-            f"{100 * intact['lesion_error']:.2f} %, {intact['lesion_loss']:.3f} nats"
-        ),
-        "test accuracy": f"{100 * intact['test_accuracy']:.2f} %",
-        "epochs": f"{intact['epochs']:.0f}",
-        "biases at the start": f"{layers['start'].mean():.2f}",
-        "after training; mean distance moved": f"{bias.mean():.2f}; {layers['moved'].mean():.2f}",
-        "below their start": f"{100 * layers['below_start'].mean():.0f} %",
-        "in the first and the last ten layers": f"{bias[:10].mean():.2f}, {bias[-10:].mean():.2f}",
-        "rank correlation of depth with the mean bias, with the mean gate": (
-            f"{ranks['mean_bias']:+.2f}, {ranks['mean_gate']:+.2f}"
-        ),
-        "mean gate; mean distance moved": f"{gate.mean():.3f}; {layers['gate_moved'].mean():.3f}",
-        "gates above 0.5 for a sample; in the first seven layers": (
-            f"{100 * layers['open'].mean():.1f} %; {100 * layers['open'][:7].mean():.1f} %"
-        ),
-        "gates above 0.5 for any of 2,000 samples": f"{100 * layers['ever_open'].mean():.0f} %",
-        "change of block outputs in the first 15, first 40, last 5 layers": (
-            f"{share[:15].sum():.0f} %, {share[:40].sum():.0f} %, {share[-5:].sum():.0f} %"
-        ),
-        "gates of the first class: layers 1 to 15, 16 to 44, last 5": routing[0],
-        "gates of the second class: layers 1 to 15, 16 to 44, last 5": routing[1],
-        "largest rise of the error by one closed layer; last layer with a rise": (
-            f"{100 * rise.max():.2f} points, layer {rise.idxmax()}; {number[rise > 0].max()}"
-        ),
-        "layers that matter if any rise counts, or more than 0.05, 0.1, 0.5, 1 points": (
-            ", ".join(map(str, matter))
-        ),
-        "numbers of the layers that matter: more than 0.1 points": (
-            ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in ranges) or "none"
-        ),
-        "layers that can be closed, one at a time": (
-            f"{idle.sum()} of {idle.count()}, {100 * idle.mean():.0f} %"
-        ),
-    }
 
 
 # Speeds and sizes
@@ -465,10 +366,6 @@ def footprint():
         )
 
 
-gates_11 = functools.partial(gates, 11)
-gates_32 = functools.partial(gates, 32)
-layers_highway_a = functools.partial(layers, "highway-a")
-layers_highway_b = functools.partial(layers, "highway-b")
 held_out_highway_a = functools.partial(held_out, "highway-a")
 held_out_highway_a_muon = functools.partial(held_out, "highway-a", "muon-cifar", 25000)
 held_out_highway_a_muon_30 = functools.partial(held_out, "highway-a", "muon-cifar", 25000, 30)
