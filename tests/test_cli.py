@@ -21,7 +21,6 @@ from PIL import Image
 import highway_keras
 from highway_keras import data, models, results
 from highway_keras.cli import command as cli
-from highway_keras.cli import fit as fit_command
 from highway_keras.util.messages import Notice
 
 EVIL = "\x1b]0;owned\x07"
@@ -283,7 +282,7 @@ MISTAKES = {
     "predict RUN picture.png --top 11": "--top",
     "predict RUN nowhere.png": "nowhere.png",
     "compact RUN --budget 1 --layers 1 --out new": "not allowed with",
-    "search --dept 10": "search --help",
+    "search --dept 10": "--dept",
 }
 
 
@@ -320,7 +319,7 @@ def test_an_interrupted_command_says_how_it_continues(tmp_path, monkeypatch, cap
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_command, "_fit_once", interrupt)
+    monkeypatch.setattr(data, "load", interrupt)
     command = f"fit thin-highway-10 --out '{tmp_path} a'"
     assert run(*shlex.split(command)) == 130
     assert f"Continue with: highway-keras {command} --resume" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_the_least_keras_is_safe():
 
 # Not `requests` and `six`, which TensorFlow needs itself
 OPTIONAL = ("PIL", "keras_tuner", "matplotlib", "sklearn", "tensorboard")
-OPTIONAL += ("tensorflow_datasets", "tqdm", "onnxruntime", "openvino", "tf2onnx", "ai_edge_litert")
+OPTIONAL += ("tensorflow_datasets", "onnxruntime", "openvino", "tf2onnx", "ai_edge_litert")
 
 HIDE = """
 import sys
@@ -175,7 +175,7 @@ def without(absent, script, *arguments):
 LINES = {
     "fit thin-highway-10 --dataset digits": ("sklearn", "train"),
     "search --depth 2 --trials 1": ("keras_tuner", "tune"),
-    "predict {model} x.png": ("tqdm", "train"),
+    "predict {model} x.png": ("PIL", "train"),
     "evaluate {model} --dataset mnist": ("tensorflow_datasets", "train"),
 }
 

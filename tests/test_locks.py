@@ -1,8 +1,6 @@
-"""One writer at a time: the second says who has it, and a dead process keeps nothing."""
+"""One writer at a time: the second is refused, and a dead process keeps nothing."""
 
-import os
 import pathlib
-import platform
 import subprocess
 import sys
 import threading
@@ -33,12 +31,11 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert file.read_text() == "old" and [*tmp_path.iterdir()] == [file]
 
 
-def test_the_second_process_says_who_has_it_until_it_dies(tmp_path):
+def test_the_second_process_is_refused_until_the_first_dies(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", HOLDS, tmp_path], **pipes) as process:
         assert process.stdout.readline() == "has it\n"
-        owner = f"{tmp_path} is being written by process {process.pid} on {platform.node()}"
-        with pytest.raises(BusyError, match=owner):
+        with pytest.raises(BusyError, match=f"{tmp_path} is being written by another process"):
             with folder_lock(tmp_path, seconds=0.1):
                 raise AssertionError
         with folder_lock(tmp_path / "other"):
@@ -49,23 +46,15 @@ def test_the_second_process_says_who_has_it_until_it_dies(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
-def test_what_another_machine_may_have_left_can_be_deleted(tmp_path):
-    with folder_lock(tmp_path):
-        (tmp_path / ".lock-owner").write_text("process 1 on elsewhere")
-        with pytest.raises(BusyError, match=r"If it was killed, delete .*\.lock"):
-            with folder_lock(tmp_path, seconds=0.1):
-                raise AssertionError
-
-
-def test_a_thread_is_another_writer_and_waits_for_one_that_ends_soon(tmp_path):
+def test_a_writer_waits_for_one_that_ends_soon(tmp_path):
     outcomes = []
 
     def second(seconds):
         try:
             with folder_lock(tmp_path, seconds):
                 outcomes.append("has it")
-        except BusyError as error:
-            outcomes.append(f"process {os.getpid()} on" in str(error))
+        except BusyError:
+            outcomes.append("refused")
 
     with folder_lock(tmp_path):
         threads = [threading.Thread(target=second, args=(seconds,)) for seconds in (0.1, 20)]
@@ -73,7 +62,7 @@ def test_a_thread_is_another_writer_and_waits_for_one_that_ends_soon(tmp_path):
             thread.start()
         threads[0].join()
     threads[1].join()
-    assert outcomes == [True, "has it"]
+    assert outcomes == ["refused", "has it"]
 
 
 def test_a_writer_that_comes_while_another_leaves_keeps_its_lock(tmp_path, monkeypatch):

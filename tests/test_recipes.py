@@ -13,10 +13,9 @@ from highway_keras import ConvHighway2D, HighwayStack, models, training
 from highway_keras.training import RECIPES, CaffeSGD, ConvMuon, Recipe, get_recipe
 from highway_keras.training.batches import (
     MOST_STEPS,
-    _array_batches,
+    array_batches,
     batches,
     plan_steps,
-    shuffled_pictures,
 )
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import variants
@@ -308,7 +307,7 @@ def test_plan_steps():
         assert plan_steps(images, 100)[::2] == (images // 100, 100)
 
 
-@pytest.mark.parametrize("batched", [batches, _array_batches], ids=["backend", "numpy"])
+@pytest.mark.parametrize("batched", [batches, array_batches])
 def test_order_depends_on_seed_and_epoch_alone(batched):
     """An epoch, 7 steps of 3 of the 23 images, repeats none; each leaves out different ones."""
     x, y = np.arange(23, dtype="float32")[:, None], np.arange(23)
@@ -346,16 +345,6 @@ def test_an_epoch_repeats_its_dropout():
         keras.callbacks.CallbackList([EpochSeeds(seed)], model=model).on_epoch_begin(0)
         drawn |= {tuple(np.asarray(state)) for state in states}
     assert len(drawn) == 2 * len(states) == 8
-
-
-def test_pictures_on_the_disk_come_in_the_order_of_those_in_memory():
-    arrays = np.arange(9)[:, None], np.arange(9)
-    in_memory = iter(batches(arrays, 2, 4, seed=3, first_epoch=1))
-    pictures = shuffled_pictures(arrays, 4, 2, 4, 3, first_epoch=1)
-    assert len(pictures) == 3 * 2
-    for number in range(len(pictures)):
-        x, y = pictures[number]
-        assert x[:, 0].tolist() == y.tolist() == np.asarray(next(in_memory)[1]).tolist()
 
 
 def test_the_optimizer_has_every_number_of_its_recipe():

@@ -19,7 +19,6 @@ from highway_keras.training.evaluation import (
 )
 from highway_keras.training.state import read_state
 from highway_keras.util.files import folder_lock
-from highway_keras.util.messages import Notice
 
 pytestmark = pytest.mark.usefixtures("untraced")
 OPTIONS = {"verbose": 0, "epochs": 3}
@@ -325,11 +324,6 @@ def test_a_mistake_is_refused_before_a_folder_is_made(name, images, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_all_class_weights_of_zero_are_refused(images, tmp_path):
-    with pytest.raises(ValueError, match="class_weight"):
-        fit(images, tmp_path / "run", class_weight=dict.fromkeys(range(10), 0))
-
-
 def test_a_network_that_does_not_fit_is_refused_before_it_trains(images, tmp_path):
     wrong = {
         "classes": models.create("thin-plain-10", input_shape=(8, 8, 1), classes=7),
@@ -354,13 +348,6 @@ def test_a_model_that_keras_cannot_load_fails_before_the_first_epoch(images, tmp
     with pytest.raises(Exception, match="Unregistered"):
         training.fit(model, images, "digits", out=tmp_path, **OPTIONS)
     assert not (tmp_path / "state.npz").exists()
-
-
-def test_values_of_a_recipe_that_cannot_act_are_said(images, tmp_path):
-    with pytest.warns(Notice, match=r"kernel_initializer.*dropout"):
-        training.fit(small(), images, "quick", out=tmp_path, epochs=1, verbose=0)
-    settings = json.loads((tmp_path / "run.json").read_text())
-    assert settings["not_applied"] == ["kernel_initializer", "dropout"]
 
 
 # Measuring

@@ -88,7 +88,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.kind = checks.one_of("kind", kind, UNITS)
         self.input_shape = tuple(map(int, input_shape))
         self.classes = checks.positive_integer("classes", classes)
-        units = checks.positive_integer("units", units, or_none="the default of the kind")
+        units = checks.positive_integer("units", units, or_none=True)
         self.units = units or UNITS[kind]
         chosen = [activations] if isinstance(activations, str) else activations
         for activation in chosen:

@@ -124,7 +124,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.seed = checks.seed(seed)
         checks.positive_integer("max_trials", max_trials)
         checks.positive_integer("keep_models", keep_models)
-        self.population = checks.positive_integer("population", population, or_none="the default")
+        self.population = checks.positive_integer("population", population, or_none=True)
         self.rungs = _check_rungs(rungs, max_trials)
         if isinstance(objective, str):
             direction = METRICS.get(objective.removeprefix("val_"), "min")

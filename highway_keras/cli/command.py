@@ -57,12 +57,6 @@ def _show_warning(message, *where, **others):
 class _Parser(argparse.ArgumentParser):
     """A parser that says a mistake in one line, without the usage."""
 
-    def parse_known_args(self, *arguments, **settings):
-        options, unknown = super().parse_known_args(*arguments, **settings)
-        if unknown:  # here, where the command is known whose help lists its options
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return options, unknown
-
     def error(self, message):
         self.exit(MISUSED, f"{self.prog}: {printable(message)}. See {self.prog} --help.\n")
 

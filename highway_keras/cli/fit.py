@@ -99,50 +99,68 @@ def add_fit(add):
 
 
 def fit(options):
+    """Train a network of the zoo, or further one from a file, with each seed."""
     is_name = options.model in models.list_models()
     if not is_name and not pathlib.Path(options.model).exists():
         models.get(options.model)  # raises, with names that are like it
-    given = {"epochs": options.epochs, "batch_size": options.batch_size}
-    given |= {"learning_rate": options.learning_rate, "dtype_policy": options.dtype_policy}
-    overrides = {**dict(options.set), **checks.given(**given)}
+    overrides = dict(options.set)
+    for key in ("epochs", "batch_size", "learning_rate", "dtype_policy"):
+        if getattr(options, key) is not None:
+            overrides[key] = getattr(options, key)
     for key in overrides:
         checks.one_of("--set", key, Recipe.__dataclass_fields__)
     # First: TensorFlow and JAX connect their processes before any other computation.
     scope = contextlib.nullcontext
     if options.distribute:
         scope = shared.library("training.distribution").devices()
-    results = [
-        _fit_once(options, is_name, overrides, seed, scope)
-        for seed in range(options.seed, options.seed + options.runs)
-    ]
-    training = shared.library("training")
+    results = []
+    for seed in range(options.seed, options.seed + options.runs):
+        train = _from_the_zoo if is_name else _from_a_file
+        result = train(options, overrides, seed, scope)
+        print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
+        shared.print_saved(result.folder / "best.keras")
+        results.append(result)
     if len(results) > 1:
-        accuracies = training.summary([result.test_accuracy for result in results])
-        print(f"{len(results)} runs, best (mean ± std): {accuracies} %")
-    best = results[0].folder / "best.keras"
-    print(f"next: highway-keras predict {printable(shlex.quote(str(best.parent)))} IMAGE ...")
+        accuracies = [result.test_accuracy for result in results]
+        summary = shared.library("training").summary(accuracies)
+        print(f"{len(results)} runs, best (mean ± std): {summary} %")
+    print(f"next: highway-keras predict {printable(shlex.quote(str(results[0].folder)))} IMAGE ...")
 
 
-def _fit_once(options, is_name, overrides, seed, scope):
-    training_run, data = shared.library("training.run"), shared.library("data")
-    if is_name:
-        card = models.get(options.model)
-        source, shape = options.dataset or card.dataset, card.input_shape
-        recipe = choose_recipe(options.recipe, options.model, source)
-    else:
-        trained = models.load(options.model)
-        source, shape = options.dataset or trained.dataset, trained.model.input_shape[1:]
-        recipe = choose_recipe(options.recipe, None, source)
-        steps = trained.settings.get("preprocessing", recipe.preprocessing)
-        recipe = recipe.override(preprocessing=tuple(steps))
-        late = dict(overrides)
-        if options.model_options:
-            late["--model-set"] = options.model_options
-        training_run.check_can_act(
-            late, [*BUILDING, "--model-set"], "`fit` of a registered network"
+def _from_the_zoo(options, overrides, seed, scope):
+    run = shared.library("training.run")
+    card, model_options = models.get(options.model), dict(options.model_options)
+    source = options.dataset or card.dataset
+    recipe = choose_recipe(options.recipe, options.model, source).override(**overrides)
+    images = _load(options, source, card.input_shape, recipe)
+    with scope():
+        network = run.create_for(
+            options.model, images, recipe, seed, weights=options.weights, **model_options
         )
-    recipe = recipe.override(**overrides)
-    images = data.load(
+    made = {"model": options.model, "start": options.weights, "model_options": model_options}
+    return _train(options, network, images, recipe, made, seed, options.out)
+
+
+def _from_a_file(options, overrides, seed, scope):
+    if options.model_options or options.weights:
+        raise ValueError(
+            "--model-set and --weights act when a network is made: name one of `list`."
+        )
+    shared.library("training.run").check_can_act(overrides, BUILDING)
+    with scope():
+        trained = models.load(options.model)
+    source = options.dataset or trained.dataset
+    recipe = choose_recipe(options.recipe, None, source)
+    steps = trained.settings.get("preprocessing", recipe.preprocessing)
+    recipe = recipe.override(**{"preprocessing": tuple(steps), **overrides})
+    images = _load(options, source, trained.model.input_shape[1:], recipe)
+    out = options.out or f"runs/{trained.path.parent.name}-further"
+    made = {"model": trained.model.name, "start": str(trained.path), "model_options": {}}
+    return _train(options, trained.model, images, recipe, made, seed, out)
+
+
+def _load(options, source, shape, recipe):
+    return shared.library("data").load(
         source,
         data_dir=options.data_dir,
         validation=recipe.validation,
@@ -150,42 +168,21 @@ def _fit_once(options, is_name, overrides, seed, scope):
         input_shape=tuple(options.input_shape or shape),
         skip_broken=options.skip_broken,
     )
-    with scope():
-        if is_name:
-            network = training_run.create_for(
-                options.model,
-                images,
-                recipe,
-                seed,
-                weights=options.weights,
-                **dict(options.model_options),
-            )
-        else:
-            network = trained.model
+
+
+def _train(options, network, images, recipe, made, seed, out):
     if options.freeze:
         for layer in [layer for layer in network.layers if layer.weights][:-1]:
             layer.trainable = False
-    settings = {
-        "model": options.model if is_name else network.name,
-        "start": options.weights if is_name else str(trained.path),
-        "model_options": dict(options.model_options),
-        "limit": options.limit,
-    }
-    out = options.out
-    if not is_name:
-        out = out or f"runs/{trained.path.parent.name}-further"
     if options.runs > 1:
         out = pathlib.Path(out or f"runs/{network.name}-runs") / f"seed-{seed}"
-    result = training_run.train(
+    return shared.library("training.run").train(
         network,
         images,
         recipe,
-        settings,
+        {**made, "limit": options.limit},
         out=out,
         seed=seed,
         resume=options.resume,
         class_weight=options.class_weight,
     )
-    print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
-    shared.print_saved(result.folder / "best.keras")
-    return result

@@ -12,7 +12,6 @@ from highway_keras.cli import shared
 from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
-from highway_keras.util.extras import extra
 from highway_keras.util.files import write_picture, write_rows
 from highway_keras.util.messages import printable, spreadsheet_text
 
@@ -112,67 +111,61 @@ def predict(options):
     """Print the most probable classes of each picture; return 1 if one cannot be read."""
     trained = shared.load_network(options)
     checks.integer("--top", options.top, least=1, most=len(trained.class_names))
-    rows = _classify(trained, shared.library("data").find_pictures(options.images), options)
-    failed = sum("error" in row for row in rows)
+    data = shared.library("data")
+    paths = data.find_pictures(options.images)
+    at_once = data.images_at_once(trained.complete.input_shape[1:])
+    rows = []
+    for start in range(0, len(paths), at_once):
+        rows += _classify(trained, paths[start : start + at_once], options.top)
+    errors = [row["error"] for row in rows if "error" in row]
+    for error in errors:
+        print(f"highway-keras: {printable(error)}", file=sys.stderr)
+    if errors and len(rows) > 1:
+        message = f"{len(errors)} of {len(rows)} pictures could not be read."
+        print(f"highway-keras: {message}", file=sys.stderr)
+    lines = [
+        (row["image"], one["class"], one["probability"])
+        for row in rows
+        for one in row.get("classes", ())
+    ]
+    columns = ("image", "class", "probability")
     if options.json:
         shared.print_json(rows)
-    else:
-        _print_classes(rows, options.csv)
-    if failed and len(rows) > 1:
-        print(
-            f"highway-keras: {failed} of {len(rows)} pictures could not be read.", file=sys.stderr
-        )
-    return 1 if failed else 0
+    elif options.csv:
+        texts = [(spreadsheet_text(i), spreadsheet_text(c), p) for i, c, p in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *texts])
+    elif lines:
+        shared.print_table([columns, *((i, c, f"{p:.4f}") for i, c, p in lines)], right=(2,))
+    return 1 if errors else 0
 
 
-def _classify(trained, paths, options):
-    """Return a dictionary for each picture: its path, and its classes or an error."""
-    data, training = shared.library("data"), shared.library("training")
-    shape = trained.complete.input_shape[1:]
-    at_once = data.dataset.images_at_once(shape)
+def _classify(trained, paths, top):
+    """Return a dictionary for each picture: its path, and its `top` classes or an error."""
+    data = shared.library("data")
 
     def read(path):
         try:
-            return data.read_image(path, shape)
+            return data.read_image(path, trained.complete.input_shape[1:])
         except (OSError, data.DataError) as error:
-            print(f"highway-keras: {printable(error)}", file=sys.stderr)
             return error
 
+    images = on_every_core(read, paths)
+    readable = [image for image in images if not isinstance(image, Exception)]
+    shares = iter(())
+    if readable:
+        shares = iter(
+            shared.library("training").probabilities(trained.complete, np.stack(readable))
+        )
     rows = []
-    with extra("train"):
-        from tqdm import tqdm
-    with tqdm(total=len(paths), unit=" pictures", delay=1, leave=False, disable=None) as progress:
-        for start in range(0, len(paths), at_once):
-            part = paths[start : start + at_once]
-            images = on_every_core(read, part)
-            readable = [image for image in images if not isinstance(image, Exception)]
-            shares = iter(())
-            if readable:
-                shares = iter(training.probabilities(trained.complete, np.stack(readable)))
-            for path, image in zip(part, images, strict=True):
-                if isinstance(image, Exception):
-                    rows.append({"image": str(path), "error": str(image)})
-                    continue
-                share = next(shares)
-                best = np.argsort(-share, kind="stable")[: options.top]
-                names = trained.class_names
-                classes = [{"class": names[i], "probability": float(share[i])} for i in best]
-                rows.append({"image": str(path), "classes": classes})
-            progress.update(len(part))
+    for path, image in zip(paths, images, strict=True):
+        if isinstance(image, Exception):
+            rows.append({"image": str(path), "error": str(image)})
+            continue
+        share = next(shares)
+        best = np.argsort(-share, kind="stable")[:top]
+        classes = [{"class": trained.class_names[i], "probability": float(share[i])} for i in best]
+        rows.append({"image": str(path), "classes": classes})
     return rows
-
-
-def _print_classes(rows, as_csv):
-    lines = [("image", "class", "probability")]
-    for row in rows:
-        classes = row.get("classes", ())
-        lines.extend((row["image"], one["class"], one["probability"]) for one in classes)
-    if as_csv:
-        texts = [(spreadsheet_text(i), spreadsheet_text(c), p) for i, c, p in lines]
-        csv.writer(sys.stdout, lineterminator="\n").writerows(texts)
-    elif len(lines) > 1:
-        texts = [(i, c, p if isinstance(p, str) else f"{p:.4f}") for i, c, p in lines]
-        shared.print_table(texts, right=(2,))
 
 
 def evaluate(options):
@@ -216,22 +209,21 @@ def analyze(options):
     is_run = options.weights is None and pathlib.Path(options.network).is_dir()
     beside = trained.path.parent if is_run else pathlib.Path()
     out = pathlib.Path(options.out or beside / "analysis")
-    about = {"class_names": trained.class_names}
-    about["title"] = f"{trained.model.name} on {images.name}"
+    names, title = trained.class_names, f"{trained.model.name} on {images.name}"
     report = shared.library("analysis").analyze(
         trained.complete,
         images.x_train,
         images.y_train,
         out=out,
         threshold=options.threshold,
-        **about,
+        class_names=names,
+        title=title,
     )
     print(report.needed)
-    live = out / "live.html"
+    live, x, y = shared.library("live"), images.x_test, images.y_test
     try:
-        x, y = images.x_test, images.y_test
-        shared.library("live").live_page(trained.complete, x, y, live, **about)
-        shared.print_saved(live)
+        live.live_page(trained.complete, x, y, out / "live.html", class_names=names, title=title)
+        shared.print_saved(out / "live.html")
     except ValueError as error:  # a network that the page cannot compute
         print(f"highway-keras: no live page. {printable(error)}", file=sys.stderr)
     shared.print_saved(report.page)
@@ -252,7 +244,17 @@ def compact(options):
     about = {**trained.settings, "class_names": list(trained.class_names)}
     models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
     write_rows(out / "compact.csv", smaller.curve)
-    write_picture(out / "compact.png", lambda: _compact_figure(trained, smaller, len(x)))
+
+    def curve():
+        from highway_keras import plots
+
+        errors = [100 * row["error"] for row in smaller.curve]
+        line = plots.Line(errors, x=[row["layers"] for row in smaller.curve])
+        ylabel = f"error on {len(x):,} training images (%)"
+        axes = {"xlabel": "gated layers left", "yscale": "linear"}
+        return plots.plot_lines([line], trained.model.name, ylabel, **axes)
+
+    write_picture(out / "compact.png", curve)
     first, last = smaller.curve[0], smaller.curve[-1]
     counts = [f"{last[k]:,} of {first[k]:,} {k}" for k in ("parameters", "multiplications")]
     print(f"{last['layers']} of {first['layers']} gated layers, {', '.join(counts)}")
@@ -263,16 +265,6 @@ def compact(options):
         f"{100 * before.accuracy:.2f} %, {len(images.x_test)} images)"
     )
     shared.print_saved(out / "best.keras")
-
-
-def _compact_figure(trained, smaller, images):
-    from highway_keras import plots
-
-    errors = [100 * row["error"] for row in smaller.curve]
-    line = plots.Line(errors, x=[row["layers"] for row in smaller.curve])
-    ylabel = f"error on {images:,} training images (%)"
-    axes = {"xlabel": "gated layers left", "yscale": "linear"}
-    return plots.plot_lines([line], trained.model.name, ylabel, **axes)
 
 
 def export(options):

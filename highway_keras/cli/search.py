@@ -114,51 +114,51 @@ def search(options):
         limit=options.limit,
         input_shape=(28, 28, 1),
     )
-    names = ("trials", "epochs", "out", "population", "resume", "seed", "objective")
-    names += ("activations", "learning_rate", "one_minus_momentum", "decay", "transform_bias")
-    arguments = {name: getattr(options, name) for name in names}
     # With --json, stdout holds nothing but JSON; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
         folders = tuning.run_searches(
             images,
             list(dict.fromkeys(options.depths)),
             list(dict.fromkeys(options.kinds)),
+            trials=options.trials,
+            epochs=options.epochs,
+            out=options.out,
+            population=options.population,
+            resume=options.resume,
+            seed=options.seed,
             rungs=dict(options.rungs or ()),
-            **arguments,
+            objective=options.objective,
+            activations=options.activations,
+            learning_rate=options.learning_rate,
+            one_minus_momentum=options.one_minus_momentum,
+            decay=options.decay,
+            transform_bias=options.transform_bias,
         )
     if "chief" not in os.environ.get("KERASTUNER_TUNER_ID", "chief"):
         print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)
         return 0
     searches = [one for one in tuning.read_searches(options.out) if one.folder in folders]
-    if options.json:
-        shared.print_json([_summary(one) for one in searches])
-    else:
-        for one in searches:
-            _print_best(one, options.objective)
-    return 0 if all(one.completed for one in searches) else 1
-
-
-def _summary(search):
-    best = search.completed[0] if search.completed else None
-    return {
-        "folder": str(search.folder),
-        "kind": search.kind,
-        "depth": search.depth,
-        "trials": len(search.trials),
-        "failed": len(search.trials) - len(search.completed),
-        "best": best and {"number": best.number, "score": best.score, "values": best.values},
-    }
-
-
-def _print_best(search, objective):
-    if search.completed:
-        best = search.completed[0]
-        values = ", ".join(
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in best.values.items()
+    summaries = []
+    for one in searches:
+        failed, best = len(one.trials) - len(one.completed), None
+        if one.completed:
+            best = {key: getattr(one.completed[0], key) for key in ("number", "score", "values")}
+        numbers = {"trials": len(one.trials), "failed": failed, "best": best}
+        summaries.append(
+            {"folder": str(one.folder), "kind": one.kind, "depth": one.depth, **numbers}
         )
-        print(f"best: trial {best.number}, {objective} {best.score:.4g}, {printable(values)}")
-    failed = len(search.trials) - len(search.completed)
-    if failed:
-        print(f"{failed} of {len(search.trials)} trials diverged", file=sys.stderr)
-    shared.print_saved(search.folder)
+        if options.json:
+            continue
+        if best:
+            values = ", ".join(
+                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in best["values"].items()
+            )
+            score = f"{options.objective} {best['score']:.4g}"
+            print(f"best: trial {best['number']}, {score}, {printable(values)}")
+        if failed:
+            print(f"{failed} of {len(one.trials)} trials diverged", file=sys.stderr)
+        shared.print_saved(one.folder)
+    if options.json:
+        shared.print_json(summaries)
+    return 0 if all(one.completed for one in searches) else 1

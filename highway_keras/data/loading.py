@@ -69,7 +69,7 @@ def load(
         (500, 8, 8, 1)
     """
     checks.number("validation", validation, least=0, below=1)
-    limit = checks.positive_integer("limit", limit, or_none="all of them")
+    limit = checks.positive_integer("limit", limit, or_none=True)
     name, recorded, parts, class_names = _read(source, data_dir, skip_broken)
     if len(parts) == 1:
         ((x, y),) = parts

@@ -56,7 +56,7 @@ class BaseConvHighway(HighwayBase):
             transform_bias_initializer=transform_bias_initializer,
             **kwargs,
         )
-        self.filters = checks.positive_integer("filters", filters, "the channels of the input")
+        self.filters = checks.positive_integer("filters", filters, or_none=True)
         self.kernel_size = kernel_size
         self.padding = checks.one_of("padding", padding, self.paddings)
         self.data_format = data_format or keras.config.image_data_format()

@@ -111,7 +111,7 @@ class Highway(HighwayBase):
             transform_bias_initializer=transform_bias_initializer,
             **kwargs,
         )
-        self.units = checks.positive_integer("units", units, or_none="the width of the input")
+        self.units = checks.positive_integer("units", units, or_none=True)
 
     def make_part(self, input_shape, name, **options):
         return keras.layers.Dense(self.input_width("units", input_shape), name=name, **options)

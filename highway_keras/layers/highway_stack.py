@@ -144,7 +144,7 @@ class HighwayStack(HighwayBase):
         )
         self.depth = depth
         self.starts_by_depth = starts_by_depth
-        self.units = checks.positive_integer("units", units, or_none="the width of the input")
+        self.units = checks.positive_integer("units", units, or_none=True)
         self.rematerialize = rematerialize
 
     def build(self, input_shape):

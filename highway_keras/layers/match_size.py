@@ -48,7 +48,7 @@ class MatchSize(keras.Layer):
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         super().__init__(**kwargs)
-        self.channels = checks.positive_integer("channels", channels, "the channels of the input")
+        self.channels = checks.positive_integer("channels", channels, or_none=True)
         self.strides = checks.positive_integer("strides", strides)
         data_format = data_format or keras.config.image_data_format()
         formats = ("channels_last", "channels_first")

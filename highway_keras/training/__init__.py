@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from highway_keras.training.evaluation import (
         Evaluation,
         NotProbabilities,
+        TestCurve,
         evaluate,
         probabilities,
         summary,
     )
     from highway_keras.training.recipes import RECIPES, Recipe, choose_recipe, get_recipe
-    from highway_keras.training.run import Result, TestCurve, TrainingDiverged, fit
+    from highway_keras.training.run import Result, TrainingDiverged, fit
     from highway_keras.util.files import BusyError
 else:
     __getattr__, __dir__ = lazy(__name__)

@@ -1,6 +1,5 @@
 """Batches in an order that depends on the seed and the epoch alone, so training can resume."""
 
-import functools
 import itertools
 
 import keras
@@ -13,8 +12,8 @@ def plan_steps(images, batch_size):
     """Divide the steps of an epoch into calls that run equally many steps each.
 
     Keras's overhead per call costs as much as a step of a thin network. To allow longer calls, an
-    epoch drops up to 1 % of its steps, and images that do not fill a batch; which images that
-    leaves out differs from epoch to epoch.
+    epoch drops up to 1 % of its steps, and images that do not fill a batch; the dropped images
+    differ from epoch to epoch.
 
     Returns:
         Steps per epoch, steps per call (a divisor of the former), images per step.
@@ -34,22 +33,18 @@ def batches(arrays, steps, batch_size, seed, first_epoch=0):
     """Return endless batches of arrays, such as `(x, y)`, from an epoch on, `steps` an epoch."""
     if keras.backend.backend() == "tensorflow":
         return _tensor_batches(arrays, steps, batch_size, seed, first_epoch)
-    return _array_batches(arrays, steps, batch_size, seed, first_epoch)
+    return array_batches(arrays, steps, batch_size, seed, first_epoch)
 
 
-def _array_batches(arrays, steps, batch_size, seed, first_epoch=0):
+def array_batches(arrays, steps, batch_size, seed, first_epoch=0):
+    """Yield the same batches by indexing, which also reads pictures that are not in memory."""
     for epoch in itertools.count(first_epoch):
-        for chosen in epoch_order(len(arrays[0]), steps, batch_size, seed, epoch):
+        if keras.backend.backend() == "tensorflow":
+            order = _tensor_order(len(arrays[0]), seed, epoch).numpy()
+        else:
+            order = np.random.default_rng([seed, epoch]).permutation(len(arrays[0]))
+        for chosen in order[: steps * batch_size].reshape(steps, batch_size):
             yield tuple(array[chosen] for array in arrays)
-
-
-def epoch_order(count, steps, batch_size, seed, epoch):
-    """Return the indices of each step's images, `(steps, batch_size)`."""
-    if keras.backend.backend() == "tensorflow":
-        order = _tensor_order(count, seed, epoch).numpy()
-    else:
-        order = np.random.default_rng([seed, epoch]).permutation(count)
-    return order[: steps * batch_size].reshape(steps, batch_size)
 
 
 def _tensor_order(count, seed, epoch):
@@ -75,46 +70,16 @@ def _tensor_batches(arrays, steps, batch_size, seed, first_epoch):
     return chosen.map(lambda i: tuple(tf.gather(tensor, i) for tensor in tensors)).prefetch(2)
 
 
-class PictureBatches(keras.utils.PyDataset):
-    """Batches of pictures that are read as they are needed, because they do not fit in memory.
+class InTurn(keras.utils.PyDataset):
+    """Batches of all images in their order, read as they are needed."""
 
-    Args:
-        arrays: The pictures and what goes with each, such as `(x, y)`.
-        indices: Function from the number of a batch to the indices of its pictures.
-        count: Number of batches, over all epochs: Keras calls `on_epoch_end` more often than
-            epochs end, so that a batch could not know its epoch.
-    """
-
-    def __init__(self, arrays, indices, count):
+    def __init__(self, arrays, batch_size):
         super().__init__(workers=2)
-        self.arrays, self.indices, self.count = arrays, indices, count
+        self.arrays, self.batch_size = arrays, batch_size
 
     def __len__(self):
-        return self.count
+        return -(-len(self.arrays[0]) // self.batch_size)
 
     def __getitem__(self, number):
-        chosen = self.indices(number)
+        chosen = slice(number * self.batch_size, (number + 1) * self.batch_size)
         return tuple(array[chosen] for array in self.arrays)
-
-
-def shuffled_pictures(arrays, epochs, steps, batch_size, seed, first_epoch=0):
-    """Return the `PictureBatches` of `batches`, up to the epoch `epochs`."""
-    order = functools.lru_cache(maxsize=2)(
-        lambda epoch: epoch_order(len(arrays[0]), steps, batch_size, seed, epoch)
-    )
-
-    def indices(number):
-        epoch, step = divmod(number, steps)
-        return order(first_epoch + epoch)[step]
-
-    return PictureBatches(arrays, indices, steps * (epochs - first_epoch))
-
-
-def pictures_in_turn(arrays, batch_size):
-    """Return the `PictureBatches` that take all pictures once, as they come."""
-    count = len(arrays[0])
-
-    def indices(number):
-        return np.arange(number * batch_size, min((number + 1) * batch_size, count))
-
-    return PictureBatches(arrays, indices, -(-count // batch_size))

@@ -5,7 +5,6 @@ gradients are averaged.
 """
 
 import contextlib
-import itertools
 import os
 
 import keras
@@ -14,9 +13,9 @@ import keras
 def devices():
     """Return a function to a context to create networks in: `scope = devices()`, `with scope():`.
 
-    The devices are all that this process sees.
-    Other processes take part if `TF_CONFIG` (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES`
-    (JAX) names them. Call it before any other computation.
+    The devices are all that this process sees. Other processes take part if `TF_CONFIG`
+    (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them. Call it before any other
+    computation.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
@@ -24,16 +23,13 @@ def devices():
 
         if "TF_CONFIG" in os.environ:
             return tf.distribute.MultiWorkerMirroredStrategy().scope
-        here = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([device.name for device in here]).scope
+        local = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in local]).scope
     if backend == "jax":
         if "KERAS_DISTRIBUTION_JOB_ADDRESSES" in os.environ:
             keras.distribution.initialize()
         return _data_parallel().scope
-    raise ValueError(
-        "`distribute` needs the TensorFlow or the JAX backend. Received: distribute=True with "
-        f"KERAS_BACKEND={backend}."
-    )
+    raise ValueError(f"`distribute` needs TensorFlow or JAX. Received: KERAS_BACKEND={backend}.")
 
 
 def _data_parallel():
@@ -52,21 +48,21 @@ class Distribution:
 
     def __init__(self, network):
         self.scope = contextlib.nullcontext
-        self.replicas, self.is_chief, self.processes, self.index = 1, True, 1, 0
+        self.replicas, self.processes, self.index, self.is_chief = 1, 1, 0, True
         backend = keras.backend.backend()
         if backend == "tensorflow":
             strategy = network.distribute_strategy
-            self.scope, self.replicas = strategy.scope, strategy.num_replicas_in_sync
-            self.run = strategy.run
+            self.scope, self.run = strategy.scope, strategy.run
+            self.replicas = strategy.num_replicas_in_sync
             self.is_chief = strategy.extended.should_checkpoint
         elif backend == "jax":
             import jax
 
             self.replicas = len(network.weights[0].value.sharding.device_set)
-            if self.replicas == 1:
-                return
-            self.scope, self.index = _data_parallel().scope, jax.process_index()
-            self.is_chief, self.processes = self.index == 0, jax.process_count()
+            if self.replicas > 1:
+                self.scope = _data_parallel().scope
+                self.processes, self.index = jax.process_count(), jax.process_index()
+                self.is_chief = self.index == 0
 
     def share(self, batches):
         """Return this process's share of each batch: Keras joins the shares of all processes."""
@@ -74,6 +70,11 @@ class Distribution:
             return batches
         step = slice(self.index, None, self.processes)
         return (tuple(array[step] for array in batch) for batch in batches)
+
+    def even_share(self, arrays):
+        """Return this process's share of arrays, cut to a length that all devices can share."""
+        length = len(arrays[0]) - len(arrays[0]) % self.replicas
+        return next(iter(self.share([tuple(array[:length] for array in arrays)])))
 
     def install_steps(self, trainee):
         """Have a compiled model take TensorFlow's steps on all devices.
@@ -97,9 +98,3 @@ class Distribution:
 
         trainee.train_function = on_all_devices(trainee.train_step)
         trainee.test_function = on_all_devices(trainee.test_step)
-
-    def even(self, arrays):
-        """Return arrays cut to a length that all devices can share equally."""
-        length = len(arrays[0]) - len(arrays[0]) % self.replicas
-        (shared,) = itertools.islice(self.share([tuple(a[:length] for a in arrays)]), 1)
-        return shared

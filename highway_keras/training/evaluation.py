@@ -4,9 +4,10 @@ import keras
 import numpy as np
 
 from highway_keras import results
+from highway_keras.data import preprocessor
 from highway_keras.data.dataset import images_at_once
 from highway_keras.ops import LOSS
-from highway_keras.training.batches import pictures_in_turn
+from highway_keras.training.batches import InTurn
 from highway_keras.util.messages import shows_progress
 
 ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
@@ -97,7 +98,7 @@ def probabilities(model, x, verbose=0):
     if isinstance(x, np.ndarray):
         rows = model.predict(x, batch_size=at_once, verbose=verbose)
     else:
-        rows = model.predict(pictures_in_turn((x,), at_once), verbose=verbose)
+        rows = model.predict(InTurn([x], at_once), verbose=verbose)
     return check_probabilities(model.name, rows)
 
 
@@ -117,3 +118,24 @@ def check_probabilities(name, rows):
 def summary(accuracies):
     """Return the accuracies of several runs as the paper states them: "best (mean ± std)" in %."""
     return results.text(results.spread([100 * accuracy for accuracy in accuracies]))
+
+
+class TestCurve(keras.callbacks.Callback):
+    """Add `test_loss` and `test_accuracy` to the history after every epoch, for the record.
+
+    They decide nothing, not even which network is best.
+
+    Args:
+        images: The `data.Dataset` whose test images are used.
+        preprocessing: The recipe's steps, and `images.x_train` must be those of the training.
+    """
+
+    def __init__(self, images, preprocessing):
+        super().__init__()
+        preprocess = preprocessor(preprocessing, images.x_train)
+        self.x = preprocess.predict(images.x_test, images_at_once(images.input_shape), verbose=0)
+        self.y = images.y_test
+
+    def on_epoch_end(self, epoch, logs=None):
+        measured = self.model.evaluate(self.x, self.y, batch_size=500, verbose=0, return_dict=True)
+        logs |= {f"test_{name}": value for name, value in measured.items()}

@@ -26,7 +26,7 @@ CHECKS = {  # names of steps and initializers are checked where these are made
     **dict.fromkeys(("momentum", "validation"), functools.partial(checks.number, least=0, below=1)),
     "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
     "schedule": functools.partial(checks.one_of, choices=SCHEDULES),
-    "clip_norm": functools.partial(checks.number, above=0, or_none="no limit"),
+    "clip_norm": functools.partial(checks.number, above=0, or_none=True),
     "dropout": functools.partial(checks.number, least=0, most=1),
     "dtype_policy": functools.partial(checks.one_of, choices=DTYPE_POLICIES),
 }
@@ -104,10 +104,8 @@ class Recipe:
         for name, check in CHECKS.items():
             check(name, getattr(self, name))
         epochs = self.decay_epochs
-        rising = isinstance(epochs, tuple | list) and all(
-            isinstance(epoch, int) and epoch > 0 for epoch in epochs
-        )
-        if not rising or list(epochs) != sorted(set(epochs)):
+        are_integers = isinstance(epochs, tuple | list) and all(isinstance(n, int) for n in epochs)
+        if not are_integers or list(epochs) != sorted({n for n in epochs if n > 0}):
             raise ValueError(
                 "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "
                 f"{checks.received('decay_epochs', epochs)}"
@@ -399,8 +397,8 @@ def choose_recipe(recipe, name=None, source=None):
     if recipe is not None:
         return get_recipe(recipe)
     if source == "digits":
-        return get_recipe("digits")
+        return RECIPES["digits"]
     if name is None:
-        return get_recipe("quick").override(**{key: getattr(Recipe, key) for key in BUILDING})
+        return RECIPES["quick"]
     recipe = get_recipe(get(name).recipe)
     return recipe if name in BUILT_IN else recipe.override(dropout=1.0)

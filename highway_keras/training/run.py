@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -14,25 +15,14 @@ import numpy as np
 
 from highway_keras import data, models
 from highway_keras.data.dataset import MOST_IN_MEMORY, images_at_once
-from highway_keras.training.batches import (
-    batches,
-    pictures_in_turn,
-    plan_steps,
-    shuffled_pictures,
-)
+from highway_keras.training.batches import InTurn, array_batches, batches, plan_steps
 from highway_keras.training.distribution import Distribution
 from highway_keras.training.evaluation import check_probabilities, compile_classifier, evaluate
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import BUILDING, Recipe, choose_recipe
 from highway_keras.training.state import EpochSeeds, State
 from highway_keras.util import checks
-from highway_keras.util.files import (
-    LEFTOVERS,
-    folder_lock,
-    write_json,
-    write_picture,
-    write_rows,
-)
+from highway_keras.util.files import LEFTOVERS, folder_lock, write_json, write_picture, write_rows
 from highway_keras.util.messages import notice
 
 
@@ -102,7 +92,7 @@ def fit(
             `preprocessing` leaves them, to class probabilities; it is trained in place and ends
             with the weights of the best epoch. Or a registered name, such as `"thin-highway-50"`:
             the network is then created with the recipe's `kernel_initializer`, `dropout` and
-            `dtype_policy`, its weights drawn by `seed`.
+            `dtype_policy`, which do not change a `keras.Model`, its weights drawn by `seed`.
         images: A `data.Dataset`, or a name or path that `data.load` takes, with the recipe's
             `validation`. Default: the data set of a registered network.
         recipe: A `Recipe` or the name of one. Default: `"digits"` for the embedded digits, else
@@ -130,36 +120,41 @@ def fit(
         >>> from highway_keras import training
         >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
-    is_name = isinstance(model, str)
+    is_name, is_loaded = isinstance(model, str), isinstance(images, data.Dataset)
     if images is None and is_name:
         images = models.get(model).dataset
-    is_loaded = isinstance(images, data.Dataset)
     source = images.source if is_loaded else images
     recipe = choose_recipe(recipe, model if is_name else None, source).override(**overrides)
-    if not is_loaded:
+    check_can_act(overrides, [] if is_name else BUILDING)
+    if is_loaded:
+        check_can_act(overrides, ["validation"])
+    else:
         shape = models.get(model).input_shape if is_name else model.input_shape[1:]
         images = data.load(images, validation=recipe.validation, input_shape=shape)
-    options = {"out": out, "seed": seed, "resume": resume, "class_weight": class_weight}
-    options |= {"callbacks": callbacks, "verbose": verbose}
-    if is_loaded:
-        check_can_act(overrides, ["validation"], "`data.load`")
     if is_name:
-        network = create_for(model, images, recipe, seed)
-        return train(network, images, recipe, {"model": model}, **options)
-    check_can_act(overrides, BUILDING, "`models.create`")
-    unused = [name for name in BUILDING if getattr(recipe, name) != getattr(Recipe, name)]
-    if unused:
-        listed = ", ".join(f"{name}={getattr(recipe, name)!r}" for name in unused)
-        notice(f"The network is already built, so {listed} of {recipe.name!r} does not apply.")
-    return train(model, images, recipe, {"not_applied": unused}, **options)
+        settings, network = {"model": model}, create_for(model, images, recipe, seed)
+    else:
+        settings, network = {"left_to_the_model": BUILDING}, model
+    return train(
+        network,
+        images,
+        recipe,
+        settings,
+        out=out,
+        seed=seed,
+        resume=resume,
+        class_weight=class_weight,
+        callbacks=callbacks,
+        verbose=verbose,
+    )
 
 
-def check_can_act(overrides, names, owner):
-    """Raise a `ValueError` if one of these overrides of a recipe comes too late."""
-    for name in names:
+def check_can_act(overrides, late):
+    """Raise a `ValueError` if one of these overrides of a recipe is of those that come too late."""
+    for name in late:
         if name in overrides:
             raise ValueError(
-                f"`{name}` acts before training: give it to {owner}. "
+                f"`{name}` acts before training: give it to `data.load` or `models.create`. "
                 f"{checks.received(name, overrides[name])}"
             )
 
@@ -202,11 +197,10 @@ def train(
     preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
     _check_classifier(network, preprocess(images.x_train[:2]), images.classes)
     class_weights = weights_of_classes(images, class_weight)
-    weights = [[list(w.shape), w.trainable] for w in network.weights]
     settings = {
         "model": network.name,
         **settings,
-        "weights": weights,
+        "weights": [[list(w.shape), w.trainable] for w in network.weights],
         "dataset": images.source,
         "images": images.fingerprint(),
         "image_shape": list(images.input_shape),
@@ -215,159 +209,121 @@ def train(
         "recipe": dataclasses.asdict(recipe),
         "seed": seed,
     }
-    run = _Run(network, preprocess, images, recipe, seed, class_weights)
-    if not run.distribution.is_chief:
-        with tempfile.TemporaryDirectory() as folder:  # the chief alone writes to `out`
-            return run.train(out, pathlib.Path(folder), settings, resume, callbacks, 0)
-    with folder_lock(out):
-        for leftover in out.glob(LEFTOVERS):  # of a process that was killed
-            leftover.unlink()
-        return run.train(out, out, settings, resume, callbacks, verbose)
-
-
-class _Run:
-    """The parts of one run.
-
-    `network` is trained, behind its augmentation, as `trainee`; `complete` is what files hold: the
-    network in float32 behind its preprocessing.
-    """
-
-    def __init__(self, network, preprocess, images, recipe, seed, class_weights):
-        self.network, self.preprocess, self.images = network, preprocess, images
-        self.recipe, self.seed, self.class_weights = recipe, seed, class_weights
-        self.distribution = Distribution(network)
-        self.in_memory = isinstance(images.x_train, np.ndarray)
-        self.in_memory &= images.x_train.size <= MOST_IN_MEMORY
-        is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
-        must_copy = is_low or self.distribution.replicas > 1
-        self.saved = copy_in_float32(network) if must_copy else network
-        inputs = keras.Input(images.input_shape)  # stated, or Keras rounds to the global policy
-        self.complete = compile_classifier(
-            keras.Sequential([inputs, preprocess, self.saved], name=network.name)
+    distribution = Distribution(network)
+    in_memory = isinstance(images.x_train, np.ndarray) and images.x_train.size <= MOST_IN_MEMORY
+    steps, steps_a_call, batch_size = plan_steps(len(images.x_train), recipe.batch_size)
+    if batch_size % distribution.replicas:
+        raise ValueError(
+            f"`batch_size` must be divisible by the number of devices, {distribution.replicas}. "
+            f"{checks.received('batch_size', batch_size)}"
         )
-        steps = plan_steps(len(images.x_train), recipe.batch_size)
-        self.steps, self.steps_a_call, self.batch_size = steps
-        # PyTorch runs one step a call, as do several devices and pictures read from the disk.
-        one = keras.backend.backend() == "torch" or self.distribution.replicas > 1
-        if one or not self.in_memory:
-            self.steps_a_call = 1
-        if self.batch_size % self.distribution.replicas:
+    # PyTorch runs one step a call, as do several devices and pictures read from the disk.
+    if keras.backend.backend() == "torch" or distribution.replicas > 1 or not in_memory:
+        steps_a_call = 1
+    with distribution.scope():
+        augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
+    layers = [] if in_memory else [preprocess]
+    layers += [augment] if augment else []
+    trainee = keras.Sequential([keras.Input(images.input_shape), *layers, network])
+    with distribution.scope():
+        optimizer = from_recipe(recipe, steps)
+        if any(layer.compute_dtype == "float16" for layer in network.layers):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+        compile_classifier(trainee, optimizer, steps_a_call)
+        optimizer.build(trainee.trainable_variables)
+    saved = _in_float32_on_one_device(network, distribution)
+    inputs = keras.Input(images.input_shape)  # stated, or Keras rounds to the global policy
+    complete = keras.Sequential([inputs, preprocess, saved], name=network.name)
+    compile_classifier(complete)
+    about = {key: settings[key] for key in ("class_names", "dataset", "model")}
+    about["preprocessing"] = list(recipe.preprocessing)
+
+    def save_best():
+        saved.set_weights(state.best_weights)
+        models.save(folder / "best.keras", complete, **about)
+
+    with _folder_to_write(out, distribution.is_chief) as folder:
+        monitor = "val_accuracy" if len(images.x_val) else None
+        state = State(folder / "state.npz", settings, network, monitor, save_best)
+        earlier = out / "state.npz"
+        if not earlier.exists():
+            _check_can_be_saved(complete)
+        elif resume:
+            with distribution.scope():
+                state.restore(earlier, trainee)
+        else:
             raise ValueError(
-                f"`batch_size` must be divisible by the number of devices, here "
-                f"{self.distribution.replicas}. Received: batch_size={self.batch_size}."
+                f"`out` already holds a run. Received: out={out}. Pass resume=True to continue it, "
+                "or name another folder."
             )
-        self.trainee = self._compiled_trainee()
-
-    def _compiled_trainee(self):
-        with self.distribution.scope():
-            shape = self.images.input_shape
-            augment = data.augmenter(self.recipe.augmentation, shape, self.seed)
-        layers = [] if self.in_memory else [self.preprocess]
-        layers += [augment] if augment else []
-        inputs = keras.Input(shape)
-        trainee = keras.Sequential([inputs, *layers, self.network])
-        with self.distribution.scope():
-            optimizer = from_recipe(self.recipe, self.steps)
-            if any(layer.compute_dtype == "float16" for layer in self.network.layers):
-                optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-            return compile_classifier(trainee, optimizer, self.steps_a_call)
-
-    def train(self, source, out, settings, resume, callbacks, verbose):
-        """Train, resuming from the state in `source`, and write to `out`."""
-        best = out / "best.keras"
-        about = {
-            "class_names": settings["class_names"],
-            "dataset": settings["dataset"],
-            "preprocessing": list(self.recipe.preprocessing),
-            "model": settings["model"],
-        }
-
-        def save_best():
-            self.saved.set_weights(state.best_weights)
-            models.save(best, self.complete, **about)
-
-        monitor = "val_accuracy" if len(self.images.x_val) else None
-        state = State(source / "state.npz", settings, self.network, monitor, save_best)
-        with self.distribution.scope():
-            state.restore(self.trainee, resume)
-        state.path = out / "state.npz"
-        if not state.history:
-            _check_can_be_saved(self.complete)
+        write_json(folder / "run.json", state.settings)
         first = len(state.history)
-        write_json(out / "run.json", {**state.settings, "machine": state.sessions})
-        if first < self.recipe.epochs and not state.has_stopped:
-            self._fit(first, state, [*self._board(out), *callbacks, state], verbose)
+        if first < recipe.epochs and not state.has_stopped:
+            arrays = [images.x_train, images.y_train]
+            if in_memory:
+                at_once = images_at_once(images.input_shape)
+                arrays[0] = preprocess.predict(images.x_train, at_once, verbose=0)
+            if class_weights is not None:
+                arrays.append(class_weights[images.y_train])
+            in_order = batches if in_memory else array_batches
+            examples = in_order(arrays, steps, batch_size, seed, first)
+            board = []
+            if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
+                board = [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
+            with distribution.scope():
+                distribution.install_steps(trainee)
+                trainee.fit(
+                    distribution.share(examples),
+                    steps_per_epoch=steps,
+                    shuffle=False,
+                    epochs=recipe.epochs,
+                    initial_epoch=first,
+                    verbose=verbose if distribution.is_chief else 0,
+                    callbacks=[EpochSeeds(seed), *board, *callbacks, state],
+                    **_validation(images, preprocess, in_memory, distribution),
+                )
         if state.has_diverged:
             raise TrainingDiverged(
                 f"The loss or a weight is no longer finite in epoch {len(state.history) + 1}. A "
                 "lower `learning_rate` helps. "
-                f"Received: learning_rate={self.recipe.learning_rate}."
+                f"{checks.received('learning_rate', recipe.learning_rate)}"
             )
-        self.network.set_weights(state.best_weights)
-        self.saved.set_weights(state.best_weights)
-        measured = evaluate(self.complete, self.images)
-        names = self.images.class_names
-        result = Result(
-            model=self.complete,
-            folder=source,
-            history=state.history,
-            best_epoch=state.best_epoch,
-            test_accuracy=measured.accuracy,
-            test_loss=measured.loss,
-            class_accuracy=dict(zip(names, measured.class_accuracy, strict=True)),
-            confusion=measured.confusion.tolist(),
-            seconds=sum(session["seconds"] for session in state.sessions),
-        )
-        not_results = ("model", "folder", "history")
-        results = {key: v for key, v in vars(result).items() if key not in not_results}
+        network.set_weights(state.best_weights)
+        saved.set_weights(state.best_weights)
+        measured = evaluate(complete, images)
+        results = {
+            "best_epoch": state.best_epoch,
+            "test_accuracy": measured.accuracy,
+            "test_loss": measured.loss,
+            "class_accuracy": dict(zip(images.class_names, measured.class_accuracy, strict=True)),
+            "confusion": measured.confusion.tolist(),
+            "seconds": sum(session["seconds"] for session in state.sessions),
+        }
         content = {**state.settings, "machine": state.sessions, "results": results}
-        write_json(out / "run.json", content)
-        write_rows(out / "history.csv", state.history)
-        _draw(out, result, self.images)
-        return result
-
-    def _board(self, out):
-        if keras.backend.backend() != "tensorflow":  # Keras writes the files through TensorFlow
-            return []
-        return [keras.callbacks.TensorBoard(out / "tensorboard", write_graph=False)]
-
-    def _fit(self, first, state, callbacks, verbose):
-        images, distribution = self.images, self.distribution
-        arrays = [images.x_train, images.y_train]
-        held_out = [images.x_val, images.y_val]
-        if self.class_weights is not None:
-            arrays.append(self.class_weights[images.y_train])
-        at_once = images_at_once(images.input_shape)
-        plan = self.steps, self.batch_size, self.seed
-        if self.in_memory:
-            arrays[0] = self.preprocess.predict(images.x_train, at_once, verbose=0)
-            examples = distribution.share(batches(arrays, *plan, first))
-            if len(images.x_val):
-                held_out[0] = self.preprocess.predict(images.x_val, at_once, verbose=0)
-                held_out = distribution.even(held_out)
-        else:
-            examples = shuffled_pictures(arrays, self.recipe.epochs, *plan, first)
-            held_out = pictures_in_turn(held_out, at_once)
-        per_device = max(at_once // distribution.replicas, 1)
-        validation = {"validation_data": held_out} if len(images.x_val) else {}
-        if self.in_memory and validation:
-            validation["validation_batch_size"] = per_device * distribution.replicas
-        with distribution.scope():
-            distribution.install_steps(self.trainee)
-            self.trainee.fit(
-                examples,
-                steps_per_epoch=self.steps,
-                shuffle=False,
-                epochs=self.recipe.epochs,
-                initial_epoch=first,
-                verbose=verbose,
-                callbacks=[EpochSeeds(self.seed), *callbacks],
-                **validation,
-            )
+        write_json(folder / "run.json", content)
+        write_rows(folder / "history.csv", state.history)
+        _draw(folder, f"{network.name} on {images.name}", state.history, results)
+        return Result(model=complete, folder=out, history=state.history, **results)
 
 
-def copy_in_float32(network):
-    """Return a copy of a network, on one device, that computes in float32."""
+@contextlib.contextmanager
+def _folder_to_write(out, is_chief):
+    """Lock `out` for the chief; other processes write to a folder that is then deleted."""
+    if not is_chief:
+        with tempfile.TemporaryDirectory() as folder:
+            yield pathlib.Path(folder)
+        return
+    with folder_lock(out):
+        for leftover in out.glob(LEFTOVERS):  # of a process that was killed
+            leftover.unlink()
+        yield out
+
+
+def _in_float32_on_one_device(network, distribution):
+    """Return a network, or a copy where it trains in low precision or on several devices."""
+    is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
+    if not is_low and distribution.replicas == 1:
+        return network
     config = json.dumps(keras.saving.serialize_keras_object(network))
     for name in ("mixed_bfloat16", "mixed_float16"):
         config = config.replace(f'"{name}"', '"float32"')
@@ -399,65 +355,50 @@ def weights_of_classes(images, class_weight):
     """Return the weight of each class in the loss, an array, or `None` for equal ones."""
     if class_weight is None:
         return None
-    counts = np.bincount(images.y_train, minlength=images.classes)
     if isinstance(class_weight, str):
         checks.one_of("class_weight", class_weight, ["balanced"])
+        counts = np.bincount(images.y_train, minlength=images.classes)
         present = np.count_nonzero(counts)
         return (len(images.y_train) / present / np.maximum(counts, 1)).astype("float32")
     weights = np.ones(images.classes, "float32")
     names = list(images.class_names)
     for key, value in class_weight.items():
-        if key not in names and key not in range(len(names)):
-            raise ValueError(
-                f"`class_weight` must be 'balanced' or have names or numbers of classes as keys: "
-                f"{', '.join(names)}. {checks.received('class_weight', class_weight)}"
-            )
+        if key not in names:
+            checks.one_of("class_weight", key, [*names, *range(len(names))])
         number = names.index(key) if key in names else key
         weights[number] = checks.number("class_weight", value, least=0)
-    if not weights[counts > 0].any():
-        raise ValueError(
-            "`class_weight` must be above 0 for a class with training images. "
-            f"{checks.received('class_weight', class_weight)}"
-        )
     return weights
 
 
-def _draw(out, result, images):
+def _validation(images, preprocess, in_memory, distribution):
+    """Return the arguments of Keras's `fit` that hold the held-out images, if there are any."""
+    if not len(images.x_val):
+        return {}
+    at_once = images_at_once(images.input_shape)
+    if not in_memory:
+        return {"validation_data": InTurn([images.x_val, images.y_val], at_once)}
+    x = preprocess.predict(images.x_val, at_once, verbose=0)
+    return {
+        "validation_data": distribution.even_share([x, images.y_val]),
+        "validation_batch_size": max(at_once // distribution.replicas, 1) * distribution.replicas,
+    }
+
+
+def _draw(folder, title, history, results):
+    """Draw the losses by epoch, and the test images by class and by predicted class."""
+
     def curves():
         from highway_keras import plots
 
-        lines = [plots.Line([row["loss"] for row in result.history], "training")]
-        if len(images.x_val):
-            held_out = [row["val_loss"] for row in result.history]
-            lines.append(plots.Line(held_out, "held out", color=1))
-        title = f"{result.model.name} on {images.name}"
+        lines = [plots.Line([row["loss"] for row in history], "training")]
+        if "val_loss" in history[0]:
+            lines.append(plots.Line([row["val_loss"] for row in history], "held out", color=1))
         return plots.plot_lines(lines, title, "cross-entropy (nats)")
 
     def confusion():
         from highway_keras import plots
 
-        return plots.plot_confusion(np.array(result.confusion), images.class_names)
+        return plots.plot_confusion(np.array(results["confusion"]), [*results["class_accuracy"]])
 
-    write_picture(out / "curves.png", curves)
-    write_picture(out / "confusion.png", confusion)
-
-
-class TestCurve(keras.callbacks.Callback):
-    """Add `test_loss` and `test_accuracy` to the history after every epoch, for the record.
-
-    They decide nothing, not even which network is best.
-
-    Args:
-        images: The `data.Dataset` whose test images are used.
-        preprocessing: The recipe's steps, and `images.x_train` must be those of the training.
-    """
-
-    def __init__(self, images, preprocessing):
-        super().__init__()
-        preprocess = data.preprocessor(preprocessing, images.x_train)
-        self.x = preprocess.predict(images.x_test, images_at_once(images.input_shape), verbose=0)
-        self.y = images.y_test
-
-    def on_epoch_end(self, epoch, logs=None):
-        measured = self.model.evaluate(self.x, self.y, batch_size=500, verbose=0, return_dict=True)
-        logs |= {f"test_{name}": value for name, value in measured.items()}
+    write_picture(folder / "curves.png", curves)
+    write_picture(folder / "confusion.png", confusion)

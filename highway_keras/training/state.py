@@ -9,9 +9,9 @@ import numpy as np
 
 from highway_keras.training.machine import here
 from highway_keras.util.files import replacing
-from highway_keras.util.messages import notice
 
 DRAWS_AN_EPOCH = 2**20
+# Settings that describe a run and do not decide it
 DESCRIPTIONS = ("dataset", "class_names", "recipe.name", "recipe.source", "recipe.reasons")
 
 
@@ -41,67 +41,49 @@ class State(keras.callbacks.Callback):
         self.best_weights, self.best_epoch = None, 0
         self.has_stopped = self.has_diverged = False
 
-    def restore(self, model, resume):
-        """Restore weights and history, and begin a session; `model` is compiled.
+    def restore(self, path, model):
+        """Restore weights and history from a file; `model` is compiled and its optimizer built.
 
         Raises:
-            ValueError: If there is a run and `resume` is off, its settings differ, or the file is
-                damaged.
+            ValueError: If the settings of the run differ, or the file is damaged.
         """
-        model.optimizer.build(model.trainable_variables)
-        if self.path.exists():
-            if not resume:
-                raise ValueError(
-                    f"`out` already holds a run. Received: out={self.path.parent}. Pass "
-                    "resume=True to continue it, or name another folder."
-                )
-            arrays = read_state(self.path)
-            run = json.loads(str(arrays["run"]))
-            self._check_same_run(run)
-            count = len(self.network.weights)
-            self.best_weights = [arrays[f"best-{number}"] for number in range(count)]
-            self.history, self.sessions = run["history"], run["sessions"]
-            self.best_epoch, self.has_stopped = run["best_epoch"], run["has_stopped"]
-            self.on_best()  # its file may be older; this sets the network's weights, too
-            variables = [*model.weights, *model.optimizer.variables]
-            for number, variable in enumerate(variables):
-                variable.assign(arrays[f"variable-{number}"])
-        first = len(self.history)
-        if not self.has_stopped and first < self.settings["recipe"]["epochs"]:
-            self.sessions.append(
-                {**here(), "first_epoch": first, "last_epoch": first, "seconds": 0}
-            )
-        self.session_began = time.perf_counter()
+        arrays = read_state(path)
+        run = json.loads(str(arrays["run"]))
+        self._check_same_run(run["settings"], len(run["history"]), path.parent)
+        self.history, self.sessions = run["history"], run["sessions"]
+        self.best_epoch = run["best_epoch"]
+        self.best_weights = [arrays[f"best-{n}"] for n in range(len(self.network.weights))]
+        same_epochs = run["settings"]["recipe"]["epochs"] == self.settings["recipe"]["epochs"]
+        self.has_stopped = run["has_stopped"] and same_epochs
+        self.on_best()  # its file may be older; this sets the network's weights, too
+        for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
+            variable.assign(arrays[f"variable-{number}"])
 
-    def _check_same_run(self, run):
-        before, now = _flat(run["settings"]), _flat(self.settings)
-        may_continue = now["recipe.schedule"] != "cosine"
-        if may_continue and now["recipe.epochs"] >= len(run["history"]):
-            run["has_stopped"] &= now["recipe.epochs"] == before["recipe.epochs"]
+    def _check_same_run(self, earlier, epochs_done, folder):
+        before, now = _flat(earlier), _flat(self.settings)
+        if now["recipe.schedule"] != "cosine" and now["recipe.epochs"] >= epochs_done:
             before["recipe.epochs"] = now["recipe.epochs"]
-        differing = [key for key in before | now if before.get(key) != now.get(key)]
-        listed = [
+        differing = [
             f"{key}: {before.get(key)!r} → {now.get(key)!r}"
-            for key in differing
-            if key not in DESCRIPTIONS
+            for key in before | now
+            if before.get(key) != now.get(key) and key not in DESCRIPTIONS
         ]
-        if listed:
+        if differing:
             raise ValueError(
-                f"Cannot resume the run in {self.path.parent}: settings differ "
-                f"({'; '.join(listed)}). Pass the earlier values, or name another folder."
+                f"Cannot resume the run in {folder}: settings differ ({'; '.join(differing)}). "
+                "Pass the earlier values, or name another folder."
             )
-        backend = keras.backend.backend()
-        if backend not in run["sessions"][-1]["versions"].split():
-            notice(
-                f"Resuming with {backend}; the run was started with another backend, so its "
-                "result will differ."
-            )
+
+    def on_train_begin(self, logs=None):
+        """Begin a session."""
+        first = len(self.history)
+        self.sessions.append({**here(), "first_epoch": first, "last_epoch": first, "seconds": 0})
+        self.session_began = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
         """Save the epoch, unless the loss or a weight is no longer finite."""
         weights = [array.copy() for array in self.network.get_weights()]  # PyTorch's are views
-        finite = np.isfinite(logs["loss"]) and all(np.isfinite(array).all() for array in weights)
-        if not finite:
+        if not np.isfinite(logs["loss"]) or not all(np.isfinite(a).all() for a in weights):
             self.model.stop_training = self.has_diverged = True
             return
         self.history.append({"epoch": epoch, **{key: float(v) for key, v in logs.items()}})
@@ -172,10 +154,8 @@ class EpochSeeds(keras.callbacks.Callback):
             state.assign(np.array(start, "uint64").astype("uint32"))
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Under PyTorch, Keras's dropout without a seed draws from PyTorch's generator.
-        # `on_epoch_begin` would be too early to seed it: in the first epoch after a start or
-        # resumption, the iterator over the batches is made after that call, and draws a number,
-        # too.
+        # Under PyTorch, Keras's dropout without a seed draws from PyTorch's generator. The iterator
+        # over the batches draws a number, too, after `on_epoch_begin` of a session's first epoch.
         if batch == 0 and keras.backend.backend() == "torch":
             import torch
 

@@ -5,47 +5,44 @@ NumPy's integers and floats are accepted wherever Python's are; `True` is neithe
 
 import math
 import numbers
-from operator import ge, gt, le, lt
 
 from highway_keras.util.messages import did_you_mean
 
 LONGEST_REPR = 200  # characters of a value that a message repeats
-BOUNDS = {"at least": ge, "above": gt, "below": lt, "at most": le}
 
 
-def number(name, value, least=None, above=None, below=None, most=None, or_none=None):
-    """Return `value` if it is a finite number in bounds; `or_none` says what `None` stands for."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    fits = is_number and math.isfinite(value)
-    return _bounded(fits, "a number", name, value, least, above, below, most, or_none)
-
-
-def integer(name, value, least=None, most=None):
-    """Return `value` as an `int` within the bounds."""
-    fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return int(_bounded(fits, "an integer", name, value, least, most=most))
-
-
-def positive_integer(name, value, or_none=None):
-    """Return `value` as an `int` of at least 1, or `None` if `or_none` says what it stands for."""
+def number(
+    name,
+    value,
+    least=-math.inf,
+    above=-math.inf,
+    below=math.inf,
+    most=math.inf,
+    or_none=False,
+    kind=numbers.Real,
+):
+    """Return `value` if it is a finite number in bounds or, with `or_none`, `None`."""
     if value is None and or_none:
         return None
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    fits = is_integer and 1 <= value < 2**63  # that every backend can hold
-    return int(_bounded(fits, "a positive integer", name, value, or_none=or_none))
-
-
-def _bounded(fits, kind, name, value, least=None, above=None, below=None, most=None, or_none=None):
-    if value is None and or_none:
-        return None
-    limits = given(**{"at least": least, "above": above, "below": below, "at most": most})
-    if not fits or not all(BOUNDS[word](value, limit) for word, limit in limits.items()):
-        stated = " and ".join(f"{word} {limit}" for word, limit in limits.items())
-        also = f", or None for {or_none}" if or_none else ""
-        raise ValueError(
-            f"`{name}` must be {kind} {stated}".rstrip() + f"{also}. {received(name, value)}"
-        )
+    is_of_kind = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_of_kind or not (least <= value <= most and above < value < below):
+        bounds = {"at least": least, "above": above, "below": below, "at most": most}
+        stated = [f"{word} {bound}" for word, bound in bounds.items() if math.isfinite(bound)]
+        noun = "a number" if kind is numbers.Real else "an integer"
+        expected = f"{noun} {' and '.join(stated)}".rstrip() + (", or None" if or_none else "")
+        raise ValueError(f"`{name}` must be {expected}. {received(name, value)}")
     return value
+
+
+def integer(name, value, least=-math.inf, most=math.inf, or_none=False):
+    """Return `value` as an `int` in bounds or, with `or_none`, `None`."""
+    value = number(name, value, least, most=most, or_none=or_none, kind=numbers.Integral)
+    return value if value is None else int(value)
+
+
+def positive_integer(name, value, or_none=False):
+    """Return `value` as an `int` of at least 1 or, with `or_none`, `None`."""
+    return integer(name, value, least=1, or_none=or_none)
 
 
 def seed(value, name="seed"):
@@ -54,7 +51,7 @@ def seed(value, name="seed"):
 
 
 def floating(name, dtype):
-    """Raise unless `dtype`, given by its name, is floating point."""
+    """Raise unless `dtype`, a name, is floating point."""
     if "float" not in dtype:
         raise TypeError(
             f"`{name}` must be floating point, because gates blend input and block state. "

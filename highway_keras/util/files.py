@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import pathlib
-import platform
 import secrets
 import zipfile
 
@@ -94,7 +93,7 @@ class BusyError(RuntimeError):
 def folder_lock(path, seconds=LOCK_TIMEOUT_S):
     """Make a folder and keep other processes from writing to it: `with folder_lock(path): ...`.
 
-    Raise a `BusyError` that names who holds the lock, if that is not released within `seconds`.
+    Raise a `BusyError` if another process does not release the lock within `seconds`.
     """
     path = pathlib.Path(path).expanduser()
     path.mkdir(parents=True, exist_ok=True)
@@ -113,25 +112,18 @@ def file_lock(path):
 @contextlib.contextmanager
 def _lock(path, file, seconds):
     lock = FileLock(file)
-    owner = file.with_name(f"{file.name}-owner")
     try:
         lock.acquire(timeout=seconds)
     except Timeout:
-        by = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
-        here = by.endswith(f" on {platform.node()}")  # where the system releases locks
-        remedy = "" if here else f" If it was killed, delete {file}."
         raise BusyError(
-            f"{path} is being written by {by}. Wait until that has ended, or name another place."
-            f"{remedy}"
+            f"{path} is being written by another process. Wait until that has ended, or name "
+            "another place."
         ) from None
     try:
-        with contextlib.suppress(OSError):  # on a full disk, the owner stays unknown to others
-            write_text(owner, f"process {os.getpid()} on {platform.node()}")
         yield
     finally:
         # Before the release, so that nobody deletes another's lock: filelock asks, once it has a
         # lock, whether the file is still there.
-        for own in (owner, file):
-            with contextlib.suppress(OSError):  # Windows cannot delete open files
-                own.unlink()
+        with contextlib.suppress(OSError):  # Windows cannot delete open files
+            file.unlink()
         lock.release()
