@@ -5,7 +5,6 @@
     python -m tools.record section4 RUN             the layers of a network of section 4
     python -m tools.record layers NETWORK           the layers of a network of the zoo, and Figure 4
     python -m tools.record exports NETWORK...       sizes and accuracies of exports
-    python -m tools.record halving FOLDER           what rungs would have kept of whole searches
     python -m tools.record table2 FOLDER            runs of a table of the paper, by `reproduce`
 
 A new row replaces the one of the same case.
@@ -121,23 +120,18 @@ def section4(options):
     """
     (folder,) = options.what
     run, trained = read_run(folder), models.load(folder)
-    images = data.load(trained.dataset, data_dir=options.data_dir, validation=0)
     if "recipe" in run:  # a run of `fit`
-        start = run["model_options"]["transform_bias"]
-        searched = f"at {start:g}"
-        command = fit_command(run)
-        trial = {"trial": "", "epochs": run["recipe"]["epochs"]}
+        start, command = run["model_options"]["transform_bias"], fit_command(run)
+        trial = {"searched_bias": f"at {start:g}", "trial": "", "epochs": run["recipe"]["epochs"]}
     else:
         (search,) = tuning.read_searches(pathlib.Path(folder).parent, [run["depth"]], [run["kind"]])
-        low, high = drawn(run, "transform_bias")
-        searched = f"from {low:g} to {high:g}"
-        best = search.trials[0]
-        start = best.values["transform_bias"]
-        trial = {"trial": best.number, "epochs": len(best.losses)}
-        command = search_command(run, len(search.trials))
+        best, command = search.trials[0], search_command(run, len(search.trials))
+        start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
+        trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}
+        trial["epochs"] = len(best.losses)
+    images = data.load(trained.dataset, data_dir=options.data_dir, validation=0)
     where = {
         "dataset": trained.dataset,
-        "searched_bias": searched,
         "seed": run["seed"],
         "n": 1,
         **trial,
@@ -151,19 +145,14 @@ def section4(options):
 
 def search_command(run, trials):
     """Return the command that searches as the `run.json` of a search says."""
-    ranges = ("learning_rate", "one_minus_momentum", "decay", "transform_bias")
+    ranges = ("learning_rate", "one_minus_momentum", "decay", "transform_bias", "activation")
+    settings = ("dataset", "depth", "kind", "epochs", "objective", "seed")
     return command_line(
         *("highway-keras", "search"),
-        dataset=run["dataset"],
-        depth=run["depth"],
-        kind=run["kind"],
-        activation=drawn(run, "activation"),
-        epochs=run["epochs"],
+        **{name: run[name] for name in settings},
+        **{name: drawn(run, name) for name in ranges},
         trials=trials,
         rungs=run["rungs"].split() or None,
-        **{name: drawn(run, name) for name in ranges},
-        objective=run["objective"],
-        seed=run["seed"],
     )
 
 
@@ -282,43 +271,6 @@ def exports(options):
                 }
 
 
-# Searches
-
-
-def halving(options):
-    """Yield what rungs at a tenth and a third of the epochs would have kept of whole searches.
-
-    A trial's losses do not depend on which others go on, so that the curves of a search without
-    rungs say what one with rungs ends with: of all trials, the best 30 % at the first rung and the
-    best 10 % at the second.
-    """
-    for search in tuning.read_searches(*options.what):
-        losses = {trial.number: trial.losses for trial in search.completed}
-        best = pd.DataFrame(losses).cummin()  # a trial's score so far; by epoch (rows) and trial
-        epochs, trials = search.settings["epochs"], len(search.trials)
-        first, second, end = (best.loc[e - 1] for e in (epochs // 10, epochs // 3, epochs))
-        left = second[first.nsmallest(3 * trials // 10).index].nsmallest(trials // 10).index
-        top = end.nsmallest(trials // 10).index
-        yield {
-            "kind": search.kind,
-            "depth": search.depth,
-            **{key: search.settings[key] for key in ("dataset", "epochs", "seed")},
-            "limit": search.settings["train_images"],
-            "trials": trials,
-            "failed": trials - len(end),
-            "best": end.min(),
-            "best_halved": end[left].min(),
-            "rank_of_best_halved": int(end.rank()[end[left].idxmin()]),
-            "top_kept": len(set(top) & set(left)),
-            "top_mean": end[top].mean(),
-            "top_mean_halved": end[left].mean(),
-            "rank_correlation_first_second": first.corr(second, "spearman"),
-            "rank_correlation_second_end": second.corr(end, "spearman"),
-            "rank_correlation_first_end": first.corr(end, "spearman"),
-            **of_runs("python -m tools.record halving FOLDER", search.folder),
-        }
-
-
 # By name: what makes rows, the file they go to, and the columns that say which case a row is of
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
@@ -326,7 +278,6 @@ RECORDS = {
     "section4": (section4, "analysis", ("dataset", "searched_bias", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
-    "halving": (halving, "halving", ("kind", "depth", "epochs", "limit")),
 }
 RUN = ("model", "recipe", "seed", "epochs", "images", "dtype_policy")
 RECORDS |= {name: (table, name, RUN) for name in results.TABLES}
