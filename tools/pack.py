@@ -20,15 +20,14 @@ from benchmarks.measurements import ROOT
 from highway_keras import data, models, results
 from highway_keras.export.cards import picture_code
 from highway_keras.models.cards import INDEX, WEIGHTS, read_index
+from highway_keras.results.spread import mean_text
 from highway_keras.training.evaluation import evaluate
 from highway_keras.util.files import compress, replacing, write_json, write_text
 
 DTYPE = "float16"  # that weights are rounded to
 RECORD = ROOT / "tests" / "recorded" / "outputs.json"
-# What the Hugging Face Hub calls a data set, where its images come from, and what a network trained
-# on them is not fit for.
+# Where the images of a data set come from, and what a network trained on them is not fit for
 _CIFAR = (
-    "uoft-cs/cifar{0}",
     "CIFAR-{0} (Krizhevsky, 2009): 50,000 training and 10,000 test images in {0} classes. Its "
     "authors ask to be cited and name no license.",
     "Pictures of 32x32 pixels with one of {1} kinds of things in the middle. Any other picture is "
@@ -36,7 +35,6 @@ _CIFAR = (
 )
 DATA = {
     "mnist": (
-        "ylecun/mnist",
         "MNIST (LeCun, Cortes, Burges): 60,000 training and 10,000 test images of handwritten "
         "digits. Its terms are stated differently in different places, often as CC BY-SA 3.0.",
         "Light digits on a dark ground, centered and scaled as MNIST's are. Any other picture is "
@@ -52,28 +50,6 @@ STEPS = {
     "mean": "`mean` (minus the mean training image)",
     "half": "`half` (times 1/2)",
 }
-# What the hub reads.
-HUB_HEAD = """---
-library_name: keras
-license: {licence}
-pipeline_tag: image-classification
-tags:
-- highway-network
-datasets:
-- {dataset}
-model-index:
-- name: {name}
-  results:
-  - task:
-      type: image-classification
-    dataset:
-      type: {dataset}
-      name: {dataset}
-    metrics:
-    - type: accuracy
-      value: {accuracy:.4f}
----
-"""
 
 
 def pack(folders, data_dir=None):
@@ -156,62 +132,58 @@ def add_to_index(entry, file):
 
 
 def card_text(entry):
-    """Return the model card of an entry of the index, as Markdown.
-
-    It begins with the YAML that the Hugging Face Hub reads from a `README.md`.
-    """
+    """Return the model card of an entry of the index, as Markdown."""
     name, dataset = entry["name"], entry["dataset"]
     card = models.get(name)
-    hub_name, source, limits = DATA[dataset]
+    source, limits = DATA[dataset]
     steps = ", ".join(STEPS.get(step, f"`{step}`") for step in entry["preprocessing"])
     images = f"{entry['images']:,} training images, preprocessed by {steps}"
     if entry["held_out"]:
         images += f"; {entry['held_out']:,} others held out to choose the epoch by"
-    recipe = f"`{entry['recipe']}`, {entry['epochs']} epoch{'s' if entry['epochs'] != 1 else ''}"
-    if entry["dtype_policy"] != "float32":
-        recipe += f", in `{entry['dtype_policy']}`"
+    recipe = f"`{entry['recipe']}`, {entry['epochs']} epochs, in `{entry['dtype_policy']}`"
     before = f"{100 * entry['accuracy_before']:.2f} % before the weights were rounded"
-    accuracy = f"{100 * entry['accuracy']:.2f} % ({before} to {entry['dtype']})"
     runs = results.spread([100 * accuracy for accuracy in entry["accuracies"]])
-    spread = str(runs["n"])
-    if runs["n"] > 1:
-        spread += f" (seeds {', '.join(map(str, entry['seeds']))}): "
-        spread += f"{runs['mean']:.2f} ± {runs['std']:.2f} %, best {runs['best']:.2f} %"
+    seeds = ", ".join(map(str, entry["seeds"]))
     rows = {
-        "Network": f"{name}, {card.layers} layers, {card.parameters:,} parameters, "
+        "Network": f"{card.layers} layers, {card.parameters:,} parameters, "
         f"{card.multiplications:,} multiplications an image, from the experiments of "
         "[Srivastava et al., 2015](https://arxiv.org/abs/1507.06228)",
         "Origin": card.origin,
         "Data": f"{source} None of the images are in this package.",
         "Trained on": images,
         "Recipe": recipe,
-        "Test accuracy": accuracy,
-        "The paper's, %": card.paper or "not given",
-        "Runs": f"{spread}. These weights are of seed {entry['seeds'][0]}",
-        "Hardware": entry["hardware"] or "not recorded",
-        "Versions": entry["versions"] or "not recorded",
+        "Test accuracy": f"{100 * entry['accuracy']:.2f} % ({before} to {entry['dtype']})",
+        "The paper's, %": card.paper,
+        "All runs": f"{mean_text(runs)}, seeds {seeds}. These weights are of the first",
+        "Hardware": entry["hardware"],
+        "Versions": entry["versions"],
         "File": f"`{entry['file']}`, {entry['bytes']:,} bytes, {entry['dtype']}",
         "SHA-256": f"`{entry['sha256']}`",
         "License": f"{entry['licence']}, as the package",
         "Limits": limits,
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items() if value)
-    head = HUB_HEAD.format(
-        licence=entry["licence"].lower(),
-        dataset=hub_name,
-        name=name,
-        accuracy=entry["accuracy"],
-    )
-    return (
-        f"{head}# {name}, trained on {dataset}\n\n| | |\n|---|---|\n{table}\n\n```\n"
-        f"highway-keras evaluate {name} --weights {dataset}\n"
-        f"highway-keras predict {name} picture.png --weights {dataset}\n```\n\n"
-        "```python\nimport keras\nfrom highway_keras import models\n\n"
-        f'file = models.get("{name}").weights_file("{dataset}")\n'
-        "model = keras.models.load_model(file)  # takes pixels, 0 to 255\n```\n\n"
-        "Pixels of a picture `file`, as `highway-keras predict` makes them:\n\n"
-        f"```python\n{picture_code(card.input_shape)}probabilities = model.predict(images)\n```\n"
-    )
+    return f"""# {name}, trained on {dataset}
+
+| | |
+|---|---|
+{table}
+
+```sh
+highway-keras evaluate {name} --weights {dataset}
+highway-keras predict {name} picture.png --weights {dataset}
+```
+
+In Python, with the pixels of a picture `file` as `highway-keras predict` makes them:
+
+```python
+import keras
+from highway_keras import models
+{picture_code(card.input_shape)}
+model = keras.models.load_model(models.get("{name}").weights_file("{dataset}"))
+probabilities = model.predict(images)
+```
+"""
 
 
 def outputs(name, dataset):

@@ -101,7 +101,6 @@ training.fit("{name}", out="runs/{name}")  # {training.get_recipe(card.recipe).e
 """)
     for dataset in card.weights:
         text = card.weights_file(dataset).with_suffix(".md").read_text(encoding="utf-8")
-        _, _, text = text.split("---\n", 2)  # without the hub's head
         title, text = text.split("\n", 1)
         page.append(f"## Weights: {title.rpartition(', ')[2]}\n{text}")
     add(f"zoo/{name}.md", "\n".join(page))
