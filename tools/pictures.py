@@ -4,13 +4,23 @@ So every picture shows only what has rows. Those of a network's layers, Figures 
 `highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
 """
 
+import pandas as pd
+
 from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
 from tools import figure1
-from tools.tables import rows, whole_trainings
+from tools.tables import rows
 
 STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
+
+
+def whole_trainings():
+    """Yield the row and the curve of every whole training of Tables 2 and 3."""
+    for run in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).itertuples():
+        optimizer = "muon" if run.recipe == "muon" else "sgd"
+        command = f"--epochs {run.epochs} .*optimizer={optimizer} .*validation=0.0 --seed"
+        yield run, rows("training-curves", model=run.model, seed=run.seed, command=command)
 
 
 def depth_1000():

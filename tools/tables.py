@@ -85,14 +85,6 @@ def select(frame, **values):
     return frame
 
 
-def whole_trainings():
-    """Yield the row and the curve of every whole training of Tables 2 and 3."""
-    for run in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).itertuples():
-        optimizer = "muon" if run.recipe == "muon" else "sgd"
-        command = f"--epochs {run.epochs} .*optimizer={optimizer} .*validation=0.0 --seed"
-        yield run, rows("training-curves", model=run.model, seed=run.seed, command=command)
-
-
 def fit_settings(command):
     """Return the values that a recorded `fit` names: those of `--set`, then those of options."""
     of_set, of_options, option = {}, {}, None
