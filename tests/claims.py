@@ -5,14 +5,16 @@ stands once on its page, however its lines are broken. When rows change, change 
 """
 
 import math
+import shlex
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from highway_keras import models, results
+from highway_keras.cli.command import parser
+from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
-from tools import tables
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
 from tools.tables import read, rows, select, shown
 
@@ -164,17 +166,6 @@ def epoch(model, number, command, column, **values):
 
 def percent_epoch(model, number, command, column="val_accuracy", **values):
     return 100 * epoch(model, number, command, column, **values)
-
-
-def mean_epoch(model, number, command, column):
-    return 100 * rows("training-curves", model=model, epoch=number, command=command)[column].mean()
-
-
-def held_out(command):
-    """Return mean, deviation and number of runs of Highway A for 6 epochs."""
-    curves = rows("training-curves", model="highway-a", epoch=6, command=command)
-    percent = 100 * curves["val_accuracy"]
-    return percent.mean(), percent.std(), percent.count()
 
 
 def welch(a, b):
@@ -402,47 +393,59 @@ def readme():
     yield f"solver, Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points below"
 
 
-def tried(table, *changes, scale="0.5"):
-    """Return what a network reached on held-out images with some changes to its recipe, as text."""
-    lines = [line.strip("| ").split(" | ") for line in getattr(tables, table)().splitlines()]
-    reached = {(changed.strip("`"), images): accuracy for changed, images, accuracy in lines}
-    return "; ".join(reached[change, scale] for change in changes)
+def tries(model, recipe="modern-cifar", limit=None, epochs=8):
+    """Return what runs reached on held-out images, by their changes to a recipe and the scale."""
+    values, reached = vars(get_recipe(recipe)), {}
+    runs = rows("training-curves", model=model, command=f"--epochs {epochs} ")
+    for run in runs.groupby("command").tail(1).itertuples():
+        options = parser().parse_args(shlex.split(run.command)[1:])
+        settings = dict(options.set)
+        scale = "0.5" if "half" in settings.pop("preprocessing", values["preprocessing"]) else "1"
+        del settings["validation"]
+        settings |= {name: getattr(options, name) for name in ("batch_size", "learning_rate")}
+        changes = [f"{key}={value}" for key, value in settings.items() if value != values[key]]
+        if options.limit == limit:
+            reached[" ".join(changes), scale] = shown(100 * run.val_accuracy, ".1f")
+    return reached
 
 
 def recipes():
-    def row(choice, table, change, instead, *others, scale="0.5"):
-        values = [tried(table, *changes, scale=scale) for changes in ([change], others)]
-        return f"| {choice} | {values[0]} | {instead} | {values[1]} |"
+    def row(choice, runs, change, instead, *others, scale="0.5"):
+        reached = "; ".join(runs[other, scale] for other in others)
+        return f"| {choice} | {runs[change, scale]} | {instead} | {reached} |"
 
-    name, muon = "held_out_highway_a", "held_out_highway_a_muon"
-    gap_10, fitnet_a = "held_out_highway_gap_10_muon", "held_out_fitnet_a"
+    name, muon = tries("highway-a"), tries("highway-a", "muon-cifar", 25000)
+    muon_30 = tries("highway-a", "muon-cifar", 25000, 30)
+    gap_10 = tries("highway-gap-10", "muon-cifar", 25000, 25)
+    gap_100 = tries("highway-gap-100", "muon-cifar", 25000, 50)
+    fitnet_a, fitnet_a_muon = tries("fitnet-a"), tries("fitnet-a", "muon-cifar", 25000)
+    fitnet_b = tries("fitnet-b", "muon-cifar", 25000, 25)
     sgd = "optimizer=sgd nesterov=True l2=0.0005 weight_decay=0.0 batch_size=100 learning_rate=0.2"
     no_warmup = "warmup=0.0 clip_norm=None"
-    yield row("warm-up, limited gradients", name, "nothing", "neither", no_warmup)
-    yield row("SGD's rate 0.2", name, "nothing", "0.1", "learning_rate=0.1", scale="1")
+    yield row("warm-up, limited gradients", name, "", "neither", no_warmup)
+    yield row("SGD's rate 0.2", name, "", "0.1", "learning_rate=0.1", scale="1")
     dropout = "dropout=0.25", "dropout=0.5"
-    yield row("SGD without dropout", name, "nothing", "a quarter; half", *dropout, scale="1")
-    ours, theirs = tried(muon, "batch_size=100"), of_seeds(11, "highway, bias -1").mean()
+    yield row("SGD without dropout", name, "", "a quarter; half", *dropout, scale="1")
+    ours, theirs = muon["batch_size=100", "0.5"], of_seeds(11, "highway, bias -1").mean()
     seeds = len(rows("gates", layers=11, network="highway, bias -1", learning_rate=0.2))
     yield f"| Muon | {ours} | SGD, n = {seeds} | {theirs:.1f} | Highway A"
-    yield row("Muon", f"{muon}_30", "nothing", "SGD", sgd)
-    yield row("Muon", gap_10, "nothing", "SGD", sgd)
+    yield row("Muon", muon_30, "", "SGD", sgd)
+    yield row("Muon", gap_10, "", "SGD", sgd)
     decays = [f"weight_decay={decay} batch_size=100" for decay in (0.2, 0.8)]
     yield row("Muon's decay 0.4", muon, "batch_size=100", "0.2; 0.8", *decays)
-    yield row("Muon's batches of 400", gap_10, "nothing", "200", "batch_size=200")
-    yield row("the same", muon, "nothing", "100", "batch_size=100")
+    yield row("Muon's batches of 400", gap_10, "", "200", "batch_size=200")
+    yield row("the same", muon, "", "100", "batch_size=100")
     batches = "batch_size=100", "batch_size=50"
-    yield row("the same", f"{muon}_30", "nothing", "100; 50", *batches)
+    yield row("the same", muon_30, "", "100; 50", *batches)
     dropout = [f"{change} batch_size=200" for change in dropout]
     yield row("Muon without dropout", gap_10, "batch_size=200", "a quarter; half", *dropout)
-    gap_100 = "held_out_highway_gap_100_muon"
-    yield row("Muon without dropout", gap_100, "nothing", "a quarter", "dropout=0.25")
-    rates = "learning_rate=0.1", "0.2; 0.05", "nothing", "learning_rate=0.05"
+    yield row("Muon without dropout", gap_100, "", "a quarter", "dropout=0.25")
+    rates = "learning_rate=0.1", "0.2; 0.05", "", "learning_rate=0.05"
     yield row("Fitnet A by SGD at 0.1", fitnet_a, *rates, scale="1")
-    rates = "learning_rate=0.006", "0.01; 0.003", "nothing", "learning_rate=0.003"
-    yield row("Fitnet A by Muon at 0.006", f"{fitnet_a}_muon", *rates)
-    rates = "learning_rate=0.003", "0.01", "nothing"
-    yield row("Fitnet B by Muon at 0.003", "held_out_fitnet_b_muon", *rates)
+    rates = "learning_rate=0.006", "0.01; 0.003", "", "learning_rate=0.003"
+    yield row("Fitnet A by Muon at 0.006", fitnet_a_muon, *rates)
+    rates = "learning_rate=0.003", "0.01", ""
+    yield row("Fitnet B by Muon at 0.003", fitnet_b, *rates)
     command = "--epochs 60 .*optimizer=muon .*validation=0.0 --seed"
     end = percent_epoch("highway-a", 60, command, "test_accuracy")
     yield f"in batches of 100, it ended at {end:.2f} % after 60 epochs"
@@ -578,162 +581,6 @@ CLAIMS = {
             "| `highway-a` | {:.1f} |",
             one("table2", "minutes", model="highway-a", recipe="muon", seed=1),
         ),
-    ],
-    "docs/notes/recipes.md": [
-        (
-            "1 with `dropout=0.25`, held-out accuracy is {:.1f} ± {:.1f} % in {} runs in bfloat16"
-            " and {:.1f} ± {:.1f} % in {} runs in float32.",
-            *held_out("--epochs 6 .*mixed_bfloat16 .*dropout=0.25 "),
-            *held_out("--epochs 6 .*float32 .*dropout=0.25 "),
-        ),
-        (
-            "SGD reaches {:.1f} % with the same images and epochs, at",
-            of_seeds(11, "highway, bias -1").mean(),
-        ),
-        (
-            "0.2 and 0.4 (the mean of {} runs, from [Is it",
-            len(rows("gates", layers=11, network="highway, bias -1", learning_rate=0.2)),
-        ),
-        (
-            "| Highway B | {:.1f} | {:.1f} |",
-            percent_epoch("highway-b", 4, "optimizer=muon .*--limit 10000"),
-            percent_epoch("highway-b", 4, "optimizer=sgd .*schedule=cosine .*--limit 10000"),
-        ),
-        (
-            "| `highway-gap-10` | {:.1f} | {:.1f} |",
-            percent_epoch("highway-gap-10", 4, "optimizer=muon .*--limit 10000"),
-            percent_epoch("highway-gap-10", 4, "optimizer=sgd .*schedule=cosine .*--limit 10000"),
-        ),
-        (
-            "of their own, it ends at {:.1f} % (one run, on 2 CPU cores), beside {:.1f} % for 25 "
-            "epochs",
-            percent_epoch("highway-gap-10", 13, "--epochs 13 .*--weights runs/halves/best.keras"),
-            percent_epoch(
-                "highway-gap-10",
-                25,
-                "--epochs 25 --batch-size 400 .*optimizer=muon .*dropout=0.0 .*--limit 25000",
-            ),
-        ),
-        (
-            "in batches of 100, ended at {:.2f} %.",
-            percent_epoch(
-                "highway-a",
-                60,
-                "--epochs 60 .*optimizer=muon .*validation=0.0 --seed",
-                "test_accuracy",
-            ),
-        ),
-        (
-            "After 20 epochs it stood at {:.1f} % on the training",
-            percent_epoch(
-                "highway-a",
-                20,
-                "batch-size 100 .*optimizer=muon .*validation=0.0 --seed",
-                "accuracy",
-            ),
-        ),
-        (
-            "to the two runs by SGD ({:.1f} %);",
-            mean_epoch(
-                "highway-a", 20, "--epochs 100 --batch-size 100 .*optimizer=sgd", "accuracy"
-            ),
-        ),
-        (
-            "in batches of 400 stood at {:.1f} %, although their rate",
-            mean_epoch(
-                "highway-a",
-                20,
-                "batch-size 400 .*optimizer=muon .*validation=0.0 --seed",
-                "accuracy",
-            ),
-        ),
-        (
-            "| as it is | {:.1f} | {} | {} | {:.1f} |",
-            percent_epoch(
-                "fitnet-a", 4, "steps .*clip_norm=None .*initializer=None .*mean','half'"
-            ),
-            shown(
-                100
-                * highest(
-                    "training-curves",
-                    "val_accuracy",
-                    model="fitnet-a",
-                    command="steps .*clip_norm=None .*mean'\\)",
-                ),
-                ".1f",
-            ),
-            shown(
-                100
-                * highest(
-                    "training-curves",
-                    "val_accuracy",
-                    model="fitnet-b",
-                    command="steps .*clip_norm=None .*mean','half'",
-                ),
-                ".1f",
-            ),
-            percent_epoch("highway-b", 4, "steps .*clip_norm=None .*mean','half'"),
-        ),
-        (
-            "| with this limit | {:.1f} | {:.1f} | {:.1f} |",
-            percent_epoch("fitnet-a", 4, "steps .*clip_norm=1.0 .*initializer=None .*mean','half'"),
-            percent_epoch("fitnet-a", 4, "steps .*clip_norm=1.0 .*initializer=None .*mean'\\)"),
-            percent_epoch("fitnet-b", 4, "steps .*clip_norm=1.0 .*mean','half'"),
-        ),
-        (
-            "solver with and without the limit: {} % (one run each).",
-            listed(
-                100
-                * rows("training-curves", model="fitnet-a", epoch=4, command="RandomUniform")[
-                    "val_accuracy"
-                ],
-                ".1f",
-            ),
-        ),
-        (
-            "B trains on 10,000 images, to {:.1f} % after 4 epochs",
-            percent_epoch("fitnet-b", 4, "--learning-rate 0.006 .*--limit 10000"),
-        ),
-        (
-            "chance in the third epoch, from {:.1f} to {:.1f} % with JAX, whose",
-            percent_epoch(
-                "fitnet-b",
-                1,
-                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
-                "accuracy",
-                hardware="NVIDIA H200",
-            ),
-            percent_epoch(
-                "fitnet-b",
-                3,
-                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
-                "accuracy",
-                hardware="NVIDIA H200",
-            ),
-        ),
-        (
-            "a probability of 1e-7, and from {:.1f} to {:.1f} % with TensorFlow (one",
-            percent_epoch(
-                "fitnet-b",
-                1,
-                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
-                "accuracy",
-                hardware="2 CPU cores (Intel(R) Xeon(R) Processor)",
-            ),
-            percent_epoch(
-                "fitnet-b",
-                3,
-                "--epochs 100 .*--learning-rate 0.006 .*validation=0.0",
-                "accuracy",
-                hardware="2 CPU cores (Intel(R) Xeon(R) Processor)",
-            ),
-        ),
-        (
-            "as high as by SGD, at {:.1f} % beside {:.1f} %;",
-            accuracy("fitnet-b", "muon", epochs=24),
-            accuracy("fitnet-b", "modern"),
-        ),
-        ("60 epochs, by Muon alone, at {:.1f} %.", accuracy("fitnet-b", "muon", epochs=60)),
     ],
     "docs/transfer.md": transfer,
 }

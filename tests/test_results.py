@@ -167,10 +167,6 @@ def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
         (tables.shown(float("nan"), ".2f"), ""),
         (tables.spread(1.0, float("nan"), ".1f"), "1.0"),
         (tables.spread(1.0, 0.25, ".2f"), "1.00 ± 0.25"),
-        (
-            tables.fit_settings("highway-keras fit a --epochs 8 --set l2=0 \"a=('b',)\""),
-            {"l2": 0, "a": ("b",), "epochs": 8},
-        ),
     ],
 )
 def test_numbers_as_text(text, expected):

@@ -9,12 +9,10 @@ A test fails if a page has another table than the rows make. Numbers in prose ar
 `tests/claims.py` holds them to the rows.
 """
 
-import ast
 import functools
 import io
 import math
 import re
-import shlex
 import statistics
 
 import pandas as pd
@@ -23,7 +21,6 @@ from benchmarks.cases import CASES
 from benchmarks.measurements import RESULTS, ROOT
 from highway_keras import models, results
 from highway_keras.results import DIVERGED
-from highway_keras.training.recipes import get_recipe
 from highway_keras.util.files import write_text
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -83,35 +80,6 @@ def select(frame, **values):
     for column, value in values.items():
         frame = frame[frame[column] == value]
     return frame
-
-
-def fit_settings(command):
-    """Return the values that a recorded `fit` names: those of `--set`, then those of options."""
-    of_set, of_options, option = {}, {}, None
-    for word in shlex.split(command):
-        key, _, value = word.partition("=")
-        if word.startswith("--"):
-            option = word[2:].replace("-", "_")
-        elif option == "set":
-            of_set[key] = _literal(value)
-        elif option:
-            of_options[option] = _literal(word)
-    return {**of_set, **of_options}
-
-
-def _literal(text):
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
-
-
-def image_scale(command):
-    """Return the factor on the images in a recorded `fit`, as text."""
-    factor = re.search(r"'times([\d.]+)'", command)
-    if factor:
-        return factor[1]
-    return "0.5" if "'half'" in command else "1"
 
 
 # Text
@@ -202,25 +170,6 @@ def trained():
 
 
 # Trainings
-
-
-@table("changed | scale | held out, %")
-def held_out(model, recipe="modern-cifar", limit=None, epochs=8):
-    """Runs of so many epochs with changes to a recipe, the best first."""
-    values = vars(get_recipe(recipe))
-    # What all runs of a table share, and what has a column of its own
-    hidden = ("epochs", "dtype_policy", "validation", "preprocessing")
-    ends = rows("training-curves", model=model, command=f"--epochs {epochs} ")
-    ends = ends.groupby("command").tail(1)
-    by_rank = ends["val_accuracy"].map(lambda accuracy: accuracy if accuracy < 1 else -1)
-    for run in ends.loc[by_rank.sort_values(ascending=False).index].itertuples():
-        settings = fit_settings(run.command)
-        if settings.get("limit") != limit:
-            continue
-        names = [key for key in settings if key in values and key not in hidden]
-        changes = [f"{key}={settings[key]}" for key in names if settings[key] != values[key]]
-        changed = f"`{' '.join(changes)}`" if changes else "nothing"
-        yield f"{changed} | {image_scale(run.command)} | {shown(100 * run.val_accuracy, '.1f')}"
 
 
 @table("trained | parameters | rate | held out, % | test, % | processor seconds")
@@ -356,20 +305,6 @@ def footprint():
             f"{LABELS[row.environment]} | {row.packages} | {row.megabytes:,.0f} | "
             f"{middle(row, 'keras_s', '.1f')} | {middle(row, 'highway_keras_s', '.1f')}"
         )
-
-
-held_out_highway_a = functools.partial(held_out, "highway-a")
-held_out_highway_a_muon = functools.partial(held_out, "highway-a", "muon-cifar", 25000)
-held_out_highway_a_muon_30 = functools.partial(held_out, "highway-a", "muon-cifar", 25000, 30)
-held_out_highway_gap_10_muon = functools.partial(
-    held_out, "highway-gap-10", "muon-cifar", 25000, 25
-)
-held_out_highway_gap_100_muon = functools.partial(
-    held_out, "highway-gap-100", "muon-cifar", 25000, 50
-)
-held_out_fitnet_a = functools.partial(held_out, "fitnet-a")
-held_out_fitnet_a_muon = functools.partial(held_out, "fitnet-a", "muon-cifar", 25000)
-held_out_fitnet_b_muon = functools.partial(held_out, "fitnet-b", "muon-cifar", 25000, 25)
 
 
 def pages():
