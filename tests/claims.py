@@ -202,7 +202,7 @@ def figure1():
 
     settings = trials[(trials["kind"] == "highway") & (trials["trial"] == "025")]
     at_200 = panels.lowest(settings.sort_values("depth"), 200)
-    yield f"one setting | [epoch 200](#after-400-epochs): {listed(at_200, '.1e')} | 1 a depth |"
+    yield f"one setting | [trial 025](#after-400-epochs): {listed(at_200, '.1e')} | 1 a depth |"
     yield f"has the same loss at all depths within {100 * (at_200.max() / at_200.min() - 1):.0f} %."
     plain = trials.query("kind == 'plain' and depth == 100 and trial == '005'")
     (plain_200,) = panels.lowest(plain, 200)
@@ -220,7 +220,7 @@ def figure1():
     ends = [whole.loc[whole["depth"] == depth, "score"] for depth in (10, 20)]
     lowest_ends = "; ".join(f"{losses.min():.1e}" for losses in ends)
     shares = "; ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
-    yield f"10 and 20 layers end below 1e-4 | {lowest_ends} | {shares} |"
+    yield f"10 and 20 layers end below 1e-4 | {lowest_ends} | {shares} † |"
     first = {kind: [below(long, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
     yield f"below 0.01 after {listed(first['highway'])} epochs; plain: {listed(first['plain'])} |"
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]

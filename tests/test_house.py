@@ -221,15 +221,6 @@ def test_a_missing_backend_names_its_extra():
     assert "Keras runs on tensorflow. tensorflow is missing. Install the extra `cpu`" in line
 
 
-@pytest.mark.skipif("no release yet" not in text("README.md"), reason="published")
-def test_no_page_and_no_message_installs_from_an_index():
-    """The package is not published yet."""
-    patterns = ["*.md", "docs/**/*.md", "models/**/*.md", "highway_keras/**/*.py", "tuning/*.py"]
-    for file in (path for pattern in patterns for path in ROOT.glob(pattern)):
-        install = re.compile(r"pip\S* install (-\S+ )*[\"']?highway[-_]keras")
-        assert not install.search(file.read_text("utf-8")), file
-
-
 # A release
 
 

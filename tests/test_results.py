@@ -159,15 +159,3 @@ def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
         )
     )
     assert text() == "| case | ms |\n| --- | ---: |\n| a | 1.2 |\n| b | diverged |"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (tables.shown(float("nan"), ".2f"), ""),
-        (tables.spread(1.0, float("nan"), ".1f"), "1.0"),
-        (tables.spread(1.0, 0.25, ".2f"), "1.00 ± 0.25"),
-    ],
-)
-def test_numbers_as_text(text, expected):
-    assert text == expected
