@@ -1,9 +1,10 @@
 """What README and docs say in numbers, each held to the rows of `results/`.
 
-By page: phrases with places for numbers, each with its numbers. `test_pages.py` asks that a phrase
+A function for each page yields phrases with their numbers. `test_pages.py` asks that a phrase
 stands once on its page, however its lines are broken. When rows change, change the page.
 """
 
+import functools
 import math
 import shlex
 
@@ -177,28 +178,23 @@ def welch(a, b):
 # Searches
 
 
-def best_long(kind, depth):
-    """Return the lowest loss of a long search of Figure 1."""
-    return lowest("figure1-long", "score", kind=kind, depth=depth)
+@functools.cache
+def epoch_10():
+    return panels.epoch_10(panels.read())
 
 
 def tens(kind):
-    """Return the mean loss of the ten best of 100 trials at epoch 10, for each depth."""
-    means = panels.epoch_10(panels.read())["mean"]
-    return [means[f"{kind} {depth}"] for depth in DEPTHS]
+    """Return the mean loss of the ten best of 100 trials at epoch 10, for each depth, as text."""
+    return listed((epoch_10().loc[f"{kind} {depth}", "mean"] for depth in DEPTHS), ".3f")
 
 
 def figure1():
     long, finals, trials = rows("figure1-long"), rows("figure1-finals"), panels.read()
-    means = panels.epoch_10(trials)
-    for words, kind in (("networks rises", "plain"), ("that of highway networks", "highway")):
-        rise = means.loc[f"{kind} 100 / {kind} 10"]
-        digits = 1 if kind == "plain" else 2
-        times, low, high = (f"{value:.{digits}f}" for value in rise)
-        interval = f"(95 %: {low} to {high})" if kind == "plain" else f"({low} to {high})"
-        yield f"{words} {times} times {interval}"
-    yield f"perform as 10 and 20 | epoch 10: {listed(tens('highway'), '.3f')} | 100 a depth |"
-    yield f"networks rises with depth | epoch 10: {listed(tens('plain'), '.3f')} | 100 a depth |"
+    rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
+    yield "networks rises {:.1f} times (95 %: {:.1f} to {:.1f}), that".format(*rises[0])
+    yield "that of highway networks {:.2f} times ({:.2f} to {:.2f}).".format(*rises[1])
+    yield f"perform as 10 and 20 | epoch 10: {tens('highway')} | 100 a depth |"
+    yield f"networks rises with depth | epoch 10: {tens('plain')} | 100 a depth |"
 
     settings = trials[(trials["kind"] == "highway") & (trials["trial"] == "025")]
     at_200 = panels.lowest(settings.sort_values("depth"), 200)
@@ -271,12 +267,16 @@ def final_loss(dataset, start):
     return one("analysis", "lesion_loss", dataset=dataset, searched_bias=start, layer=0)
 
 
-def both(dataset, measure, form=".0f"):
-    """Return a measure of both networks of section 4: from the paper's start, and by a search."""
-    networks = rows("analysis", dataset=dataset)
+def networks(dataset):
+    """Return the layers of both networks of section 4: from the paper's start, and by a search."""
     starts = {"mnist": "at -2", "cifar100": "at -4"}[dataset], "from -10 to -1"
-    layers = [select(networks, searched_bias=start).set_index("layer")[1:] for start in starts]
-    return listed(map(measure, layers), form)
+    rows_of = rows("analysis", dataset=dataset)
+    return [select(rows_of, searched_bias=start).set_index("layer") for start in starts]
+
+
+def both(dataset, measure, form=".0f"):
+    """Return a measure of the layers of both networks as text."""
+    return listed((measure(layers[1:]) for layers in networks(dataset)), form)
 
 
 def with_depth(column):
@@ -317,15 +317,25 @@ def figures_2_to_4():
     yield f"more active gates | | mean gate and depth: {correlation} |"
     is_open = [both(name, lambda x: 100 * x["open"].mean(), ".1f") for name in SECTION_4]
     yield "sparse for a sample | above 0.5: {} % | {} % |".format(*is_open)
-    yield f"| {both('mnist', share('change', 15), '.0f')} %; evenly: {100 * 14 / 48:.0f} %"
-    yield f"| {both('cifar100', share('change', 40), '.0f')} %; evenly: {100 * 39 / 48:.0f} %"
-    yield f"first 15 layers (MNIST) | {both('mnist', routing, '.0f')} % of the difference"
-    yield f"(CIFAR-100) | | {both('cifar100', routing, '.0f')} % in the first 15 |"
-    idle = both("mnist", lambda x: 100 * (1 - x["matters"].mean()), ".0f")
-    unchanged = both("mnist", lambda x: 100 * (x["lesion_error"] <= 0).mean(), ".0f")
+    yield f"| {both('mnist', share('change', 15))} %; evenly: {100 * 14 / 48:.0f} %"
+    yield f"| {both('cifar100', share('change', 40))} %; evenly: {100 * 39 / 48:.0f} %"
+    yield f"first 15 layers (MNIST) | {both('mnist', routing)} % of the difference"
+    yield f"(CIFAR-100) | | {both('cifar100', routing)} % in the first 15 |"
+    idle = both("mnist", lambda x: 100 * (1 - x["matters"].mean()))
+    unchanged = both("mnist", lambda x: 100 * (x["lesion_error"] <= 0).mean())
     yield f"are idle on MNIST | {idle} %; if any rise counts {unchanged} % |"
     yield f"hardly matter on MNIST | of these 31 matter {both('mnist', matter(14, 45))} |"
     yield f"or so matter on CIFAR-100 | | {both('cifar100', matter(0, 40))} of 40 |"
+    wrong = [100 * layers["lesion_error"][0] for layers in networks("cifar100")]
+    yield "networks for CIFAR-100 misclassify {:.0f} and {:.0f} % of".format(*wrong)
+    rises = [
+        (layers["lesion_loss"] > layers["lesion_loss"][0] + 0.001).sum()
+        for name in SECTION_4
+        for layers in networks(name)
+    ]
+    assert rises[0] == rises[1]
+    yield "in nats: {1} layers of either network for MNIST raise the loss by".format(*rises)
+    yield "more than 0.001, and {2} and {3} of those for CIFAR-100.".format(*rises)
     for letter, images in (("A", "10,000"), ("B", "2,000")):
         errors = 100 * rows("layers", model=f"highway-{letter.lower()}")["lesion_error"]
         closed = f"{errors[1:].min():.2f} to {errors[1:].max():.2f}"
@@ -379,8 +389,8 @@ def readme():
     yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
     ended = rows("figure1-long", kind="plain").dropna(subset="loss_400").groupby("depth").size()
     yield "the {}, {}, {} and {} best at 10, 20, 50 and 100 layers ran all 400".format(*ended)
-    yield f"train as well as 10, 20](docs/figure1.md) | loss {listed(tens('highway'), '.3f')} at"
-    yield f"train worse with depth](docs/figure1.md) | loss {listed(tens('plain'), '.3f')} at"
+    yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
+    yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts = listed(map(len, mnist))
     yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
