@@ -51,13 +51,13 @@ def test_depth_loop(arrays, options):
 def test_population(kind):
     from highway_keras.tuning import HighwayHyperModel
     from highway_keras.tuning.population import Images, Population
-    from highway_keras.tuning.weights import draw, initial_state
+    from highway_keras.tuning.weights import draw, initial_state, stacked
 
     hypermodel = HighwayHyperModel(DEPTH + 1, kind, input_shape=(2, 2, 1), units=WIDTH)
     values = {"activation": "relu", "transform_bias": -1.0, "one_minus_momentum": 0.1}
     values = [{**values, "learning_rate": 0.1, "decay": 0.9}] * TRIALS
     states = [initial_state(draw(hypermodel, v, [0])) for v in values]
-    (population,) = Population(kind, values, states, cohort_size=TRIALS).cohorts
+    (population,) = Population(kind, values, stacked(states), cohort_size=TRIALS).cohorts
     x = np.random.default_rng(0).random((STEPS * BATCH, 2, 2, 1), "float32")
     images = Images(x, np.arange(len(x)) % 10, BATCH)
     settings = {**population.settings, "rate": np.ones(TRIALS, "float32")}

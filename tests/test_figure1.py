@@ -56,19 +56,20 @@ def folder(tmp_path):
 def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, digits):
     asked = {}
 
-    def search(images, depths, kinds, out, **arguments):
+    def search(images, hypermodels, out, **arguments):
         asked.update(arguments)
-        write_search(out, *kinds, *depths, [([0.5, 0.25], 0.0)])
+        (network,) = hypermodels
+        write_search(out, network.kind, network.depth, [([0.5, 0.25], 0.0)])
 
     shared.library("tuning")
     monkeypatch.setattr(tuning, "run_searches", search, raising=False)
-    monkeypatch.setattr(data, "load", lambda name, **options: asked.update(options))
+    monkeypatch.setattr(data, "load", lambda name, **options: asked.update(options) or digits)
     command = "reproduce figure1 --preset paper --depth 10 --kind plain"
     assert run(*command.split(), "--out", tmp_path) == 0
     header, line, _ = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["kind", "depth", "trials", "failed"]
     assert line.split() == ["plain", "10", "1", "0", "0.25", "-"]  # of one trial, not of ten
-    expected = {"trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
+    expected = {"max_trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
     assert {key: asked[key] for key in expected} == expected and asked["resume"]
     (row,) = read_rows(tmp_path / "figure1-top10.csv")
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
@@ -133,8 +134,8 @@ def test_searches_that_are_not_the_papers_are_refused(tmp_path):
 
 def test_figure1_is_drawn_from_searches_and_best_keras_takes_raw_images(tmp_path):
     images = data.load("digits", validation=0.0)
-    sizes = {"trials": 3, "epochs": 1, "verbose": 0, "out": tmp_path}
-    tuning.run_searches(images, [10], ["plain"], **sizes)
+    network = tuning.HighwayHyperModel(10, "plain", images.input_shape)
+    tuning.run_searches(images, [network], max_trials=3, epochs=1, verbose=0, out=tmp_path)
     (row,) = paper.draw_figure1(tmp_path, tmp_path / "drawn")
     assert row["trials"] == 3 and row["hardware"] and row["versions"].startswith("python ")
     best = keras.models.load_model(tmp_path / "thin-plain-10" / "best.keras")

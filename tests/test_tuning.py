@@ -1,8 +1,5 @@
 """The search space, training in populations, and the tuner around it."""
 
-import io
-import itertools
-
 import keras
 import keras_tuner
 import numpy as np
@@ -14,14 +11,13 @@ from highway_keras import data, models
 from highway_keras.tuning import (
     HighwayHyperModel,
     PopulationRandomSearch,
+    oracle,
     read_searches,
     run_searches,
     tuner,
 )
 from highway_keras.tuning.population import Images, Population
-from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw, initial_state, part_of
-from highway_keras.util.messages import Notice
+from highway_keras.tuning.weights import assign, draw, initial_state, part_of, stacked
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32
@@ -81,13 +77,7 @@ def test_fit_decays_the_rate_by_epoch_also_when_it_resumes(digits):
 
 
 def test_bad_arguments_of_the_hypermodel():
-    wrong = {
-        "depth": 1,
-        "kind": "wide",
-        "units": 0,
-        "classes": 0,
-        "activations": "gelu",
-    }
+    wrong = {"depth": 1, "kind": "wide", "units": 0, "classes": 0, "activations": "gelu"}
     for name, value in (wrong | {"one_minus_momentum": (0.1, 2)}).items():
         with pytest.raises(ValueError, match=f"`{name}`"):
             HighwayHyperModel(**{"depth": 3, name: value})
@@ -126,7 +116,7 @@ VALUES = [{**values, "decay": 0.9, "transform_bias": -1.0 - i} for i, values in 
 def population(kind, trials, changes=()):
     values = [{**VALUES[trial], **dict(changes).get(trial, {})} for trial in trials]
     starts = [initial_state(draw(small(kind), VALUES[trial], [0, trial])) for trial in trials]
-    return Population(kind, values, starts, cohort_size=len(trials))  # as on an accelerator
+    return Population(kind, values, stacked(starts), cohort_size=len(trials))  # as on a GPU
 
 
 def order_of(epoch, size):
@@ -183,11 +173,10 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
     assert np.isnan(curves[:, 1]).all()
     np.testing.assert_array_equal(curves[:, [0, 2]], sound[:, [0, 2]])
     sick.keep(np.array([True, True, True]))
-    frozen = part_of(sick.state(1), "best")
+    frozen = part_of(sick.state(), "best")
     losses(sick, images)
-    sick.keep(np.array([True, False, True]))
-    for key, weight in part_of(sick.state(1), "weights").items():
-        np.testing.assert_array_equal(weight, frozen[key])
+    for key, weight in part_of(sick.state(), "weights").items():
+        np.testing.assert_array_equal(weight[:, 1], frozen[key][:, 1])
 
 
 # The tuner
@@ -196,7 +185,7 @@ def test_a_trial_that_diverges_stops_and_touches_no_other(digits):
 def make(path, hypermodel=None, **arguments):
     if keras.backend.backend() == "torch":
         pytest.skip("populations need TensorFlow or JAX")
-    defaults = {"objective": "val_loss", "max_trials": 6, "population": 3, "keep_models": 2}
+    defaults = {"objective": "val_loss", "max_trials": 6, "population": 3}
     arguments = {**defaults, "directory": path, **arguments}
     return PopulationRandomSearch(hypermodel or small(), **arguments)
 
@@ -237,11 +226,12 @@ def test_curves_and_models_are_keras_tuners(searched, digits, capsys):
             assert float(model.optimizer.learning_rate) == pytest.approx(rate)
 
 
-def test_only_the_states_of_the_best_stay(tmp_path, digits):
-    search = train(make(tmp_path, population=1, keep_models=2), digits)
+def test_only_the_states_of_the_best_stay(tmp_path, digits, monkeypatch):
+    monkeypatch.setattr(oracle, "KEPT_MODELS", 2)
+    search = train(make(tmp_path, population=1), digits)
     ranked = search.oracle.get_best_trials(6)
     assert len(search.get_best_models(2)) == len(list(tmp_path.glob("*/state-*.npz"))) == 2
-    with pytest.raises(ValueError, match=f"Trial {ranked[-1].trial_id} .*keep_models"):
+    with pytest.raises(ValueError, match=f"Trial {ranked[-1].trial_id} has no weights"):
         search.load_model(ranked[-1])
 
 
@@ -255,7 +245,7 @@ def drawn(oracle):
 def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, tmp_path):
     stock = keras_tuner.RandomSearch(small(), "val_loss", 6, seed=of_stock, directory=tmp_path)
     search = make(tmp_path, project_name="ours", seed=seed)
-    search.oracle.begin({})
+    search.oracle.begin({"epochs": 1})
     assert drawn(search.oracle) == drawn(stock.oracle)
 
 
@@ -326,26 +316,9 @@ def test_a_finite_space_is_drawn_once(tmp_path):
             return super().declare_hyperparameters(hp)
 
     search = make(tmp_path, Three(3, **SIZES), objective="loss", rungs={1: 2})
-    with pytest.warns(Notice, match="ends after 3 trials"):
-        search.search(X, Y, epochs=2, verbose=0)
+    search.search(X, Y, epochs=2, verbose=0)
     trained = [len(t.metrics.get_history("loss")) for t in search.oracle.trials.values()]
     assert sorted(trained) == [1, 2, 2]
-
-
-def test_what_depends_on_other_hyperparameters_is_drawn(tmp_path):
-    class ByActivation(HighwayHyperModel):
-        def declare_hyperparameters(self, hp):
-            values = super().declare_hyperparameters(hp)
-            with hp.conditional_scope("activation", ["tanh"]):
-                if values["activation"] == "tanh":
-                    values["learning_rate"] = hp.Float("rate_of_tanh", 1e-3, 1e-1, sampling="log")
-            return values
-
-    search = make(tmp_path, ByActivation(3, **SIZES), objective="loss", max_trials=8)
-    search.search(X, Y, verbose=0)
-    values = [trial.hyperparameters.values for trial in search.oracle.trials.values()]
-    rates = [one["rate_of_tanh"] for one in values if one["activation"] == "tanh"]
-    assert len({*rates}) == len(rates) > 1
 
 
 ROWS = np.zeros((3, 8, 8, 1))
@@ -359,13 +332,9 @@ class Scalar(HighwayHyperModel):
 BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (TypeError, "`hypermodel`", {"hypermodel": len}, {}),
     (TypeError, "`hypermodel`.*keras_tuner", {"hypermodel": Scalar(3)}, {}),
-    (TypeError, "executions_per.*keras_tuner", {"executions_per_trial": 2}, {}),
-    (TypeError, "callbacks.*keras_tuner", {}, {"callbacks": []}),
-    (TypeError, "class_weight.*keras_tuner", {}, {"class_weight": {0: 2.0}}),
     (ValueError, "seed", {"seed": -1}, {}),
     (ValueError, "max_trials", {"max_trials": 0}, {}),
     (ValueError, "population", {"population": 0}, {}),
-    (ValueError, "keep_models", {"keep_models": 0}, {}),
     (ValueError, "rungs", {"rungs": {2: 6}}, {}),
     (ValueError, "rungs", {"rungs": {2: 3, 1: 2}}, {}),
     (ValueError, "`epochs`", {"rungs": {2: 3}}, {"epochs": 2}),
@@ -391,8 +360,10 @@ def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
 
 @needs_populations
 def test_searches_leave_files_that_read_back(tmp_path, images):
-    size = {"trials": 3, "epochs": 3, "out": tmp_path, "rungs": {1: 2}, "verbose": 0}
-    folders = run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **size)
+    networks = [HighwayHyperModel(depth, "plain", (8, 8, 1)) for depth in (2, 3)]
+    size = {"max_trials": 3, "epochs": 3, "out": tmp_path, "rungs": {1: 2}, "verbose": 0}
+    size["objective"] = "val_accuracy"
+    folders = run_searches(images, networks, **size)
     assert [folder.name for folder in folders] == ["thin-plain-2", "thin-plain-3"]
     searches = read_searches(tmp_path)
     assert [(one.kind, one.depth, one.folder) for one in searches] == [
@@ -415,42 +386,27 @@ def test_searches_leave_files_that_read_back(tmp_path, images):
     with pytest.raises(ValueError, match="kinds"):
         read_searches(tmp_path, kinds=["highway"])
     with pytest.raises(ValueError, match="`out`"):
-        run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **size)
-    again = {**size, "trials": 4, "resume": True}
-    run_searches(images, [2, 3], ["plain"], objective="val_accuracy", **again)
+        run_searches(images, networks, **size)
+    run_searches(images, networks, **{**size, "max_trials": 4, "resume": True})
     assert [len(one.trials) for one in read_searches(tmp_path)] == [4, 4]
 
 
 @needs_populations
 def test_processes_share_one_search_at_a_time(tmp_path, images, monkeypatch):
     monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
-    with pytest.raises(ValueError, match="depths"):
-        run_searches(images, [2, 3], ["plain"], out=tmp_path)
+    with pytest.raises(ValueError, match="one depth"):
+        run_searches(images, [HighwayHyperModel(depth) for depth in (2, 3)], out=tmp_path)
 
 
 # Progress
 
 
-def test_progress_on_a_terminal_is_one_line_redrawn(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stdout", terminal)
-    with Progress("tiny", [(0, 2, 4)], 0, "loss") as progress:
-        for ended in range(1, 5):
-            progress.report(0, ended, 2 * ended, 0.25)
-    *lines, end = terminal.getvalue().split("\r")[1:]
-    assert end.endswith("\n") and "\n" not in "".join(lines)
-    assert [f"{n}/4" in line for n, line in enumerate([*lines, end], start=1)] == [True] * 4
-    assert "best loss 0.25" in end
-
-
-def test_progress_in_a_log_is_a_line_per_round_and_per_minute(monkeypatch, capsys):
-    clock = itertools.count(0, 25)
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    with Progress("tiny", [(0, 40, 4)], 0, "loss") as progress:
-        for epoch in range(1, 9):
-            progress.report(0, 0, epoch, 0.5)
-        progress.report(0, 4, 160, 0.5, is_end=True)
-    lines = capsys.readouterr().out.splitlines()
-    assert ["0/4" in line for line in lines] == [True, True, False]
-    assert lines[-1].startswith("tiny: 4/4 trials to epoch 40, best loss 0.5")
+def test_progress_is_a_bar_of_keras_for_each_population(tmp_path, digits, capsys):
+    search = make(tmp_path, rungs={1: 4})
+    x, y, *held_out = digits
+    search.search(x, y, held_out, EPOCHS, BATCH)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    expected = ["1 to 3 of 6, to epoch 1", "4 to 6 of 6, to epoch 1"]
+    expected += ["1 to 3 of 4, to epoch 2", "4 to 4 of 4, to epoch 2"]
+    assert lines[::2] == [f"untitled_project: trials {which}" for which in expected]
+    assert all("1/1" in bar and "best val_loss" in bar for bar in lines[1::2])

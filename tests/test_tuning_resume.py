@@ -17,7 +17,13 @@ from keras_tuner.engine.trial import Trial
 
 from highway_keras import data
 from highway_keras.layers.backends import shim
-from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch, population, tuner
+from highway_keras.tuning import (
+    HighwayHyperModel,
+    PopulationRandomSearch,
+    oracle,
+    population,
+    tuner,
+)
 from highway_keras.tuning.oracle import RungOracle, epochs_of
 from highway_keras.tuning.population import Population
 from highway_keras.util import files
@@ -35,7 +41,7 @@ def digits():
 
 def make(folder, trials=TRIALS, space=None, **arguments):
     hypermodel = HighwayHyperModel(2, input_shape=(8, 8, 1), units=4, **space or {})
-    arguments = {"population": 4, "keep_models": 2, "rungs": RUNGS, **arguments}
+    arguments = {"population": 4, "rungs": RUNGS, **arguments}
     return PopulationRandomSearch(hypermodel, max_trials=trials, directory=folder, **arguments)
 
 
@@ -181,7 +187,19 @@ def test_a_kill_between_two_ends_costs_no_epoch(tmp_path, digits, uninterrupted,
     assert sorted(epochs) == [0] * 7 + [1] * 4 + [2, 2, 3, 3]
 
 
+def test_a_diverged_trial_that_is_killed_before_its_end_has_failed(tmp_path, digits, monkeypatch):
+    wild = {"rungs": None, "space": {"learning_rate": (0.01, 1e30)}}
+    search(tmp_path / "whole", digits, **wild)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(RungOracle, "end_trial", kill_at(0))
+        search(tmp_path / "killed", digits, **wild)
+    search(tmp_path / "killed", digits, **wild)
+    assert "FAILED" in {trial["status"] for trial in trials_on_disk(tmp_path / "whole").values()}
+    assert results(tmp_path / "whole") == results(tmp_path / "killed")
+
+
 def test_where_a_finalist_diverges_the_next_best_has_its_weights(tmp_path, digits, monkeypatch):
+    monkeypatch.setattr(oracle, "KEPT_MODELS", 2)
     train = Population.train
 
     def diverging(self, images, epoch, order):
@@ -199,7 +217,9 @@ def test_where_a_finalist_diverges_the_next_best_has_its_weights(tmp_path, digit
 def test_a_round_on_an_accelerator_is_as_wide_as_its_trials(tmp_path, digits, monkeypatch):
     sizes, make_cohort = [], population._Cohort
     monkeypatch.setattr(shim, "accelerators", lambda: ["GPU"])
-    monkeypatch.setattr(population, "_Cohort", lambda *a: sizes.append(a[-1]) or make_cohort(*a))
+    monkeypatch.setattr(
+        population, "_Cohort", lambda *a: sizes.append(len(a[-1])) or make_cohort(*a)
+    )
     search(tmp_path, digits, population=None, trials=3, rungs={1: 2})
     assert sizes == [3, 2]
 
@@ -209,11 +229,8 @@ def test_a_round_on_an_accelerator_is_as_wide_as_its_trials(tmp_path, digits, mo
 
 def test_a_second_process_is_refused(tmp_path, digits):
     first = make(tmp_path)
-    with files.folder_lock(first.folder):
-        with pytest.raises(files.BusyError):
-            search(tmp_path, digits)
-        with pytest.raises(files.BusyError):
-            make(tmp_path, overwrite=True)
+    with files.folder_lock(first.folder), pytest.raises(files.BusyError):
+        search(tmp_path, digits)
 
 
 def ended(trial, losses, status="COMPLETED"):
@@ -228,8 +245,7 @@ def ended(trial, losses, status="COMPLETED"):
 
 def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
     oracle = make(tmp_path, trials=3, rungs={1: 1}).oracle
-    oracle.epochs = 2
-    oracle.begin({})
+    oracle.begin({"epochs": 2})
     first, second, third = (oracle.create_trial(f"worker-{slot}") for slot in range(3))
     assert oracle.create_trial("worker-0").trial_id == first.trial_id
     oracle.end_trial(ended(first, [1.0]))
@@ -248,14 +264,12 @@ def test_killed_workers_get_their_trial_back_and_wait_at_a_rung(tmp_path):
 
 def test_a_chief_that_starts_again_has_all_trials(tmp_path):
     oracle = make(tmp_path, trials=3, rungs={1: 1}).oracle
-    oracle.epochs = 2
-    oracle.begin({})
+    oracle.begin({"epochs": 2})
     trials = [oracle.create_trial(f"worker-{slot}") for slot in range(3)]
     for trial, loss in zip(trials[:2], (1.0, 2.0), strict=True):
         oracle.end_trial(ended(trial, [loss]))
     again = make(tmp_path, trials=3, rungs={1: 1}).oracle
-    again.epochs = 2
-    again.begin({})
+    again.begin({"epochs": 2})
     assert again.create_trial("other").trial_id == trials[2].trial_id
     again.end_trial(ended(trials[2], [3.0]))  # of a worker that lived on
     again.end_trial(ended(trials[2], [3.0]))
@@ -269,7 +283,8 @@ import numpy as np
 from highway_keras import data, tuning
 
 images = data.load("digits", limit=200)
-tuning.run_searches(images, [3], ["highway"], trials=12, population=3, rungs={5: 6, 10: 3},
+network = tuning.HighwayHyperModel(3, input_shape=images.input_shape)
+tuning.run_searches(images, [network], max_trials=12, population=3, rungs={5: 6, 10: 3},
                     epochs=30, out=sys.argv[1], resume=True)
 """
 

@@ -52,7 +52,7 @@ pooled = models.highway_gap(classes=100, dropout_rate=0.1)
 digits = data.load("digits")
 accuracy = training.fit("thin-highway-50", "digits", out="runs/deep", epochs=20).test_accuracy
 tuner = tuning.PopulationRandomSearch(
-    tuning.HighwayHyperModel(depth=10), "val_loss", max_trials=10, directory="runs", overwrite=True
+    tuning.HighwayHyperModel(depth=10), "val_loss", max_trials=10, directory="runs"
 )
 lesions = analysis.lesions(model, digits.x_test, digits.y_test)
 exported = export.export(model, "model.onnx", digits, format="onnx")

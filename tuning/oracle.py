@@ -2,20 +2,19 @@
 
 import json
 import math
-import pathlib
 import time
 
 from highway_keras.training.machine import here
 from highway_keras.tuning import states
 from highway_keras.util.extras import extra
 from highway_keras.util.files import write_json
-from highway_keras.util.messages import notice
 
 with extra("tune"):
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
 SEARCH = "search.json"  # the file of a search: its settings, the oracle's state, all trials
+KEPT_MODELS = 10  # the number of the best trials whose states stay on disk
 DRAW, WAIT, STOP = "draw", "wait", "stop"
 
 
@@ -24,39 +23,60 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
 
     All trials train to the first rung, the best of them to the second, and so on. A trial's curve
     says how far it is: it grows when a round ends, and a trial that diverges fails. The whole
-    search is one file, `search.json`, replaced at every change.
+    search is one file in `folder`, `search.json`, replaced at every change.
 
     Args:
         objective, max_trials, seed: As for `keras_tuner.oracles.RandomSearchOracle`.
-        folder: Folder of the search.
         rungs: A dictionary from epochs to the number of trials that continue there.
-        keep_models: Number of the best trials whose states are kept.
     """
 
-    def __init__(self, objective, max_trials, seed, folder, rungs, keep_models):
+    def __init__(self, objective, max_trials, seed, rungs):
         # A failed trial is a result, too.
         super().__init__(objective, max_trials, seed, max_consecutive_failed_trials=math.inf)
-        self.folder, self.rungs, self.keep_models = pathlib.Path(folder), rungs, keep_models
-        self.settings, self.sessions, self.epochs, self.verbose = {}, [], math.inf, 0
+        self.rungs, self.verbose = rungs, 0
+        self.folder, self.settings, self.sessions = None, {}, []
 
     def begin(self, settings):
-        """Begin a session of the search, and save its settings."""
+        """Begin a session of the search, unless it has ended; return whether it has begun."""
+        self.check_same(settings)
+        if self.settings and self.has_ended:
+            return False
         self.settings, self.began = settings, time.perf_counter()
         self.sessions.append({**here(), "seconds": 0})
         self.save()
+        return True
+
+    def check_same(self, settings):
+        """Raise a `ValueError` if the search in the folder was started with other settings."""
+        before = self.settings
+        listed = "; ".join(
+            f"{key}: {before.get(key)} → {settings.get(key)}"
+            for key in before | settings
+            if before.get(key) != settings.get(key)
+        )
+        if before and listed:
+            raise ValueError(
+                f"Cannot continue the search in {self.folder}: settings differ ({listed}). Pass "
+                "the earlier values, or name another folder."
+            )
 
     @property
     def rounds(self):
         """The first and the last epoch of each round, and how many trials train in it."""
-        lasts, counts = [*self.rungs, self.epochs], [self.max_trials, *self.rungs.values()]
+        lasts = [*self.rungs, self.settings["epochs"]]
+        counts = [self.max_trials, *self.rungs.values()]
         return list(zip([0, *self.rungs], lasts, counts, strict=True))
+
+    def round_of(self, trial):
+        """Return the round in which a trial trains."""
+        return next(r for r in self.rounds if epochs_of(trial) < r[1])
 
     @property
     def has_ended(self):
         """Whether no trial is left to train."""
-        return self.next_trial() == STOP
+        return self._next() == STOP
 
-    def next_trial(self):
+    def _next(self):
         """Return a trial that waits to be trained, or what to do instead: draw, wait or stop."""
         ongoing = {trial.trial_id for trial in self.ongoing_trials.values()}
         for first, last, count in self.rounds:
@@ -67,7 +87,8 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
                 return waiting[0]
             if len(self.trials) < self.max_trials:
                 return DRAW
-            if behind and last < self.epochs:  # all must reach a rung before the best continue
+            # All must come to a rung before the best go on.
+            if behind and last < self.settings["epochs"]:
                 return WAIT
         return STOP
 
@@ -75,20 +96,18 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
     def create_trial(self, tuner_id):
         if tuner_id in self.ongoing_trials:  # its worker was killed and has started again
             return self.ongoing_trials[tuner_id]
-        trial = self.next_trial()
-        if trial == WAIT:
-            self.tuner_ids.add(tuner_id)
-            return Trial(keras_tuner.HyperParameters(), status="IDLE")
+        trial = self._next()
         if trial in (DRAW, STOP):
             trial = super().create_trial(tuner_id)
             if trial.status == "STOPPED" and len(self.trials) < self.max_trials:
-                self.max_trials = len(self.trials)
-                notice(f"The search ends after {self.max_trials} trials: it has tried all values.")
+                self.max_trials = len(self.trials)  # all values have been tried
                 return self.create_trial(tuner_id)
             return trial
+        self.tuner_ids.add(tuner_id)
+        if trial == WAIT:
+            return Trial(keras_tuner.HyperParameters(), status="IDLE")
         # A copy, because the trial keeps its status and score until its next round has ended.
         trial = Trial.from_state({**trial.get_state(), "status": "RUNNING"})
-        self.tuner_ids.add(tuner_id)
         self.ongoing_trials[tuner_id] = trial
         return trial
 
@@ -110,7 +129,14 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
     def _best(self, epochs, count):
         """Return the best `count` of the trials that have come to a rung."""
         come = [trial for trial in self.trials.values() if epochs_of(trial) >= epochs]
-        return sorted(come, key=lambda trial: rank_key(trial, self.objective, epochs))[:count]
+        return sorted(come, key=lambda trial: self._rank(trial, epochs))[:count]
+
+    def _rank(self, trial, epochs):
+        """Return what a trial is ranked by after so many epochs: the lower, the better."""
+        sign = -1 if self.objective.direction == "max" else 1
+        points = [p for p in trial.metrics.get_history(self.objective.name) if p.step < epochs]
+        values = [sign * point.value[0] for point in points]
+        return min((value for value in values if math.isfinite(value)), default=math.inf)
 
     def _needed(self):
         """Return the ids of trials that go on, and of the best among the others."""
@@ -119,16 +145,15 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
             going |= {t.trial_id for t in self._best(epochs, count) if epochs_of(t) == epochs}
         ranked = [t.trial_id for t in self.get_best_trials(len(self.trials)) if t.score is not None]
         done = [trial_id for trial_id in ranked if trial_id not in going]
-        return going.union(done[: self.keep_models])
+        return going.union(done[:KEPT_MODELS])
 
     def save(self):
-        trials = [trial.get_state() for trial in self.trials.values()]
         self.sessions[-1]["seconds"] = round(time.perf_counter() - self.began, 1)
         content = {
             "settings": self.settings,
             "sessions": self.sessions,
             "oracle": self.get_state(),
-            "trials": trials,
+            "trials": [trial.get_state() for trial in self.trials.values()],
         }
         write_json(self.folder / SEARCH, content, indent=None)
 
@@ -146,11 +171,3 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
 def epochs_of(trial):
     """Return the number of epochs that a trial has trained for in rounds that have ended."""
     return len(trial.metrics.get_history("loss")) if trial.metrics.exists("loss") else 0
-
-
-def rank_key(trial, objective, epochs):
-    """Return what a trial is ranked by after so many epochs: the lower, the better."""
-    sign = -1 if objective.direction == "max" else 1
-    points = [p for p in trial.metrics.get_history(objective.name) if p.step < epochs]
-    values = [sign * point.value[0] for point in points]
-    return min((value for value in values if math.isfinite(value)), default=math.inf)

@@ -59,16 +59,16 @@ class Population:
     size would be another program, whose sums round differently. So a trial's numbers are the same
     to the last bit whatever trains next to it.
 
-    `hyperparameters` and `states` hold a dictionary for each trial: of `HighwayHyperModel`, and
-    as the module `weights` describes it. `cohort_size` is by default 2 on a CPU, else all.
+    `hyperparameters` has the values of `HighwayHyperModel` for each trial; `state` is the states of
+    all, as the module `weights` stacks them. `cohort_size` is by default 2 on a CPU, else all.
     """
 
-    def __init__(self, kind, hyperparameters, states, cohort_size=None):
-        self.count = len(states)
-        usual = self.count if shim.accelerators() else IN_A_COHORT
-        self.cohort_size = size = cohort_size or usual
-        parts = self.parts = [slice(n, n + size) for n in range(0, self.count, size)]
-        self.cohorts = [_Cohort(kind, hyperparameters[p], states[p], size) for p in parts]
+    def __init__(self, kind, hyperparameters, state, cohort_size=None):
+        self.count = count = len(hyperparameters)
+        size = cohort_size or (count if shim.accelerators() else IN_A_COHORT)
+        members = [np.arange(first, first + size) for first in range(0, count, size)]
+        members = [np.where(trials < count, trials, trials[0]) for trials in members]
+        self.cohorts = [_Cohort(kind, hyperparameters, state, trials) for trials in members]
 
     def train(self, images, epoch, order):
         """Train for one epoch, the images in the given order.
@@ -91,38 +91,35 @@ class Population:
 
     def keep(self, improved):
         """Remember the weights of the trials in the mask `improved` as their best so far."""
-        for part, cohort in zip(self.parts, self.cohorts, strict=True):
-            cohort.keep(improved[part])
+        for cohort in self.cohorts:
+            cohort.keep(improved)
 
-    def state(self, trial):
-        """Return the state of a trial."""
-        cohort, place = self.cohorts[trial // self.cohort_size], trial % self.cohort_size
-        parts = {**cohort.state, "best": cohort.best}
-        arrays = {
-            f"{part}/{key}": ops.convert_to_numpy(value[:, place])
-            for part in ("weights", "velocity", "best")
-            for key, value in parts[part].items()
-        }
-        return {**arrays, "alive": ops.convert_to_numpy(cohort.state["alive"])[place]}
+    def state(self):
+        """Return the states of all trials."""
+        states = [cohort.arrays() for cohort in self.cohorts]
+        joined = {key: [state[key] for state in states] for key in states[0]}
+        return {k: np.concatenate(parts, 1)[:, : self.count] for k, parts in joined.items()}
 
 
 class _Cohort:
-    """Trials that are one program, filled up to `size` trials."""
+    """Trials that are one program: those of a population with the numbers `trials`."""
 
-    def __init__(self, kind, hyperparameters, states, size):
-        self.size = size
-        hyperparameters, states = _filled(hyperparameters, size), _filled(states, size)
+    def __init__(self, kind, hyperparameters, state, trials):
+        self.trials = trials
         names = "learning_rate", "decay", "one_minus_momentum", "activation"
-        column = {key: np.array([h[key] for h in hyperparameters]) for key in names}
+        column = {key: np.array([hyperparameters[n][key] for n in trials]) for key in names}
         self.rates, self.decays = column["learning_rate"], column["decay"]
         self.settings = {
             "relu_mask": _tensor(column["activation"] == "relu"),
             "momentum": _tensor(1 - column["one_minus_momentum"]),
         }
-        self.best = _stacked(states, "best")
+        weights, velocity, self.best = (
+            {key: _tensor(value[:, trials]) for key, value in part_of(state, part).items()}
+            for part in ("weights", "velocity", "best")
+        )
+        alive = _tensor(state["alive"][0, trials])
+        self.state = {"weights": weights, "velocity": velocity, "alive": alive}
         self.programs = programs(kind, tuple(value.shape for value in self.best.values()))
-        self.state = {part: _stacked(states, part) for part in ("weights", "velocity")}
-        self.state["alive"] = _tensor([state["alive"] for state in states])
 
     def train(self, images, epoch, order):
         settings = {**self.settings, "rate": _tensor(self.rates * self.decays**epoch)}
@@ -138,20 +135,22 @@ class _Cohort:
         return _means(sums, images)
 
     def keep(self, improved):
-        improved, now = _tensor(_filled(list(improved), self.size)), self.state["weights"]
+        improved, now = _tensor(improved[self.trials]), self.state["weights"]
         self.best = {
             key: ops.where(by_trial(improved, best) > 0, now[key], best)
             for key, best in self.best.items()
         }
 
-
-def _filled(values, size):
-    return values + values[:1] * (size - len(values))
-
-
-def _stacked(states, part):
-    parts = [part_of(state, part) for state in states]
-    return {key: ops.convert_to_tensor(np.stack([p[key] for p in parts], 1)) for key in parts[0]}
+    def arrays(self):
+        """Return the states of the cohort's trials."""
+        parts = {**self.state, "best": self.best}
+        alive = ops.convert_to_numpy(parts.pop("alive"))[None]
+        arrays = {
+            f"{part}/{key}": ops.convert_to_numpy(value)
+            for part, weights in parts.items()
+            for key, value in weights.items()
+        }
+        return {**arrays, "alive": alive}
 
 
 def _tensor(values):

@@ -12,7 +12,6 @@ import numpy as np
 from highway_keras import data, models
 from highway_keras.models import thin
 from highway_keras.training.machine import joined
-from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.oracle import SEARCH, epochs_of
 from highway_keras.tuning.tuner import PopulationRandomSearch
 from highway_keras.util.files import write_json, write_rows
@@ -24,22 +23,9 @@ PREPROCESSING = ("scale",)
 
 
 def run_searches(
-    images,
-    depths=DEPTHS,
-    kinds=KINDS,
-    *,
-    trials=100,
-    epochs=10,
-    out="runs/search",
-    population=None,
-    resume=False,
-    seed=0,
-    verbose="auto",
-    rungs=None,
-    objective="loss",
-    **space,
+    images, hypermodels, *, epochs=10, out="runs/search", resume=False, verbose="auto", **options
 ):
-    """Search for the hyperparameters with the lowest training loss, for each kind and depth.
+    """Search for the hyperparameters with the lowest training loss, for each hypermodel.
 
     The paper's searches apparently rank by the loss on all training images: the question is how
     well a network can be optimized. A trial's score is the lowest mean loss over the batches of an
@@ -57,21 +43,13 @@ def run_searches(
 
     Args:
         images: A `data.Dataset` whose images fit in memory.
-        depths: Numbers of hidden layers.
-        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
-        trials: Number of trials for each kind and depth.
+        hypermodels: `HighwayHyperModel`s for these images, each of another depth or kind.
         epochs: Epochs per trial; with rungs, of the trials that are never stopped.
         out: Folder of the searches.
-        population: Number of trials to train together. Default: 10 for each CPU core, or all on an
-            accelerator.
         resume: Whether to continue searches that are in `out`, also with more trials.
-        seed: Non-negative integer.
-        verbose: `"auto"` for a line of progress, 0 for none.
-        rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
-            best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
-        objective: As for `PopulationRandomSearch`.
-        **space: What to draw from: `activations`, `learning_rate`, `one_minus_momentum`, `decay`
-            and `transform_bias`, as for `HighwayHyperModel`.
+        verbose: `"auto"` for a bar of progress, 0 for none.
+        **options: Those of `PopulationRandomSearch`: `objective`, `max_trials`, `seed`,
+            `population` and `rungs`.
 
     Returns:
         The folders of the searches.
@@ -84,28 +62,20 @@ def run_searches(
     Examples:
         >>> from highway_keras import data, tuning
         >>> mnist = data.load("mnist", validation=0.0)  # doctest: +SKIP
-        >>> tuning.run_searches(mnist, [10, 50], ["highway"], trials=20)  # doctest: +SKIP
+        >>> networks = [tuning.HighwayHyperModel(depth) for depth in (10, 50)]
+        >>> tuning.run_searches(mnist, networks, max_trials=20)  # doctest: +SKIP
     """
-    if "KERASTUNER_ORACLE_IP" in os.environ and len(depths) * len(kinds) > 1:
+    if "KERASTUNER_ORACLE_IP" in os.environ and len(hypermodels) > 1:
         raise ValueError(
             "Processes that share a search take one depth and one kind at a time. "
-            f"Received: depths={list(depths)}, kinds={list(kinds)}."
+            f"Received: {len(hypermodels)} searches."
         )
-    space |= {"input_shape": images.input_shape, "classes": images.classes}
-    tuners = [
-        PopulationRandomSearch(
-            HighwayHyperModel(depth, kind, **space),
-            objective,
-            trials,
-            seed,
-            population,
-            directory=out,
-            project_name=thin.NAME.format(kind=kind, depth=depth),
-            rungs=rungs,
-        )
-        for kind in kinds
-        for depth in depths
-    ]
+    tuners = []
+    for hypermodel in hypermodels:
+        name = thin.NAME.format(kind=hypermodel.kind, depth=hypermodel.depth)
+        tuner = PopulationRandomSearch(hypermodel, directory=out, project_name=name, **options)
+        tuner.settings |= {"dataset": images.source, "train_images": len(images.x_train)}
+        tuners.append(tuner)
     # Existing ones come first: if one must not be continued, the others are not started.
     tuners.sort(key=lambda tuner: not tuner.local_oracle.settings)
     for tuner in tuners:
@@ -122,10 +92,9 @@ def run_searches(
 
     train = preprocessed(images.x_train, images.y_train)
     validation = None
-    if objective.startswith("val_") and len(images.x_val):
+    if options.get("objective", "loss").startswith("val_") and len(images.x_val):
         validation = preprocessed(images.x_val, images.y_val)
     for tuner in tuners:
-        tuner.settings |= {"dataset": images.source, "train_images": len(images.x_train)}
         tuner.search(*train, validation, epochs, BATCH_SIZE, verbose)
         if not tuner.is_worker:
             _write_results(tuner, images, preprocess)
@@ -231,7 +200,7 @@ def read_searches(folder, depths=None, kinds=None):
 
 
 def _read(file):
-    content = json.loads((file).read_text(encoding="utf-8"))
+    content = json.loads(file.read_text(encoding="utf-8"))
     settings = content["settings"]
     ended = [t for t in content["trials"] if t["status"] in ("COMPLETED", "FAILED")]
     trials = [

@@ -20,16 +20,23 @@ def new_path(folder):
     return folder / PATTERN.replace("*", secrets.token_hex(4))
 
 
-def write(path, epochs, states):
-    """Write the states of trials that train together, a dictionary by their ids."""
-    arrays = {f"{i}/{key}": value for i, state in states.items() for key, value in state.items()}
+def write(path, ids, state, curves):
+    """Write the state and the curves of the trials `ids`, the trial axis second in all arrays."""
+    state = state | {f"curve/{key}": curve for key, curve in curves.items()}
+    arrays = {f"{i}/{key}": state[key][:, n] for n, i in enumerate(ids) for key in state}
     with replacing(path) as temporary:
-        np.savez(temporary, epochs=epochs, trials=list(states), **arrays)
+        np.savez(temporary, epochs=len(curves["loss"]), trials=ids, **arrays)
 
 
 def latest(folder):
-    """Return where the latest state of each trial is: `{trial_id: (epochs, path)}`."""
-    return {trial_id: max(of_trial) for trial_id, of_trial in _places(folder).items()}
+    """Return the file that has the latest state of each trial: `{trial_id: path}`."""
+    places = collections.defaultdict(list)
+    for path in folder.glob(PATTERN):
+        # The chief may have just deleted it.
+        with contextlib.suppress(FileNotFoundError), np.load(path) as file:
+            for trial_id in file["trials"].tolist():
+                places[trial_id].append((int(file["epochs"]), path))
+    return {trial_id: max(of_trial)[1] for trial_id, of_trial in places.items()}
 
 
 def read(path, trial_id):
@@ -42,19 +49,7 @@ def read(path, trial_id):
 
 def delete(folder, keep):
     """Delete the files in which no trial of the ids `keep` has its latest state."""
-    places = _places(folder)
-    needed = {max(of_trial) for trial_id, of_trial in places.items() if trial_id in keep}
-    paths = {path for of_trial in places.values() for _, path in of_trial}
-    for path in paths - {path for _, path in needed}:
+    paths = {*folder.glob(PATTERN)}  # before others are read: a worker may write a new one
+    places = latest(folder)
+    for path in paths - {places[trial_id] for trial_id in keep if trial_id in places}:
         path.unlink(missing_ok=True)
-
-
-def _places(folder):
-    """Return where the states of each trial are: `{trial_id: [(epochs, path), ...]}`."""
-    places = collections.defaultdict(list)
-    for path in folder.glob(PATTERN):
-        with contextlib.suppress(FileNotFoundError):  # the chief has just deleted it
-            with np.load(path) as file:
-                for trial_id in file["trials"].tolist():
-                    places[trial_id].append((int(file["epochs"]), path))
-    return places

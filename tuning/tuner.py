@@ -1,23 +1,23 @@
 """A keras-tuner tuner that trains many trials together."""
 
-import collections
 import hashlib
 import itertools
 import json
 import os
 import pathlib
+import sys
 import time
 
+import keras
 import numpy as np
 
 from highway_keras.layers.backends import shim
 from highway_keras.tuning import states
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.oracle import SEARCH, RungOracle, epochs_of
+from highway_keras.tuning.oracle import KEPT_MODELS, SEARCH, RungOracle, epochs_of
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
 from highway_keras.tuning.programs import METRICS
-from highway_keras.tuning.progress import Progress
-from highway_keras.tuning.weights import assign, draw, initial_state, part_of
+from highway_keras.tuning.weights import assign, draw, initial_state, part_of, stacked
 from highway_keras.util import checks
 from highway_keras.util.cores import cores
 from highway_keras.util.extras import extra
@@ -31,6 +31,7 @@ OBJECTIVES = (*METRICS, *(f"val_{metric}" for metric in METRICS))
 COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others
+LOG_INTERVAL_S = 60  # between two lines of progress where the output is no terminal
 
 
 class PopulationRandomSearch(keras_tuner.Tuner):
@@ -57,31 +58,24 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     Args:
         hypermodel: A `HighwayHyperModel`, or one of a subclass that overrides neither `build` nor
             `fit`.
-        objective: What to rank by: a metric over an epoch's batches, such as `"loss"` or
-            `"accuracy"`, or of the validation data, such as `"val_accuracy"`; or its
-            `keras_tuner.Objective`.
+        objective: What to rank by: `"loss"` or `"accuracy"` over an epoch's batches, `"val_loss"`
+            or `"val_accuracy"` of the validation data.
         max_trials: Number of trials.
         seed: Non-negative integer that determines hyperparameters, weights and order of images. The
-            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed. There, 0
-            stands for a random seed; here it draws the hyperparameters of seed 1, but other weights
-            and another order. keras-tuner counts the seed up for each number that it draws, so
-            seeds that differ by a multiple of the number of hyperparameters (5; 4 without a
-            transform bias) share most sets, one or more trials later: let seeds of independent
-            searches differ by more than 5 `max_trials`.
+            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed; 0, there a
+            random seed, draws the hyperparameters of seed 1. keras-tuner adds one to the seed for
+            each value that it draws, so let seeds of independent searches differ by more than
+            5 `max_trials`.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
-        keep_models: Number of the best trials whose weights are kept, for `get_best_models`.
         directory: Folder of searches; `None` for the current one.
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
-        overwrite: Whether to delete what is there and search anew, instead of continuing. A worker
-            leaves that to its chief.
         rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`.
-        ValueError: If an argument is out of its range, or the folder holds another search.
-        BusyError: If another process is searching in the folder to be overwritten.
+        ValueError: If an argument is out of its range, or another tuner searched in the folder.
         ImportError: If the backend is PyTorch.
 
     Examples:
@@ -104,15 +98,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         max_trials=100,
         seed=0,
         population=None,
-        keep_models=10,
         directory=None,
         project_name=None,
-        overwrite=False,
         rungs=None,
-        **of_stock_tuners,
     ):
         check_backend()
-        _refuse(of_stock_tuners)
         own, stock = type(hypermodel), HighwayHyperModel
         if not issubclass(own, stock) or (own.build, own.fit) != (stock.build, stock.fit):
             raise TypeError(
@@ -120,71 +110,40 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "class; `keras_tuner.RandomSearch` takes others. "
                 f"{checks.received('hypermodel', hypermodel)}"
             )
-        checks.one_of("objective", getattr(objective, "name", objective), OBJECTIVES)
-        self.seed = checks.seed(seed)
+        checks.one_of("objective", objective, OBJECTIVES)
         checks.positive_integer("max_trials", max_trials)
-        checks.positive_integer("keep_models", keep_models)
+        self.seed = checks.seed(seed)
         self.population = checks.positive_integer("population", population, or_none=True)
         self.rungs = _check_rungs(rungs, max_trials)
-        if isinstance(objective, str):
-            direction = METRICS.get(objective.removeprefix("val_"), "min")
-            objective = keras_tuner.Objective(objective, direction)
-        folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
         # The stock oracle takes 0 for any seed.
-        self.local_oracle = RungOracle(
-            objective, max_trials, self.seed or 1, folder, self.rungs, keep_models
-        )
-        self.objective = self.local_oracle.objective
-        shares = "KERASTUNER_ORACLE_IP" in os.environ
-        self.is_chief = shares and "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
-        self.is_worker = shares and not self.is_chief
-        overwrite = overwrite and not self.is_worker  # which leaves that to its chief
-        if overwrite and folder.exists():
-            with folder_lock(folder):  # nobody else is searching there
-                pass
+        self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
         super().__init__(
-            self.local_oracle,
-            hypermodel,
-            directory=folder.parent,
-            project_name=folder.name,
-            overwrite=overwrite,
+            self.local_oracle, hypermodel, directory=directory, project_name=project_name
         )
-        self.folder = folder
+        self.is_worker = self.oracle is not self.local_oracle
+        self.folder = self.local_oracle.folder = pathlib.Path(self.project_dir)
+        direction = self.local_oracle.objective.direction
         self.settings = {
             "kind": hypermodel.kind,
             "depth": hypermodel.depth,
             "units": hypermodel.units,
             "input_shape": list(hypermodel.input_shape),
             "classes": hypermodel.classes,
-            "objective": self.objective.name,
-            "direction": self.objective.direction,
+            "objective": objective,
+            "direction": direction,
             "seed": self.seed,
             "rungs": " ".join(f"{epoch}:{count}" for epoch, count in self.rungs.items()),
-            **self._space(),
         }
+        self.sign = -1 if direction == "max" else 1
+        # A hyperparameter has several configurations if it depends on others; their order varies.
+        space = self.local_oracle.get_space().get_config()["space"]
+        by_name = {}
+        for parameter in space:
+            by_name.setdefault(parameter["config"].pop("name"), []).append(parameter)
+        for name, configurations in by_name.items():
+            self.settings[f"space.{name}"] = json.dumps(sorted(configurations, key=str))
         if not self.is_worker:
             self.local_oracle.reload()
-
-    def _space(self):
-        """Return the configurations of each hyperparameter, sorted: keras-tuner's order varies."""
-        space = collections.defaultdict(list)
-        for parameter in self.local_oracle.get_space().get_config()["space"]:
-            space[f"space.{parameter['config'].pop('name')}"].append(parameter)
-        return {name: json.dumps(sorted(space[name], key=str)) for name in space}
-
-    def _check_same_search(self, settings):
-        """Raise a `ValueError` if the search in the folder was started with other settings."""
-        before = self.local_oracle.settings
-        listed = "; ".join(
-            f"{key}: {before.get(key)} → {settings.get(key)}"
-            for key in before | settings
-            if before.get(key) != settings.get(key)
-        )
-        if before and listed:
-            raise ValueError(
-                f"Cannot continue the search in {self.folder}: settings differ ({listed}). Pass "
-                "the earlier values, or name another folder."
-            )
 
     def save(self):
         """Do nothing: the oracle saves itself at every change."""
@@ -195,16 +154,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             f"Received: project_name={self.project_name!r}, a search by another tuner."
         )
 
-    def search(
-        self,
-        x,
-        y=None,
-        validation_data=None,
-        epochs=1,
-        batch_size=128,
-        verbose="auto",
-        **of_stock_tuners,
-    ):
+    def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
         """Train trials until `max_trials` of them have ended.
 
         Args:
@@ -213,15 +163,13 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             validation_data: `(x, y)` to measure every trial on after every epoch.
             epochs: Epochs per trial; with rungs, of the trials that are never stopped.
             batch_size: Images per step.
-            verbose: `"auto"` for a line of progress, 0 for none.
+            verbose: `"auto"` for a bar of progress, 0 for none.
 
         Raises:
             ValueError: If the arrays do not fit the hypermodel or one another, or the folder
                 holds another search.
-            TypeError: If there are other arguments, such as `callbacks`.
             BusyError: If another process is searching there.
         """
-        _refuse(of_stock_tuners)
         epochs = checks.positive_integer("epochs", epochs)
         batch_size = checks.positive_integer("batch_size", batch_size)
         if epochs <= max(self.rungs, default=0):
@@ -230,9 +178,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 f"Received: epochs={epochs}, rungs={self.rungs}."
             )
         pairs = {"": (x, y)} if validation_data is None else {"": (x, y), "val_": validation_data}
-        if validation_data is None and self.objective.name.startswith("val_"):
+        if validation_data is None and self.settings["objective"].startswith("val_"):
             raise ValueError(
-                f"`validation_data` must be given with objective={self.objective.name!r}. "
+                f"`validation_data` must be given with objective={self.settings['objective']!r}. "
                 "Received: validation_data=None."
             )
         settings = {**self.settings, "epochs": epochs, "batch_size": batch_size}
@@ -244,18 +192,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             digest.update(y.astype("int64"))
             settings[f"{prefix}images"] = digest.hexdigest()[:16]
             images[prefix] = Images(x, y, batch_size)
-        self.local_oracle.epochs = epochs
         if self.is_worker:
             with file_lock(self.folder / self.tuner_id):
                 self._work(settings, images, verbose)
             return
         with folder_lock(self.folder):
             self.local_oracle.reload()  # another process may have continued it
-            self._check_same_search(settings)
-            if self.local_oracle.settings and self.local_oracle.has_ended:
+            if not self.local_oracle.begin(settings):
                 return
-            self.local_oracle.begin(settings)
-            if self.is_chief:
+            if "KERASTUNER_ORACLE_IP" in os.environ:
                 super().search()  # serves its workers until all trials have ended
                 return
             for leftover in self.folder.glob(LEFTOVERS):  # of a process that was killed
@@ -274,110 +219,80 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "`directory` must be that of the chief's search. "
                 f"Received: directory={str(self.directory)!r}, without {SEARCH}."
             )
-        self._check_same_search(settings)
+        self.local_oracle.check_same(settings)
         self._train_all(images, verbose)
 
     def _train_all(self, images, verbose):
         """Train trials, as many together as the population has, until none is left."""
-        oracle = self.local_oracle
-        usual = COHORTS_A_CORE * IN_A_COHORT * cores()
-        usual = oracle.max_trials if shim.accelerators() else usual
-        size = min(self.population or usual, oracle.max_trials)
+        max_trials = self.local_oracle.max_trials
+        usual = max_trials if shim.accelerators() else COHORTS_A_CORE * IN_A_COHORT * cores()
+        size = min(self.population or usual, max_trials)
         slots = [f"{self.tuner_id}-{n}" for n in range(size)]
-        trained = sum(map(epochs_of, oracle.trials.values()))
-        shown = self.project_name, oracle.rounds, trained, self.objective.name
-        with Progress(*shown, verbose) as progress:
-            while slots:
-                asked = [self.oracle.create_trial(slot) for slot in slots]
-                slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
-                running = [trial for trial in asked if trial.status == "RUNNING"]
-                if running:
-                    self._train(running, size, images, progress)
-                elif slots:  # other workers are on their way to a rung
-                    time.sleep(POLL_INTERVAL_S)
+        while slots:
+            asked = [self.oracle.create_trial(slot) for slot in slots]
+            slots = [s for s, t in zip(slots, asked, strict=True) if t.status != "STOPPED"]
+            running = [trial for trial in asked if trial.status == "RUNNING"]
+            if running:
+                self._train(running, size, images, verbose)
+            elif slots:  # other workers are on their way to a rung
+                time.sleep(POLL_INTERVAL_S)
 
-    def _train(self, trials, size, images, progress):
-        """Train trials of one round together, from the epoch of their states to its end."""
-        rounds, name = self.local_oracle.rounds, self.objective.name
-        sign = -1 if self.objective.direction == "max" else 1
+    def _train(self, trials, size, images, verbose):
+        """Train trials together to the end of their round: those as far as the first of them."""
         places = states.latest(self.folder)
-        loaded = [self._state(trial, places, images) for trial in trials]
+        loaded = [
+            states.read(places[trial.trial_id], trial.trial_id)
+            if trial.trial_id in places
+            else self._initial_state(trial, images)
+            for trial in trials
+        ]
         # After an interruption, trials may have come to different epochs.
         positions = [
-            (_round_of(trial, rounds), len(state["curve/loss"]))
+            (self.local_oracle.round_of(trial), len(state["curve/loss"]))
             for trial, state in zip(trials, loaded, strict=True)
         ]
-        number, start = positions[0]
-        first, last, count = rounds[number]
         together = [n for n, position in enumerate(positions) if position == positions[0]]
-        trials, loaded = [trials[n] for n in together], [loaded[n] for n in together]
-        progress.initial += len(trials) * (start - first)
+        trials = [trials[n] for n in together]
+        state = stacked([loaded[n] for n in together])
+        round, start = positions[0]
+        _, last, count = round
 
         width = min(size, count) if shim.accelerators() else None
         hyperparameters = [self._values(trial) for trial in trials]
-        population = Population(self.hypermodel.kind, hyperparameters, loaded, width)
-        curves = {  # a list of rows (K,), one an epoch
-            key: list(np.stack([part_of(state, "curve")[key] for state in loaded], axis=1))
-            for key in part_of(loaded[0], "curve")
-        }
-        best = np.full(len(trials), np.inf)
-        for epoch in range(start):
-            best = np.fmin(best, sign * _finite_row(curves, epoch)[name])
+        population = Population(self.hypermodel.kind, hyperparameters, state, width)
+        curves, ids = part_of(state, "curve"), [trial.trial_id for trial in trials]
         path, saved = states.new_path(self.folder), time.monotonic()
-        ended, trained, best_before = self._standing(first, last)
-
-        def save():
-            curve = {f"curve/{key}": np.stack(rows, axis=1) for key, rows in curves.items()}
-            of_trials = {
-                trial.trial_id: population.state(n) | {key: curve[key][n] for key in curve}
-                for n, trial in enumerate(trials)
-            }
-            states.write(path, len(curves[name]), of_trials)
-
+        bar = self._progress_bar(len(trials), round, start, verbose)
         for epoch in range(start, last):
-            logs = self._train_epoch(population, images, epoch)
-            for key, row in logs.items():
-                curves[key].append(row)
-            values = sign * _finite_row(curves, epoch)[name]
-            population.keep(values < best)
-            best = np.where(np.isfinite(logs["loss"]), np.fmin(best, values), np.inf)
-            epochs = trained + len(trials) * (epoch + 1 - first)
-            progress.report(number, ended, epochs, sign * min(best_before, best.min()))
-            if epoch + 1 < last and time.monotonic() - saved > CHECKPOINT_INTERVAL_S:
-                save()
+            for key, row in self._train_epoch(population, images, epoch).items():
+                curves[key] = np.vstack([curves[key], row])
+            *before, now = self._ranks(curves)
+            population.keep(now < np.min(before, axis=0, initial=np.inf))
+            # At the end, before the oracle counts these trials as trained.
+            if epoch + 1 == last or time.monotonic() - saved > CHECKPOINT_INTERVAL_S:
+                states.write(path, ids, population.state(), curves)
                 saved = time.monotonic()
-        if start < last:
-            save()  # before the oracle counts these trials as trained
-        self._end(trials, [_finite_row(curves, epoch) for epoch in range(last)], best)
+            best = self.sign * min(now.min(), np.min(before, initial=np.inf))
+            bar.update(epoch + 1 - start, [(f"best {self.settings['objective']}", best)])
+        self._end(trials, curves)
+
+    def _progress_bar(self, count, round, start, verbose):
+        """Return a bar of the epochs that some trials train, below a line that says which."""
         if self.is_worker:
             self.local_oracle.reload()
-        ended, trained, best_now = self._standing(first, last)
-        progress.report(number, ended, trained, sign * best_now, is_end=True)
-
-    def _end(self, trials, rows, best):
-        """Report the curves of trials to the oracle, row by row; a trial without a best fails."""
-        for n, trial in enumerate(trials):
-            ended = Trial(trial.hyperparameters, trial.trial_id)
-            ended.status = "COMPLETED" if np.isfinite(best[n]) else "FAILED"
-            for key in rows[0]:
-                direction = self.objective.direction if key == self.objective.name else None
-                ended.metrics.register(key, direction)
-            for epoch, row in enumerate(rows):
-                if ended.status == "COMPLETED" or np.isfinite(row["loss"][n]):
-                    for key, column in row.items():
-                        # Not the tracker's `update`, which reads all epochs each time.
-                        ended.metrics.metrics[key].update(float(column[n]), step=epoch)
-            self.oracle.end_trial(ended)
-
-    def _state(self, trial, places, images):
-        """Return the latest state of a trial, on disk or its initial one."""
-        if trial.trial_id in places:
-            _, path = places[trial.trial_id]
-            return states.read(path, trial.trial_id)
-        seed = [self.seed, int(trial.trial_id)]
-        state = initial_state(draw(self.hypermodel, self._values(trial), seed))
-        empty = np.zeros(0, "float32")
-        return state | {f"curve/{prefix}{m}": empty for prefix in images for m in METRICS}
+        first, last, of_round = round
+        come = [t for t in self.local_oracle.trials.values() if epochs_of(t) >= first]
+        ended = sum(trial.status == "FAILED" or epochs_of(trial) >= last for trial in come)
+        if verbose:
+            which = f"{ended + 1} to {ended + count} of {of_round}"
+            print(f"{self.project_name}: trials {which}, to epoch {last}", flush=True)
+        return keras.utils.Progbar(
+            last - start,
+            verbose=int(bool(verbose)),
+            interval=0.05 if sys.stdout.isatty() else LOG_INTERVAL_S,
+            stateful_metrics=[f"best {self.settings['objective']}"],
+            unit_name="epoch",
+        )
 
     def _train_epoch(self, population, images, epoch):
         """Train for one epoch; return a dictionary of its metrics, each `(K,)`."""
@@ -388,14 +303,39 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             logs |= {f"val_{metric}": column for metric, column in measured}
         return logs
 
-    def _standing(self, first, last):
-        """Return how many trials have ended a round, the sum of all epochs, and the best score."""
-        trials = list(self.local_oracle.trials.values())
-        come = [trial for trial in trials if epochs_of(trial) >= first]
-        ended = sum(trial.status == "FAILED" or epochs_of(trial) >= last for trial in come)
-        sign = -1 if self.objective.direction == "max" else 1
-        scores = [sign * trial.score for trial in trials if trial.status == "COMPLETED"]
-        return ended, sum(map(epochs_of, trials)), min(scores, default=np.inf)
+    def _ranks(self, curves):
+        """Return what trials are ranked by, `(epochs, K)`: the lower, the better."""
+        values = self.sign * curves[self.settings["objective"]]
+        return np.where(np.isfinite(values) & np.isfinite(curves["loss"]), values, np.inf)
+
+    def _end(self, trials, curves):
+        """Report the curves of trials, each `(epochs, K)`, to the oracle.
+
+        A trial has failed if its loss is no longer finite, or if nothing can rank it.
+        """
+        finite = np.isfinite(curves["loss"])
+        has_rank = np.isfinite(self._ranks(curves)).any(axis=0)
+        completed = finite.all(axis=0) & has_rank
+        for n, trial in enumerate(trials):
+            metrics = {
+                key: {
+                    "direction": METRICS[key.removeprefix("val_")],
+                    "observations": [
+                        {"value": [float(curve[epoch, n])], "step": epoch}
+                        for epoch in np.flatnonzero(finite[:, n]).tolist()
+                    ],
+                }
+                for key, curve in curves.items()
+            }
+            status = "COMPLETED" if completed[n] else "FAILED"
+            state = {**trial.get_state(), "status": status, "metrics": {"metrics": metrics}}
+            self.oracle.end_trial(Trial.from_state(state))
+
+    def _initial_state(self, trial, images):
+        seed = [self.seed, int(trial.trial_id)]
+        state = initial_state(draw(self.hypermodel, self._values(trial), seed))
+        empty = np.zeros(0, "float32")
+        return state | {f"curve/{prefix}{m}": empty for prefix in images for m in METRICS}
 
     def _values(self, trial):
         return self.hypermodel.declare_hyperparameters(trial.hyperparameters.copy())
@@ -410,33 +350,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         if trial.status != "COMPLETED" or trial.trial_id not in places:
             raise ValueError(
                 f"Trial {trial.trial_id} has no weights on disk: it diverged, has not ended, or is "
-                "not among the best `keep_models`."
+                f"not among the best {KEPT_MODELS}."
             )
-        _, path = places[trial.trial_id]
         model = self.hypermodel.build(trial.hyperparameters)
-        assign(model, part_of(states.read(path, trial.trial_id), "best"))
+        assign(model, part_of(states.read(places[trial.trial_id], trial.trial_id), "best"))
         return model
-
-
-def _round_of(trial, rounds):
-    """Return the index of the round in which a trial trains."""
-    return next(n for n, (_, last, _) in enumerate(rounds) if epochs_of(trial) < last)
-
-
-def _finite_row(curves, epoch):
-    """Return the metrics of an epoch, all of them NaN for a trial that has one not finite."""
-    row = {key: rows[epoch] for key, rows in curves.items()}
-    finite = np.all(np.isfinite([*row.values()]), axis=0)
-    return {key: np.where(finite, column, np.nan) for key, column in row.items()}
-
-
-def _refuse(of_stock_tuners):
-    if of_stock_tuners:
-        name, value = next(iter(of_stock_tuners.items()))
-        raise TypeError(
-            f"`{name}` is no argument of a population, which does without Keras's training loop; "
-            f"`keras_tuner.RandomSearch` searches by that. {checks.received(name, value)}"
-        )
 
 
 def _check_rungs(rungs, trials):

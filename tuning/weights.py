@@ -1,7 +1,7 @@
 """Weights of one trial: drawn from its number, and assigned to its Keras model.
 
 A trial's weights are a dictionary of arrays. Each has an axis for layers or inputs first, or one of
-length 1, so axis 1 can be the trial axis of every array of a population.
+length 1, so that the trial axis can be the second of every array of a population.
 
 ```
 first_kernel  (inputs, d)        first_bias  (1, d)
@@ -10,7 +10,8 @@ top_kernel    (1, d, classes)    top_bias    (1, classes)
 ```
 
 The state of a trial has three of each: `weights/kernel`, `velocity/kernel`, and `best/kernel` of
-its best epoch. `alive` is 0 once the trial has diverged, and `curve/loss` is its loss by epoch.
+its best epoch. `alive`, of shape (1,), is 0 once the trial has diverged, and `curve/loss` is its
+loss by epoch.
 """
 
 import math
@@ -50,14 +51,20 @@ def draw(hypermodel, values, seed):
 
 def initial_state(weights):
     """Return the state of a trial that starts from these weights."""
-    parts = {"weights": weights, "best": weights}
-    parts["velocity"] = {key: np.zeros_like(value) for key, value in weights.items()}
-    state = {f"{part}/{key}": value for part in parts for key, value in parts[part].items()}
-    return {**state, "alive": 1.0}
+    state = {"alive": np.ones(1, "float32")}
+    for key, weight in weights.items():
+        state[f"weights/{key}"] = state[f"best/{key}"] = weight
+        state[f"velocity/{key}"] = np.zeros_like(weight)
+    return state
+
+
+def stacked(states):
+    """Return the states of trials as one, with the trial axis second in every array."""
+    return {key: np.stack([state[key] for state in states], axis=1) for key in states[0]}
 
 
 def part_of(state, part):
-    """Return the `"weights"`, `"velocity"`, `"best"` weights or `"curve"` of a trial's state."""
+    """Return the `"weights"`, `"velocity"`, `"best"` weights or `"curve"` of a state."""
     return {k.removeprefix(f"{part}/"): v for k, v in state.items() if k.startswith(f"{part}/")}
 
 

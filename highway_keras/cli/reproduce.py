@@ -6,7 +6,7 @@ import pathlib
 import highway_keras.results as measurements
 from highway_keras import models
 from highway_keras.cli import shared
-from highway_keras.cli.search import add_networks, add_rungs
+from highway_keras.cli.search import add_networks, add_rungs, hypermodels
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 from highway_keras.util import checks
@@ -85,15 +85,18 @@ def figure1(options):
         searches = out / "searches"
         limit = preset.pop("limit")
         load = {"data_dir": options.data_dir, "validation": 0.0, "limit": limit}
-        shared.library("tuning").run_searches(
-            shared.library("data").load("mnist", **load),
-            **which,
+        images = shared.library("data").load("mnist", **load)
+        tuning = shared.library("tuning")
+        depths, kinds = options.depths or tuning.DEPTHS, options.kinds or tuning.KINDS
+        tuning.run_searches(
+            images,
+            hypermodels(depths, kinds, images),
             **preset,
-            trials=options.trials,
-            seed=options.seed,
-            population=options.population,
             out=searches,
             resume=True,
+            max_trials=options.trials,
+            seed=options.seed,
+            population=options.population,
         )
     lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
     for row in paper.draw_figure1(searches, out, command, **which):

@@ -1,6 +1,7 @@
 """`search`: the random searches of section 3.1."""
 
 import contextlib
+import itertools
 import os
 import sys
 
@@ -40,6 +41,14 @@ def add_networks(parser, default_kinds=("highway", "plain")):
         default=list(default_kinds),
         help=f"kinds of networks (default: {' '.join(default_kinds)})",
     )
+
+
+def hypermodels(depths, kinds, images, **space):
+    """Return the search space of each kind and depth for some images."""
+    space |= {"input_shape": images.input_shape, "classes": images.classes}
+    networks = dict.fromkeys(itertools.product(kinds, depths))  # each once
+    hypermodel = shared.library("tuning").HighwayHyperModel
+    return [hypermodel(depth, kind, **space) for kind, depth in networks]
 
 
 def add_rungs(parser, default, help_default):
@@ -118,21 +127,24 @@ def search(options):
     with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
         folders = tuning.run_searches(
             images,
-            list(dict.fromkeys(options.depths)),
-            list(dict.fromkeys(options.kinds)),
-            trials=options.trials,
+            hypermodels(
+                options.depths,
+                options.kinds,
+                images,
+                activations=options.activations,
+                learning_rate=options.learning_rate,
+                one_minus_momentum=options.one_minus_momentum,
+                decay=options.decay,
+                transform_bias=options.transform_bias,
+            ),
             epochs=options.epochs,
             out=options.out,
-            population=options.population,
             resume=options.resume,
-            seed=options.seed,
-            rungs=dict(options.rungs or ()),
             objective=options.objective,
-            activations=options.activations,
-            learning_rate=options.learning_rate,
-            one_minus_momentum=options.one_minus_momentum,
-            decay=options.decay,
-            transform_bias=options.transform_bias,
+            max_trials=options.trials,
+            seed=options.seed,
+            population=options.population,
+            rungs=dict(options.rungs or ()),
         )
     if "chief" not in os.environ.get("KERASTUNER_TUNER_ID", "chief"):
         print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)

@@ -6,7 +6,7 @@ docs/figures2-4.md has the results.
 """
 
 from highway_keras import analysis, data, models
-from highway_keras.tuning import run_searches
+from highway_keras.tuning import HighwayHyperModel, run_searches
 from highway_keras.util import checks
 
 DATASETS = ("mnist", "cifar100")  # the paper's
@@ -41,7 +41,7 @@ def reproduce_section4(
         epochs: Epochs of the trials that run to the end.
         rungs: Number of trials that continue after an epoch, `{epoch: trials}`; `None`: all.
         limit: Number of training images in the search. Default: all.
-        population: Number of trials to train together. Default: as in `run_searches`.
+        population: Number of trials to train together. Default: as in `PopulationRandomSearch`.
         out: Folder. Default: `runs/section4-DATASET`.
         data_dir: Where TFDS keeps its data.
         verbose: As in Keras.
@@ -57,17 +57,16 @@ def reproduce_section4(
     """
     checks.one_of("dataset", dataset, DATASETS)
     searched = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
+    sizes = {"input_shape": searched.input_shape, "classes": searched.classes}
     [folder] = run_searches(
         searched,
-        [DEPTH],
-        ["highway"],
-        trials=trials,
+        [HighwayHyperModel(DEPTH, **sizes, activations="tanh")],
         epochs=epochs,
         out=out or f"runs/section4-{dataset}",
-        population=population,
         resume=True,
-        activations=["tanh"],
         verbose=verbose,
+        max_trials=trials,
+        population=population,
         rungs=rungs,
     )
     images = data.load(dataset, data_dir=data_dir, validation=0.0)

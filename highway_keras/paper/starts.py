@@ -20,7 +20,7 @@ from highway_keras.training.machine import here
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population, check_backend
 from highway_keras.tuning.searches import DEPTHS
-from highway_keras.tuning.weights import draw, initial_state
+from highway_keras.tuning.weights import draw, initial_state, stacked
 from highway_keras.util import checks
 from highway_keras.util.files import folder_lock, write_picture
 
@@ -62,11 +62,10 @@ def gradient_norms(kind, depth, x, y, scale, seeds):
         weights.append(draw(hypermodel, trials[-1], [seed]))
         weights[-1]["first_kernel"] *= scale
         weights[-1]["kernel"][..., : hypermodel.units] *= scale
-    population = Population(kind, trials, [*map(initial_state, weights)])
+    population = Population(kind, trials, stacked([*map(initial_state, weights)]))
     population.train(Images(x, y, len(x)), 0, np.arange(len(x)))
-    kernels = [population.state(trial)["velocity/kernel"] for trial in range(len(trials))]
-    gradients = np.asarray(kernels, "float64")[..., : hypermodel.units]
-    norms = np.linalg.norm(gradients, axis=(-2, -1))
+    gradients = population.state()["velocity/kernel"].astype("float64")[..., : hypermodel.units]
+    norms = np.linalg.norm(gradients, axis=(-2, -1)).T
     return dict(zip(ACTIVATIONS, np.split(norms, len(ACTIVATIONS)), strict=True))
 
 
@@ -175,7 +174,7 @@ def train_from_starts(kind, depth, x, y, epochs=5, batch_size=128, seed=0, rates
         trial = {"activation": activation, "transform_bias": bias, "learning_rate": rate}
         values.append({**trial, "one_minus_momentum": 0.1, "decay": 0.9})
         states.append(initial_state(start_weights(hypermodel, trial, start, scale, seed)))
-    population, images = Population(kind, values, states), Images(x, y, batch_size)
+    population, images = Population(kind, values, stacked(states)), Images(x, y, batch_size)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(len(x))
         losses, *_ = population.train(images, epoch, order)
