@@ -1,11 +1,9 @@
-"""An epoch through our trainer next to plain `model.fit`, and next to the floor.
+"""An epoch through our trainer next to plain `model.fit`.
 
     python -m benchmarks.epoch --model highway-a --images 2000
 
 Both train the same network with its recipe's batch size and augmentation on the same random
-images. `fit` is what a Keras user writes: NumPy arrays in. The floor is the network's matrix
-products, three for each in the forward pass (itself and two gradients), at the rate of one large
-product.
+images. `fit` is what a Keras user writes: NumPy arrays in.
 """
 
 from benchmarks import measurements
@@ -13,34 +11,25 @@ from benchmarks.turns import Worker, take_turns
 
 
 def main(arguments=None):
-    sizes = {"images": (2000, "images of an epoch")}
-    parser = measurements.parser("benchmarks.epoch", __doc__, turns=3, **sizes)
+    parser = measurements.parser("benchmarks.epoch", __doc__, turns=3)
     parser.add_argument("--model", default="highway-a", help="registered name")
+    parser.add_argument("--images", type=int, default=2000, help="images of an epoch")
     parser.add_argument("--dtype", default="float32", help="Keras's policy: mixed_bfloat16, say")
     options = parser.parse_args(arguments)
-    asked = {name: getattr(options, name) for name in ("model", "images", "turns", "dtype")}
-    theirs, ours, product = take_turns(
-        [
-            Worker(peer, f"benchmarks.epoch:{peer}", options.model, options.images, options.dtype)
-            for peer in ("fit", "trainer", "product")
-        ],
-        options.turns,
-        all_needed=True,
-    )
-    described, seconds = ours.turns[0], ours.values("seconds")
-    floors = [described["operations"] / rate for rate in product.values("rate")]
-    row = {"model": options.model, "dtype": options.dtype, "backend": described["machine"]}
-    row |= {"images": described["images"], "batch": described["batch"], "n": options.turns}
-    row |= measurements.middle(
-        "images_a_second", [described["images"] / second for second in seconds]
-    )
-    row |= measurements.middle(
-        "fit_over_ours", measurements.ratios(theirs.values("seconds"), seconds)
-    )
-    row |= measurements.middle("ours_over_products", measurements.ratios(seconds, floors))
-    measurements.record(
-        [row], ("model", "dtype", "backend"), options.out, "benchmarks.epoch", **asked
-    )
+    asked = {name: getattr(options, name) for name in ("model", "images", "dtype")}
+    workers = [
+        Worker(peer, f"benchmarks.epoch:{peer}", *asked.values()) for peer in ("fit", "trainer")
+    ]
+    theirs, ours = take_turns(workers, options.turns)
+    sizes, seconds = ours.turns[0], ours.values("seconds")
+    row = {"model": options.model, "dtype": options.dtype, "backend": sizes["machine"]}
+    row |= {"images": sizes["images"], "batch": sizes["batch"], "n": options.turns}
+    speeds = [sizes["images"] / second for second in seconds]
+    row |= measurements.middle("images_a_second", speeds)
+    ratios = measurements.ratios(theirs.values("seconds"), seconds)
+    row |= measurements.middle("fit_over_ours", ratios)
+    keys, command = ("model", "dtype", "backend"), {**asked, "turns": options.turns}
+    measurements.record([row], keys, options.out, "benchmarks.epoch", **command)
 
 
 def fit(model, images, dtype):
@@ -61,33 +50,22 @@ def trainer(model, images, dtype):
     import keras
 
     from benchmarks.peers.with_keras import epochs
-    from highway_keras import models
     from highway_keras.training.batches import batches
     from highway_keras.training.evaluation import compile_classifier
     from highway_keras.training.recipe_optimizer import from_recipe
 
     network, recipe, x, y, steps, batch, steps_a_call = _prepare(model, images, dtype)
-    is_torch = keras.backend.backend() == "torch"  # runs one step a call, and lists no devices
-    steps_a_call = 1 if is_torch else steps_a_call
-    compiled = compile_classifier(network, from_recipe(recipe, steps), steps_a_call)
-    operations = 3 * 2 * models.get(model).multiplications * len(x)  # an addition counts as one
-    figures = {"images": len(x), "batch": batch, "operations": operations}
     backend = keras.backend.backend()
-    device = keras.ops.zeros(()).device if is_torch else keras.distribution.list_devices()[0]
-    figures["machine"] = f"{backend} on {device}"
+    if backend == "torch":  # runs one step a call, and lists no devices
+        steps_a_call, device = 1, keras.ops.zeros(()).device
+    else:
+        device = keras.distribution.list_devices()[0]
+    compiled = compile_classifier(network, from_recipe(recipe, steps), steps_a_call)
+    figures = {"images": len(x), "batch": batch, "machine": f"{backend} on {device}"}
     yield
     fed = {"x": batches((x, y), steps, batch, seed=0), "steps_per_epoch": steps, "shuffle": False}
     for timing in epochs(compiled, **fed):
         yield {**timing, **figures}
-
-
-def product(model, images, dtype):
-    """Measure the machine's own rate, in the type of the network's products."""
-    import keras
-
-    from benchmarks.peers.with_keras import machine
-
-    return machine(None, keras.DTypePolicy(dtype).compute_dtype)
 
 
 def _prepare(model, images, dtype):

@@ -29,29 +29,19 @@ REACHED = ("loss", "accuracy", "val_accuracy")
 
 
 def main(arguments=None):
-    file = measurements.RESULTS / "gates.csv"
-    parser = measurements.parser("benchmarks.gates", __doc__, data=True, file=file)
+    parser = measurements.parser("benchmarks.gates", __doc__, data=True)
     parser.add_argument("--layers", type=int, choices=NETWORKS, default=11, help="default: 11")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
-    networks = NETWORKS[options.layers]
-    for name, factory in networks.items():
-        models.register(registered(options.layers, name), factory, "cifar10", (32, 32, 3), 10)
-    limit, _ = TRAINING[options.layers]
+    networks, (limit, _) = NETWORKS[options.layers], TRAINING[options.layers]
     images = data.load("cifar10", data_dir=options.data_dir, validation=0.2, limit=limit)
     first, rates = next(iter(networks)), {}
     for name in networks:
         if name == first or not name.startswith("highway"):
-            measure = functools.partial(train, name, images, SEEDS[0], options)
-            rates[name] = best_rate(measure)
+            rates[name] = best_rate(lambda rate, name=name: train(name, images, 0, rate, options))
     for seed in SEEDS:
         for name in networks:
-            train(name, images, seed, options, rates.get(name, rates[first]))
-
-
-def registered(layers, name):
-    """Return the name that a network of the table is registered under."""
-    return f"gates-{layers}-{name.replace(', ', '-').replace(' ', '-')}"
+            train(name, images, seed, rates.get(name, rates[first]), options)
 
 
 def best_rate(measure):
@@ -64,6 +54,33 @@ def best_rate(measure):
             return best
         rate = best / 2 if best == min(reached) else best * 2
         reached[rate] = measure(rate)
+
+
+def train(name, images, seed, rate, options):
+    """Train a network unless the folder has it; return its held-out accuracy, 0 if it diverges."""
+    layers, (_, epochs) = options.layers, TRAINING[options.layers]
+    registered = f"gates-{layers}-{name.replace(', ', '-').replace(' ', '-')}"
+    if registered not in models.list_models():
+        factory = NETWORKS[layers][name]
+        models.register(registered, factory, "cifar10", (32, 32, 3), 10)
+    folder = pathlib.Path(options.runs) / f"{layers}-{name}-{rate}-{seed}"
+    settings = {"learning_rate": rate, "epochs": epochs, "dtype_policy": "mixed_bfloat16"}
+    settings |= {"seed": seed, "resume": True, "verbose": 2}
+    try:
+        result = training.fit(registered, images, "modern-cifar", out=folder, **settings)
+        reached = {key: round(result.history[-1][key], 4) for key in REACHED}
+    except training.TrainingDiverged:
+        reached = dict.fromkeys(REACHED, DIVERGED)
+    row = {"layers": layers, "network": name, "learning_rate": rate, "seed": seed, "n": 1}
+    row["parameters"] = models.create(registered).count_params()
+    row |= {"images": len(images.x_train), "epochs": epochs, **reached}
+    keys = ("layers", "network", "learning_rate", "seed")
+    command = {"runs": [folder], "layers": layers}
+    measurements.record([row], keys, options.out, "benchmarks.gates", **command)
+    return 0.0 if reached["val_accuracy"] == DIVERGED else reached["val_accuracy"]
+
+
+# Networks
 
 
 def registered_network(name, **options):
@@ -122,7 +139,7 @@ def zero_gate_kernels(layer, filters):
 
 
 # By layers and by name in the rows: the factory of a network. Each kind trains at its own best
-# rate, highway networks at that of the first.
+# rate, highway networks at the best rate of the first.
 NETWORKS = {
     11: {
         "highway, bias -1": registered_network("highway-a", transform_bias=-1.0),
@@ -141,45 +158,6 @@ NETWORKS = {
         "residual": twin(residual, "highway-c", layers=27),
     },
 }
-
-
-def train(name, images, seed, options, rate):
-    """Train a network unless the folder has it; record its held-out accuracy, 0 if it diverges."""
-    _, epochs = TRAINING[options.layers]
-    network = registered(options.layers, name)
-    folder = pathlib.Path(options.runs) / f"{options.layers}-{name}-{rate}-{seed}"
-    recipe = training.get_recipe("modern-cifar")
-    try:
-        result = training.fit(
-            network,
-            images,
-            recipe,
-            out=folder,
-            resume=True,
-            seed=seed,
-            verbose=2,
-            learning_rate=rate,
-            epochs=epochs,
-            dtype_policy="mixed_bfloat16",
-        )
-        reached = {key: round(result.history[-1][key], 4) for key in REACHED}
-    except training.TrainingDiverged:
-        reached = dict.fromkeys(REACHED, DIVERGED)
-    row = {
-        "layers": options.layers,
-        "network": name,
-        "learning_rate": rate,
-        "seed": seed,
-        "n": 1,
-        "parameters": models.create(network).count_params(),
-        "images": len(images.x_train),
-        "epochs": epochs,
-        **reached,
-    }
-    keys = ("layers", "network", "learning_rate", "seed")
-    asked = {"runs": [folder], "layers": options.layers}
-    measurements.record([row], keys, options.out, "benchmarks.gates", **asked)
-    return 0.0 if reached["val_accuracy"] == DIVERGED else reached["val_accuracy"]
 
 
 if __name__ == "__main__":

@@ -14,41 +14,21 @@ SPREAD = ("_low", "_high")
 LIBRARIES = ("keras", "tensorflow", "tensorflow-cpu", "jax", "torch")
 
 
-def parser(module, description, turns=None, data=False, file=None, **numbers):
-    """Return the argument parser of a benchmark, with the options that all benchmarks share.
-
-    `numbers` adds options that take a positive integer. Each maps a name to a pair: the default
-    (`None` for all) and what the option counts.
-    """
+def parser(module, description, turns=None, data=False):
+    """Return the argument parser of a benchmark, with the options that all benchmarks share."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if turns:
-        numbers["turns"] = (turns, "turns of each peer after the first, which compiles")
-    for name, (default, text) in numbers.items():
-        text = f"{text} (default: {default or 'all'})"
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, help=text)
+        text = f"turns of each peer after the first, which compiles (default: {turns})"
+        parser.add_argument("--turns", type=int, default=turns, help=text)
     if data:
         parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
-    text += f" (default: {os.path.relpath(file)})" if file else ""
-    parser.add_argument("--out", metavar="CSV", type=_table, default=file, help=text)
+    parser.add_argument("--out", metavar="CSV", help=text)
     return parser
-
-
-def _count(text):
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a positive integer. Received: {text}")
-    return int(text)
-
-
-def _table(text):
-    if not pathlib.Path(text).parent.is_dir() or pathlib.Path(text).is_dir():
-        message = f"must be a file in a folder that exists. Received: {text}"
-        raise argparse.ArgumentTypeError(message)
-    return text
 
 
 def middle(name, values):
@@ -57,14 +37,8 @@ def middle(name, values):
     return {name: statistics.median(values), low: min(values), high: max(values)}
 
 
-def name_of(file):
-    """Return what rows call a network: the name of a file of the zoo, the path of any other."""
-    file = pathlib.Path(file)
-    return file.name if file.parent.name == "weights" else str(file)
-
-
 def ratios(values, others):
-    """Return the ratio of each turn's value to that of the other in the same turn."""
+    """Return the ratio of each turn's value to the other's in the same turn."""
     return [a / b for a, b in zip(values, others, strict=True)]
 
 
@@ -100,6 +74,12 @@ def record(rows, keys, out, module, *files, runs=(), **options):
         update_rows(out, [{**where, **row} for row in rows], keys)
 
 
+def _cell(row, name):
+    values = [row[key] for key in (name, *(name + end for end in SPREAD)) if key in row]
+    texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+    return f"{texts[0]} ({texts[1]}-{texts[2]})" if len(texts) == 3 else texts[0]
+
+
 def of_command(command):
     """Return where a row that this process measures comes from: `provenance.COLUMNS`."""
     from highway_keras.training.machine import here
@@ -118,12 +98,6 @@ def of_runs(command, *folders):
         for key in ("hardware", "versions", "commit", "date")
     }
     return {**where, "command": command}
-
-
-def _cell(row, name):
-    values = [row[key] for key in (name, *(name + end for end in SPREAD)) if key in row]
-    texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
-    return f"{texts[0]} ({texts[1]}-{texts[2]})" if len(texts) == 3 else texts[0]
 
 
 def say(line):

@@ -4,74 +4,58 @@
 
 The peer is what a keras-tuner user writes: `keras_tuner.RandomSearch` over a network with two Dense
 layers per block. Both search the same space on the same MNIST images for the same number of epochs.
-Each run has its own process; its time includes building and compiling, but not importing, reading
-images and what else a process does once, for which a trial of two layers runs first. Half of the
-peer's trials run before ours and half after, so a machine that slows down slows both. Trials are
-compared by time and by processor time.
+Each run has its own process; its time includes building and compiling, but not what a process does
+once, for which a trial of two layers runs first. Half of the peer's trials run before ours and half
+after, so a machine that slows down slows both.
 """
 
-import collections
 import tempfile
 
 from benchmarks import measurements
 from benchmarks.turns import Worker, take_turns
 
 BATCH_SIZE = 128
-SIZES = {
-    "trials": (100, "trials of ours"),
-    "stock_trials": (4, "trials of the peer, two or more"),
-    "limit": (10_000, "images"),
-    "epochs": (1, "epochs of a trial"),
-}
 
 
 def main(arguments=None):
-    parser = measurements.parser("benchmarks.search", __doc__, data=True, **SIZES)
+    parser = measurements.parser("benchmarks.search", __doc__, data=True)
     parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
+    sizes = {"trials": 100, "stock-trials": 4, "limit": 10_000, "epochs": 1}
+    for name, default in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"default: {default}")
     options = parser.parse_args(arguments)
-    if options.stock_trials < 2:  # half of them: none, which keras-tuner takes for no limit
-        parser.error(f"--stock-trials must be 2 or more. Received: {options.stock_trials}.")
-    asked, keys = {name: getattr(options, name) for name in SIZES}, ("depth", "images", "epochs")
+    asked = {name: getattr(options, name.replace("-", "_")) for name in sizes}
     for depth in options.depth:
-        row = _compare(options, depth)
+        row = compare(depth, options)
+        keys = ("depth", "images", "epochs")
         measurements.record([row], keys, options.out, "benchmarks.search", depth=depth, **asked)
 
 
-def _compare(options, depth):
-    """Return how the two compare at a depth."""
+def compare(depth, options):
+    """Return how the two searches compare at a depth."""
 
-    def half(seed):
-        trials = (options.stock_trials + seed - 1) // 2
-        return collections.Counter(_run("stock", depth, trials, options, seed))
+    def run(name, trials, seed=1):
+        measurements.say(f"depth {depth}, {name}")
+        asked = (name, depth, trials, options.epochs, seed, options.limit, options.data_dir)
+        (worker,) = take_turns([Worker(name, "benchmarks.search:work", *asked)], 0)
+        return worker.turns[0]
 
-    before = half(1)
-    ours = _run("population", depth, options.trials, options)
-    stock = before + half(2)
+    half = options.stock_trials // 2
+    before = run("stock", half)
+    ours = run("population", options.trials)
+    after = run("stock", options.stock_trials - half, seed=2)
+    stock = {unit: before[unit] + after[unit] for unit in ("seconds", "cpu")}
     row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
-    row |= {"n": ours["trials"], "stock_n": stock["trials"]}
-    row["an_hour"] = 3600 * ours["trials"] / ours["seconds"]
-    row["stock_an_hour"] = 3600 * stock["trials"] / stock["seconds"]
-    for unit in ("seconds", "cpu"):
-        a_trial = (run[unit] / run["trials"] for run in (stock, ours))
-        row[f"ratio_{unit}"] = next(a_trial) / next(a_trial)
+    row |= {"n": options.trials, "stock_n": options.stock_trials}
+    row["an_hour"] = 3600 * options.trials / ours["seconds"]
+    row["stock_an_hour"] = 3600 * options.stock_trials / stock["seconds"]
+    row["ratio_seconds"] = row["an_hour"] / row["stock_an_hour"]
+    row["ratio_cpu"] = options.trials / ours["cpu"] / (options.stock_trials / stock["cpu"])
     return row
 
 
-def _run(name, depth, trials, options, seed=1):
-    """Search in a new process, as its only turn, and return the figures."""
-    asked = (name, depth, trials, options.epochs, seed, options.limit, options.data_dir)
-    worker = Worker(name, "benchmarks.search:work", *asked)
-    take_turns(
-        [worker],
-        0,
-        lambda said: measurements.say(f"depth {depth}, {name}: {said}"),
-        all_needed=True,
-    )
-    return worker.turns[0]
-
-
 def work(name, depth, trials, epochs, seed, limit, data_dir):
-    """Search in the first turn; report the number of trials."""
+    """Search in the first turn."""
     import keras_tuner
     import numpy as np
 
@@ -93,7 +77,7 @@ def work(name, depth, trials, epochs, seed, limit, data_dir):
     search(2, 1, BATCH_SIZE, 1)  # what a process does once, however many trials it has
     yield
     search(depth, trials, limit, epochs)
-    yield {"trials": trials}
+    yield
 
 
 def two_dense_hypermodel(depth):
@@ -104,7 +88,7 @@ def two_dense_hypermodel(depth):
     from highway_keras.tuning import HighwayHyperModel
 
     class TwoDense(HighwayHyperModel):
-        """The same space over what a Keras user writes: two Dense layers per block."""
+        """Two Dense layers per block."""
 
         def build(self, hp):
             values = self.declare_hyperparameters(hp)

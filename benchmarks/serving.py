@@ -31,22 +31,18 @@ def main(arguments=None):
         images = pathlib.Path(folder, "images.npy")
         x = dataset.x_test[: max(BATCHES)]  # repeated where there are fewer
         np.save(images, np.resize(x, (max(BATCHES), *x.shape[1:])))
-        own = {("keras", None): pathlib.Path(options.file).resolve()}
-        others = {way: path for way, path, _ in exported(trained, folder, dataset)}
-        paths = own | others | own
-        workers = []
-        for (format, quantize), path in paths.items():
-            name = " ".join(filter(None, (format, quantize)))
-            name = "keras predict" if name == "keras" else name
-            workers.append(Worker(name, "benchmarks.serving:work", name, path, images))
+        paths = {"keras predict": pathlib.Path(options.file).resolve()}
+        for (format, quantize), path, _ in exported(trained, folder, dataset):
+            if (format, quantize) != ("keras", None):
+                paths[" ".join(filter(None, (format, quantize)))] = path
+        workers = [
+            Worker(name, "benchmarks.serving:work", name, path, images)
+            for name, path in paths.items()
+        ]
         present = take_turns(workers, options.turns)
     keras, rows = workers[0], []
     for worker in present:
-        row = {
-            "file": measurements.name_of(options.file),
-            "format": worker.name,
-            "n": options.turns,
-        }
+        row = {"file": _name(options.file), "format": worker.name, "n": options.turns}
         for size in BATCHES:
             theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
             row |= measurements.middle(f"ms_{size}", ours)
@@ -54,6 +50,12 @@ def main(arguments=None):
         rows.append(row)
     command = ("benchmarks.serving", options.file)
     measurements.record(rows, ("file", "format"), options.out, *command, turns=options.turns)
+
+
+def _name(file):
+    """Return what rows call a network: the name of a file of the zoo, the path of any other."""
+    file = pathlib.Path(file)
+    return file.name if file.parent.name == "weights" else str(file)
 
 
 def exported(trained, folder, images):

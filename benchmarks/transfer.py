@@ -4,12 +4,11 @@
 images of MNIST's size: with its features frozen, with low-rank adapters, all of it from MNIST's
 weights, and all of it from scratch. Every way has the same epochs and the same choice of learning
 rates. The rate is the one with the highest accuracy on held-out images with the first seed; ties go
-to the lower loss there. Then other seeds draw new images and a new classifier. Rows go into
-`results/transfer.csv`, where only the `chosen` rate has its test accuracy.
+to the lower loss there. Then other seeds draw new images and a new classifier. Only the row of the
+chosen rate has a test accuracy.
 """
 
 import math
-import pathlib
 import statistics
 import tempfile
 import time
@@ -21,27 +20,22 @@ from benchmarks import measurements
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
 
-FILE = measurements.RESULTS / "transfer.csv"
-MODEL, WEIGHTS, FIRST = "mnist-highway-16", "mnist", 5  # the first of the digits
+MODEL, FIRST = "mnist-highway-16", 5  # the first of the digits
 IMAGES, HELD_OUT = 5, 40  # of each class
-RATES, SEEDS, EPOCHS, RANK = (0.1, 0.03, 0.01), (0, 1, 2), 20, 2
-RECIPE, SETTINGS = "quick", {"batch_size": 5, "clip_norm": 1.0}
+RATES, SEEDS, RANK = (0.1, 0.03, 0.01), (0, 1, 2), 2
+SETTINGS = {"epochs": 20, "batch_size": 5, "clip_norm": 1.0, "verbose": 0}
 WAYS = ("frozen", "adapters", "all", "scratch")
 
 
 def main(arguments=None):
-    options = measurements.parser("benchmarks.transfer", __doc__, file=FILE).parse_args(arguments)
+    options = measurements.parser("benchmarks.transfer", __doc__).parse_args(arguments)
+    keys = ("way", "learning_rate")
     for way in WAYS:
-        measurements.record(
-            list(measure(way)), ("way", "learning_rate"), options.out, "benchmarks.transfer"
-        )
+        measurements.record(list(measure(way)), keys, options.out, "benchmarks.transfer")
 
 
 def measure(way):
-    """Yield a row for each learning rate of a way, the chosen rate last.
-
-    The chosen rate is run with all seeds, the others with the first one.
-    """
+    """Yield a row for each learning rate of a way, the chosen rate last."""
     runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
     finite = [rate for rate, (one,) in runs.items() if one]
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))
@@ -49,16 +43,18 @@ def measure(way):
     for rate in sorted(RATES, key=lambda rate: rate == chosen):
         row = {"way": way, "learning_rate": rate, "chosen": "1" if rate == chosen else ""}
         row |= dict.fromkeys(("held_out", "mean", "std", "parameters", "processor_seconds"), "")
-        row["held_out"], seeds = "diverged", runs[rate]
-        if all(seeds):
-            means = {key: statistics.mean(one[key] for one in seeds) for key in seeds[0]}
-            row["held_out"] = round(100 * means["held_out"], 2)
+        seeds = runs[rate]
+        if None in seeds:
+            row["held_out"] = "diverged"
+        else:
+            row["held_out"] = round(100 * statistics.mean(one["held_out"] for one in seeds), 2)
             row["parameters"] = seeds[0]["parameters"]
-            row["processor_seconds"] = round(means["seconds"], 1)
-            if rate == chosen:
-                row["mean"] = round(100 * means["test"], 2)
-                row["std"] = round(100 * statistics.stdev(one["test"] for one in seeds), 2)
-        row |= {"images": IMAGES * (10 - FIRST), "epochs": EPOCHS, "n": len(seeds)}
+            row["processor_seconds"] = round(statistics.mean(one["seconds"] for one in seeds), 1)
+        if rate == chosen:
+            accuracies = [100 * one["test"] for one in seeds]
+            row["mean"] = round(statistics.mean(accuracies), 2)
+            row["std"] = round(statistics.stdev(accuracies), 2)
+        row |= {"images": IMAGES * (10 - FIRST), "epochs": SETTINGS["epochs"], "n": len(seeds)}
         yield {**row, "seed": " ".join(map(str, SEEDS[: len(seeds)]))}
 
 
@@ -67,38 +63,34 @@ def run(way, rate, seed):
     keras.utils.set_random_seed(seed)  # decides what is not from the weights of MNIST
     images = few_images(seed)
     model = start(way, images)
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "run"
-        started = time.process_time()
-        try:
-            options = {"learning_rate": rate, "epochs": EPOCHS, **SETTINGS}
-            result = training.fit(model, images, RECIPE, out=out, seed=seed, verbose=0, **options)
-        except training.TrainingDiverged:
-            return None
-        seconds = time.process_time() - started
+    started = time.process_time()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            options = {"out": f"{folder}/run", "seed": seed, "learning_rate": rate, **SETTINGS}
+            result = training.fit(model, images, "quick", **options)
+    except training.TrainingDiverged:
+        return None
     best = result.history[result.best_epoch - 1]
     return {
         "held_out": best["val_accuracy"],
         "loss": best["val_loss"],
         "test": result.test_accuracy,
         "parameters": sum(math.prod(weight.shape) for weight in model.trainable_weights),
-        "seconds": seconds,
+        "seconds": time.process_time() - started,
     }
 
 
 def start(way, images):
     """Return the network to train: a new classifier, on what the way trains below it."""
-    recipe = training.get_recipe(RECIPE)
+    recipe = training.get_recipe("quick")
     model = models.create(
         MODEL,
-        weights=None if way == "scratch" else WEIGHTS,
+        weights=None if way == "scratch" else "mnist",
         dropout=recipe.dropout,
         classes=images.classes,
         kernel_initializer=recipe.kernel_initializer,
     )
-    for layer in model.layers:
-        if layer.name == "predictions":
-            continue
+    for layer in model.layers[:-1]:
         if way == "frozen":
             layer.trainable = False
         elif way == "adapters" and hasattr(layer, "enable_lora"):

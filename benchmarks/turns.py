@@ -1,8 +1,7 @@
 """Processes that take turns.
 
-The measuring process has a `Worker` for each peer. A peer is a generator function, which runs in a
-process of its own: it prepares, yields once, builds, and yields again each time that it has done
-its work. What libraries print there is not shown: the last error is reported.
+The measuring process has a `Worker` for each peer. A peer is a generator function: it prepares,
+yields, builds, and yields again each time that it has done its work, its own figures if it has any.
 """
 
 import importlib
@@ -12,7 +11,6 @@ import multiprocessing
 import os
 import pathlib
 import re
-import sys
 import time
 
 from benchmarks.measurements import say
@@ -28,10 +26,10 @@ ENVIRONMENT = {
 
 
 class Worker:
-    """A process that takes turns, seen from the measuring one. It starts with its first turn.
+    """A process that takes turns, seen from the measuring one.
 
     `peer` names a generator function, as `"module:function"`. It is called in the new process with
-    `arguments`, which must be picklable without the library that is measured.
+    `arguments`.
 
     `turns` has a dictionary for each turn: its seconds, processor seconds and megabytes, and the
     figures that the peer yields. The first turn includes compiling. `absent` says why the worker
@@ -67,7 +65,7 @@ class Worker:
             self.turns.append(answer)
         else:
             self.absent = answer
-            self._process.kill()
+            say(f"without {self.name}: {answer}")
 
     def close(self):
         """Tell the worker that there are no more turns, and wait for its end."""
@@ -76,11 +74,10 @@ class Worker:
             self._process.join()
 
 
-def take_turns(workers, count, say=say, all_needed=False):
+def take_turns(workers, count):
     """Let each worker take a first turn, which compiles, and then `count` turns in alternation.
 
-    Return those that took all turns. The others are named through `say`; `all_needed` then ends the
-    program.
+    Return the workers that took all turns.
     """
     try:
         for index in range(count + 1):
@@ -90,20 +87,14 @@ def take_turns(workers, count, say=say, all_needed=False):
     finally:
         for worker in workers:
             worker.close()
-    for worker in workers:
-        if worker.absent:
-            say(f"without {worker.name}: {worker.absent}")
-    if all_needed and any(worker.absent for worker in workers):
-        sys.exit("Not measured, since all of them are needed.")
     return [worker for worker in workers if not worker.absent]
 
 
 def _work(pipe, peer, arguments, backend):
     """Run a peer in the process of a `Worker`.
 
-    In each turn the work is done twice, and only the second time counts: while a worker waits for
-    the others, the system may reclaim its memory and its caches, which can cost it seconds. In the
-    first turn it is done once, to show how long compiling takes.
+    In each turn but the first the work is done twice, and only the second time counts: while a
+    worker waits for the others, the system may reclaim its memory and its caches.
     """
     os.environ.update({**ENVIRONMENT, **os.environ})
     if backend:
@@ -125,10 +116,7 @@ def _work(pipe, peer, arguments, backend):
                 next(works)
             seconds, cpu = time.perf_counter(), time.process_time()
             figures = next(works) or {}
-            usage = {
-                "seconds": time.perf_counter() - seconds,
-                "cpu": time.process_time() - cpu,
-            }
+            usage = {"seconds": time.perf_counter() - seconds, "cpu": time.process_time() - cpu}
             usage["megabytes"] = _peak_megabytes() - memory
             pipe.send({**usage, **figures} if index else {**figures, **usage})
     except (Exception, SystemExit) as error:

@@ -10,7 +10,7 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import compact, gates, measurements
+from benchmarks import gates, measurements
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 from highway_keras import data, models, training
@@ -52,15 +52,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_workers_take_turns(folder):
-    said = []
     workers = [Worker(n, "peers_here:note", folder, n) for n in "ab"]
-    assert take_turns(workers, 2, said.append) == workers
+    assert take_turns(workers, 2) == workers
     # The first turn is the work once, any other the work twice.
     assert (folder / "notes").read_text() == "ab" + "aabb" * 2
     assert [len(worker.turns) for worker in workers] == [3, 3]
     assert workers[0].turns[0].keys() == {"seconds", "cpu", "megabytes", "said"}
     assert workers[1].values("said") == ["b", "b"]
-    assert said == ["first turn", "turn 1 of 2", "turn 2 of 2"]
 
 
 @pytest.mark.parametrize(
@@ -72,29 +70,12 @@ def test_workers_take_turns(folder):
         ("tired", "tired"),
     ],
 )
-def test_a_peer_that_does_not_answer_is_named(folder, peer, reason):
-    said = []
+def test_a_peer_that_does_not_answer_is_named(folder, peer, reason, capsys):
     workers = [Worker("a", "peers_here:note", folder, "a"), Worker("lost", f"peers_here:{peer}")]
-    assert take_turns(workers, 1, said.append) == workers[:1]
-    assert said[-1].startswith("without lost: ") and reason in said[-1]
+    assert take_turns(workers, 1) == workers[:1]
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "without lost" in line]
+    assert reason in line
     assert len(workers[0].turns) == 2
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--turns", "0"), ("--out", "."), *((o, "no/where") for o in ("--case", "--turns", "--out"))],
-)
-def test_mistakes(option, value, capsys):
-    with pytest.raises(SystemExit) as ended:
-        command.main([option, value])
-    assert ended.value.code == 2
-    assert option in capsys.readouterr().err.splitlines()[-1]  # not in the usage, which has all
-
-
-def test_layers_that_are_not_measured(capsys):
-    with pytest.raises(SystemExit):
-        compact.main(["highway-b", "--layers", "5"])
-    assert "--layers must be of (14, 13, 11)" in capsys.readouterr().err
 
 
 def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
@@ -110,8 +91,8 @@ def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
     assert "4 (3-8)" in capsys.readouterr().out
 
 
-def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
-    """Each case is printed and written before the next; a row has the command to repeat it."""
+def test_each_case_is_written_before_the_next(tmp_path, monkeypatch):
+    """A row has the command that repeats it; a case that does not run loses no other."""
     first, second, third = list(CASES)[:3]
     written = []
 
@@ -121,13 +102,11 @@ def test_a_case_that_does_not_run_loses_no_other(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(command, "measure", measure)
     out = tmp_path / "speed.csv"
-    asked = ["--peer", "plain", "maxout", "--turns", "2"]
-    with pytest.raises(SystemExit, match=second):
-        command.main(["--case", first, second, third, *asked, "--out", str(out)])
+    asked = ["--peer", "plain", "torch_eager", "--turns", "2"]
+    command.main(["--case", first, second, third, *asked, "--out", str(out)])
     assert written == [0, 1, 1]
     lines = [f"python -m benchmarks --case '{case}' {' '.join(asked)}" for case in (first, third)]
     assert [row["command"] for row in read_rows(out)] == lines
-    assert "plain" in capsys.readouterr().out
 
 
 def test_the_best_rate_lies_between_two_that_do_worse():
@@ -174,7 +153,6 @@ def saved(tmp_path_factory):
     [
         ("epoch --model thin-highway-10 --images 300 --turns 1", "fit_over_ours"),
         ("serving SAVED --turns 1", "times_faster_1"),
-        ("lesions SAVED --turns 1 --limit 50", "over_evaluate_500"),
         ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "ratio_cpu"),
     ],
 )

@@ -1,9 +1,14 @@
 """The example of a server: picture files over the wire, wrong ones, load, and its end."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
+import pathlib
+import socket
 import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -17,7 +22,6 @@ if importlib.util.find_spec("kserve") is None:
     reason = "needs examples/kserve/requirements.txt, whose packages conflict with newer ones"
     pytest.skip(reason, allow_module_level=True)
 
-from benchmarks import server
 from examples.kserve import ask
 from highway_keras import models
 from highway_keras.export import export
@@ -26,6 +30,34 @@ WEIGHTS = models.get("mnist-highway-16").weights_file("mnist")
 MODEL = keras.models.load_model(WEIGHTS, compile=False)
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 28, 28)).astype("uint8")
 FILES = [as_file(Image.fromarray(pixels)) for pixels in PIXELS]
+
+
+SERVE = pathlib.Path(__file__).parents[1] / "examples" / "kserve" / "serve.py"
+NAME, PROTOCOLS = "network", ("grpc", "http")
+LIMIT_S = 120
+
+
+@contextlib.contextmanager
+def serving(folder):
+    """Serve a SavedModel; yield the addresses by protocol, then stop it, with exit code 0."""
+    with contextlib.ExitStack() as opened:
+        sockets = [opened.enter_context(socket.create_server(("localhost", 0))) for _ in PROTOCOLS]
+        grpc, http = (str(each.getsockname()[1]) for each in sockets)
+    command = [sys.executable, SERVE, folder, "--model_name", NAME]
+    command += ["--grpc_port", grpc, "--http_port", http]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        ready, end = f"http://localhost:{http}/v2/models/{NAME}/ready", time.monotonic() + LIMIT_S
+        while True:
+            assert process.poll() is None and time.monotonic() < end, "the server did not start"
+            time.sleep(0.2)
+            with contextlib.suppress(OSError), urllib.request.urlopen(ready):
+                break
+        yield {"grpc": f"localhost:{grpc}", "http": f"localhost:{http}"}
+    finally:
+        process.terminate()
+        code = process.wait(LIMIT_S)
+    assert code == 0
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +69,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def addresses(folder):
-    with server.serving(folder) as addresses:
+    with serving(folder) as addresses:
         yield addresses
 
 
 async def answer(addresses, protocol, files):
-    return await ask.answer(f"{protocol}://{addresses[protocol]}/{server.MODEL}", files)
+    return await ask.answer(f"{protocol}://{addresses[protocol]}/{NAME}", files)
 
 
 LARGE = as_file(Image.new("L", (5000, 5000)))
@@ -53,7 +85,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("protocol", server.PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_answer_is_keras_and_a_wrong_picture_an_error_of_the_client(protocol, addresses):
     for file, message in WRONG:
         with pytest.raises(Exception, match=message) as caught:
@@ -81,14 +113,14 @@ def test_the_answer_is_keras_and_a_wrong_picture_an_error_of_the_client(protocol
 def test_a_wrong_request_is_an_error_of_the_client(inputs, message, addresses):
     keys = ("name", "shape", "datatype", "data")
     body = json.dumps({"inputs": [dict(zip(keys, values, strict=True)) for values in inputs]})
-    url = f"http://{addresses['http']}/v2/models/{server.MODEL}/infer"
+    url = f"http://{addresses['http']}/v2/models/{NAME}/infer"
     request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"})
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request)
     assert caught.value.code == 400 and message in json.load(caught.value)["error"]
 
 
-@pytest.mark.parametrize("protocol", server.PROTOCOLS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatch):
     processes, start = [], subprocess.Popen
 
@@ -105,7 +137,7 @@ def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatc
         processes[0].wait(60)
         return outputs
 
-    monkeypatch.setattr(server.subprocess, "Popen", popen)
-    with server.serving(folder) as addresses:  # which raises an error unless its exit code is 0
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with serving(folder) as addresses:  # and asks for exit code 0
         outputs = asyncio.run(end_during_a_request(addresses))
     assert outputs["class_id"].shape == (600,)

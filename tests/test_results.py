@@ -22,7 +22,7 @@ from tools import pictures, record, tables
 
 ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
-GONE = ("figure1-finals", "halving")  # their commands exist only at the commits of the rows
+GONE = ("figure1-finals", "halving", "compact")  # whose commands exist only at their commits
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 
 

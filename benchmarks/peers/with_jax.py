@@ -1,4 +1,4 @@
-"""JAX by hand, no Keras: a highway network, and its products alone."""
+"""JAX by hand, no Keras."""
 
 import jax
 import jax.numpy as jnp
@@ -63,34 +63,3 @@ def _train(weights, velocity, x, y):
     value, gradient = jax.value_and_grad(loss)(weights)
     velocity = jax.tree.map(lambda v, g: 0.9 * v - 0.01 * g, velocity, gradient)
     return jax.tree.map(jnp.add, weights, velocity), velocity, value
-
-
-def products(case):
-    """The matrix products of a step and nothing else, through the same compiler (XLA).
-
-    Forward, one product of `(batch, d) @ (d, 2 d)` per layer; in training, two more, for the
-    gradients of the weights and of the layer's input.
-    """
-    rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.random((case.batch, WIDTH), "float32"))
-    w = jnp.asarray(rng.normal(0, 0.1, (case.depth - 1, WIDTH, 2 * WIDTH)), "float32")
-
-    def forward(x, w):
-        z = x @ w
-        return z[:, :WIDTH], z
-
-    def backward(dx, layer):
-        w, z = layer
-        return z @ w.T, dx.T @ z
-
-    @jax.jit
-    def step(x, w):
-        out, z = jax.lax.scan(forward, x, w)
-        return jax.lax.scan(backward, x, (w, z), reverse=True) if case.training else (out, z)
-
-    yield
-    while True:
-        for _ in range(case.steps):
-            out = step(x, w)
-        jax.block_until_ready(out)
-        yield

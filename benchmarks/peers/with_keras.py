@@ -59,24 +59,9 @@ def plain(case):
 
 def two_convolutions(case):
     """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
-    return _twin(case, by_hand)
+    from benchmarks.gates import twin
 
-
-def maxout(case):
-    """A maxout network with the same convolutions."""
-    from benchmarks import gates
-
-    return _twin(case, gates.maxout)
-
-
-def _twin(case, replacement):
-    """Train the network of a case with other layers in the place of its highway layers."""
-    from benchmarks import gates
-    from highway_keras import models
-
-    original = models.create(case.model)  # here, where its time does not count
-    build = gates.twin(replacement, lambda **options: original)
-    return take(lambda: build((32, 32, 3), 10, "twin"), case)
+    return take(lambda: twin(by_hand, case.model)((32, 32, 3), 10, "twin"), case)
 
 
 def by_hand(layer, filters):
