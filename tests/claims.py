@@ -34,11 +34,6 @@ def highest(name, column, **values):
     return rows(name, **values)[column].max()
 
 
-def middle(name, column, **values):
-    """Return median, lowest and highest of a timing."""
-    return [one(name, f"{column}{end}", **values) for end in ("", "_low", "_high")]
-
-
 def listed(values, form=""):
     """Return several numbers as text; those that are infinite diverged."""
     return ", ".join(shown(value, form) for value in values)
@@ -475,6 +470,70 @@ def install():
     yield f"times with a warm disk cache: the median of {turns} (lowest to highest)"
 
 
+def benchmarks():
+    thin_100, thin_1000, b = "thin-highway-100 train", "thin-highway-1000 train", "highway-b train"
+    yield f"batch 128, medians of {speed(thin_100, 'ours', 'n')} interleaved turns (`python -m"
+    columns = ("first_step_s", "ms_a_step", "peak_mb", "n")
+    values = [speed(thin_1000, "ours", column) for column in columns]
+    yield (
+        "first step is done after {:.1f} s, a step takes {:.0f} ms, and memory peaks {:.0f} MB "
+        "above the process's before it built the network (n = {} turns)".format(*values)
+    )
+    keras, torch = speed(b, "two_convolutions"), speed(b, "torch_eager")
+    yield f"takes {keras:.2f} times as long as with two `Conv2D` per block, and {torch:.2f} times"
+    yield f"as long as in PyTorch eager (n = {speed(b, 'ours', 'n')} turns)"
+    seconds = [50_000 / one("speed-epoch", "images_a_second", model=f"highway-{x}") for x in "ab"]
+    yield "in float32 takes {:.0f} s for Highway A and {:.0f} s for Highway B.".format(*seconds)
+    ratios = rows("speed-epoch")["fit_over_ours"]
+    yield f"Plain `model.fit` takes {ratios.min():.2f} to {ratios.max():.2f} times as long as our"
+    yield f"for the six networks of CIFAR (n = {one('speed-epoch', 'n')} turns each)"
+    lines = {
+        "per hour": "ratio_seconds",
+        "per hour of processor time": "ratio_cpu",
+        "the same, projected to [Figure 1](figure1.md)'s 400 epochs on all images": (
+            "projected_ratio"
+        ),
+    }
+    for line, column in lines.items():
+        ratios = [one("search-speed", column, depth=depth) for depth in (10, 50)]
+        yield f"| {line} | {ratios[0]:.0f} | {ratios[1]:.0f} |"
+    jax, torch = (speed("thin-highway-10 predict", peer) for peer in ("jax_scan", "torch_eager"))
+    yield f"In prediction, JAX is {jax:.1f} and PyTorch eager {torch:.1f} times as fast at 10"
+    yield f"the plain network {speed('thin-highway-100 predict', 'plain'):.1f} times at 100."
+    theirs, ours = (speed(thin_100, peer, "cpu_ms_a_step") for peer in ("jax_scan", "ours"))
+    yield f"a step takes {theirs:.1f} ms of processor time in JAX, {ours:.1f} in ours, on two."
+
+
+def compact():
+    closed = one("compact", "mean", model="thin-highway-50", layers=9, way="closed")
+    yield f"`thin-highway-50` keeps {closed:.2f} % with 9 of its 49 gated layers"
+    mean, std = (one("accuracy", column, model="thin-highway-50") for column in ("mean", "std"))
+    yield f"points below the mean of the recipe at 50 layers, {mean:.2f} ± {std:.2f} %."
+
+
+def depth():
+    closed = rows("starts", kind="highway", depth=50, transform_bias=-10)["loss"]
+    yield f"train from all 18 starts and end at {closed.min():.2f} to {closed.max():.2f};"
+    shallow = rows("starts", kind="plain", depth=2)["loss"]
+    yield f"(`--depth 2`), end at {shallow.min():.2f} to {shallow.max():.2f} after the same epochs"
+
+
+def gpu():
+    of_24 = pd.concat([rows(name, epochs=24, images="all") for name in ("table2", "table3")])
+    low, high = of_24["minutes"].min(), of_24["minutes"].max()
+    yield f"24 epochs on 2 CPU cores took {low:.0f} to {high:.0f} minutes."
+    for table, name in (("2", "highway-b"), ("3", "highway-gap-10"), ("3", "highway-gap-100")):
+        yield f"| `{name}` | {one(f'table{table}', 'minutes', model=name, recipe='muon'):.1f} |"
+    alone = one("table2", "minutes", model="highway-a", recipe="muon", seed=1)
+    yield f"| `highway-a` | {alone:.1f} |"
+
+
+def serving():
+    sizes = rows("export", model="thin-highway-50", format="keras")["bytes"]
+    share = sizes.min() / sizes.max()
+    yield f"this network stays as large, `thin-highway-50` shrinks to {share:.2f} of its size."
+
+
 CLAIMS = {
     "docs/install.md": install,
     "docs/recipes.md": recipes,
@@ -485,112 +544,10 @@ CLAIMS = {
     "docs/authors-logs.md": authors_logs,
     "docs/skip-connections.md": skip_connections,
     "README.md": readme,
-    "docs/analysis.md": [
-        (
-            "lesions together take not 49 but {:.1f} ({:.1f} to {:.1f}) times as long as",
-            *middle("lesions", "over_evaluate_500", images=60000),
-        ),
-        (
-            "images in batches of 500, and {:.1f} ({:.1f} to {:.1f}) times in batches of",
-            *middle("lesions", "over_evaluate_2000", images=60000),
-        ),
-    ],
-    "docs/benchmarks.md": [
-        (
-            "on 2 CPU cores, medians of {} interleaved turns (`python -m",
-            speed("thin-highway-100 train", "ours", "n"),
-        ),
-        (
-            "In prediction, JAX is {:.1f} and PyTorch eager {:.1f} times as fast at",
-            speed("thin-highway-10 predict", "jax_scan"),
-            speed("thin-highway-10 predict", "torch_eager"),
-        ),
-        (
-            "10 layers, and the plain network {:.1f} times at 100.",
-            speed("thin-highway-100 predict", "plain"),
-        ),
-        (
-            "a step takes {:.1f} ms of processor time in JAX, {:.1f} in ours, on two.",
-            speed("thin-highway-100 train", "jax_scan", "cpu_ms_a_step"),
-            speed("thin-highway-100 train", "ours", "cpu_ms_a_step"),
-        ),
-        (
-            "The first step is done after {:.1f} s, a step takes {:.0f} ms, and memory peaks "
-            "{:.0f} MB above what the",
-            speed("thin-highway-1000 train", "ours", "first_step_s"),
-            speed("thin-highway-1000 train", "ours", "ms_a_step"),
-            speed("thin-highway-1000 train", "ours", "peak_mb"),
-        ),
-        (
-            "{:.2f} times as long as with two `Conv2D` per block;",
-            speed("highway-b train", "two_convolutions"),
-        ),
-        ("{:.2f} times as long as one of a maxout network", speed("highway-b train", "maxout")),
-        ("{:.2f} times as long as in PyTorch eager.", speed("highway-b train", "torch_eager")),
-        (
-            "| per hour | {:.0f} | {:.0f} |",
-            one("search-speed", "ratio_seconds", depth=10, images=10000, epochs=1),
-            one("search-speed", "ratio_seconds", depth=50, images=10000, epochs=1),
-        ),
-        (
-            "| per hour of processor time | {:.0f} | {:.0f} |",
-            one("search-speed", "ratio_cpu", depth=10, images=10000, epochs=1),
-            one("search-speed", "ratio_cpu", depth=50, images=10000, epochs=1),
-        ),
-        (
-            "| the same, projected to [Figure 1](figure1.md)'s 400 epochs on all images | {:.0f} "
-            "| {:.0f} |",
-            one("search-speed", "projected_ratio", depth=10),
-            one("search-speed", "projected_ratio", depth=50),
-        ),
-        (
-            "trains for 34 epochs on average | {:.0f} | {:.0f} |",
-            one("search-speed", "projected_rungs_ratio", depth=10),
-            one("search-speed", "projected_rungs_ratio", depth=50),
-        ),
-    ],
-    "docs/compact.md": [
-        (
-            "a quarter more errors: `thin-highway-50` keeps {:.2f} % with 9 of",
-            one("compact", "mean", model="thin-highway-50", layers=9, way="closed"),
-        ),
-        (
-            "gated layers it is `thin-highway-50` itself: {:.2f} ± {:.2f} %.",
-            one("accuracy", "mean", model="thin-highway-50"),
-            one("accuracy", "std", model="thin-highway-50"),
-        ),
-    ],
-    "docs/depth.md": [
-        (
-            "all 18 starts and end at {:.2f} to {:.2f}.",
-            lowest("starts", "loss", kind="highway", depth=50, transform_bias=-10),
-            highest("starts", "loss", kind="highway", depth=50, transform_bias=-10),
-        ),
-        (
-            "same starts (`--depth 2`), end at {:.2f} to {:.2f} after the same epochs.",
-            lowest("starts", "loss", kind="plain", depth=2),
-            highest("starts", "loss", kind="plain", depth=2),
-        ),
-    ],
-    "docs/gpu.md": [
-        (
-            "on 2 CPU cores, 24 epochs of any of them took {:.0f} to {:.0f} minutes.",
-            min(lowest(name, "minutes", epochs=24, images="all") for name in ("table2", "table3")),
-            max(highest(name, "minutes", epochs=24, images="all") for name in ("table2", "table3")),
-        ),
-        ("| `highway-b` | {:.1f} |", one("table2", "minutes", model="highway-b", recipe="muon")),
-        (
-            "| `highway-gap-10` | {:.1f} |",
-            one("table3", "minutes", model="highway-gap-10", recipe="muon"),
-        ),
-        (
-            "| `highway-gap-100` | {:.1f} |",
-            one("table3", "minutes", model="highway-gap-100", recipe="muon"),
-        ),
-        (
-            "| `highway-a` | {:.1f} |",
-            one("table2", "minutes", model="highway-a", recipe="muon", seed=1),
-        ),
-    ],
+    "docs/benchmarks.md": benchmarks,
+    "docs/compact.md": compact,
+    "docs/depth.md": depth,
+    "docs/gpu.md": gpu,
+    "docs/serving.md": serving,
     "docs/transfer.md": transfer,
 }

@@ -33,15 +33,12 @@ LABELS = {  # of short names in rows
     "torch_eager": "PyTorch eager",
     "torch_compile": "PyTorch, `torch.compile`",
     "jax_scan": "JAX by hand, `lax.scan`",
-    "products": "the matrix products alone, as a loop",
     "keras": "Keras",
     "predict": "`predict`",
     "saved_model": "SavedModel",
     "onnx": "ONNX",
     "litert": "LiteRT",
     "openvino": "OpenVINO",
-    "grpc": "gRPC",
-    "http": "HTTP",
     "core": "the package without an extra",
     "cpu": "with the extra `cpu`",
     "frozen": "classifier only (`--freeze`)",
@@ -182,21 +179,16 @@ def transfer():
         )
 
 
-@table(
-    "network | gated layers left | parameters | multiplications, % | closed, % | fine-tuned, % | "
-    "from scratch, % | n"
-)
+@table("network | gated layers left | parameters | closed, % | fine-tuned, % | from scratch, %")
 def compacted():
     networks = rows("compact").sort_values(["model", "layers"], ascending=False)
+    networks = networks[networks["model"] != "thin-highway-100"]  # in the picture
     for (model, layers), ways in networks.groupby(["model", "layers"], sort=False):
         first = ways.iloc[0]
-        intact = networks[(networks["model"] == model) & (networks["layers"] == first["of"])]
-        share = 100 * first["multiplications"] / intact["multiplications"].iloc[0]
         reached = {row.way: spread(row.mean, row.std, ".2f") for row in ways.itertuples()}
         yield (
-            f"`{model}` | {layers} of {first['of']} | {first['parameters']:,} | {share:.0f} | "
-            f"{reached['closed']} | {reached.get('tuned', '')} | {reached.get('scratch', '')} | "
-            f"{ways['n'].max()}"
+            f"`{model}` | {layers} of {first['of']} | {first['parameters']:,} | "
+            f"{reached['closed']} | {reached.get('tuned', '')} | {reached.get('scratch', '')}"
         )
 
 
@@ -216,10 +208,9 @@ def starts():
 
 
 def gradients():
-    """The gradient's norm at 10 and 100 layers, the geometric mean over the layers."""
-    norms = rows("gradient-norms")
-    norms = norms[norms["depth"].isin((10, 100))]
-    columns = [f"{row.depth} layers, x {row.scale:g}" for row in norms.itertuples()]
+    """The gradient's norm at 100 layers, the geometric mean over the layers."""
+    norms = rows("gradient-norms", depth=100)
+    columns = [f"100 layers, x {scale:g}" for scale in norms["scale"]]
     means = [statistics.geometric_mean(map(float, text.split())) for text in norms["by_layer"]]
     texts = ["overflows" if math.isnan(mean) else f"{mean:.0e}" for mean in means]
     return pivot(norms, ["kind", "activation"], columns, texts)
@@ -237,64 +228,31 @@ def peers():
         )
 
 
-@table(
-    "training step | arithmetic | batch | ms | processor ms | images per second | of the machine",
-    "ll",
-)
+@table("training step | arithmetic | batch | ms | of the machine", "ll")
 def steps():
     for row in pd.concat(map(rows, ("speed-thin", "speed-convolutional"))).itertuples():
         case = CASES[row.case]
-        if case.training and row.peer.startswith("ours") and row.cpu_ms_a_step > 0:
+        if case.training and row.peer.startswith("ours") and row.share_of_machine > 0:
             arithmetic = "bfloat16" if row.peer.endswith("bfloat16") else "float32"
             yield (
                 f"`{case.model}` | {arithmetic} | {case.batch} | {row.ms_a_step:.1f} | "
-                f"{row.cpu_ms_a_step:.1f} | {1000 * case.batch / row.ms_a_step:,.0f} | "
-                f"{100 * row.share_of_machine:.0f}%"
+                f"{100 * row.share_of_machine:.0f} %"
             )
 
 
-@table("network | images per second | an epoch | `fit` / ours | ours / products")
-def epochs():
-    """Of the networks for CIFAR, which has 50,000 images."""
-    for row in rows("speed-epoch", dtype="float32").itertuples():
-        yield (
-            f"`{row.model}` | {row.images_a_second:,.0f} | {50_000 / row.images_a_second:.0f} s | "
-            f"{middle(row, 'fit_over_ours', '.2f')} | {row.ours_over_products:.2f}"
-        )
-
-
-@table("network | format | bytes | of float | accuracy %, Keras | exported | images", "ll")
+@table("format | bytes | Keras, % | exported, % | images | ms, one image | images/s, 256 a call")
 def exports():
-    files = rows("export")
-    share = files["bytes"] / files.groupby(["model", "format"])["bytes"].transform("first")
-    for row in files.assign(share=share.where(files["quantize"].notna())).itertuples():
+    """Sizes and accuracies of the exports of a network, and the speed of their runtimes."""
+    speeds = rows("serving", file="mnist-highway-16-mnist.keras").set_index("format")
+    for row in rows("export", model="mnist-highway-16").itertuples():
+        name = f"{row.format} {shown(row.quantize)}".strip()
+        name = "keras predict" if name == "keras" else name
+        speed = speeds.loc[name]
+        label = " ".join(LABELS.get(word, word) for word in name.split())
         yield (
-            f"`{row.model}` | {LABELS[row.format]} {shown(row.quantize)} | {row.bytes:,} | "
-            f"{shown(row.share, '.2f')} | {100 * row.keras_accuracy:.2f} | "
-            f"{100 * row.accuracy:.2f} | {row.images:,}"
-        )
-
-
-@table("`mnist-highway-16` | ms, batch 1 | times faster | images/s, batch 256 | times faster")
-def serving():
-    for row in rows("serving", file="mnist-highway-16-mnist.keras").itertuples():
-        faster = [
-            middle(row, name, ",.0f" if getattr(row, name) >= 10 else ".2f")
-            for name in ("times_faster_1", "times_faster_256")
-        ]
-        label = " ".join(LABELS.get(word, word) for word in row.format.split())
-        yield (
-            f"{label} | {row.ms_1:.2f} | {faster[0]} | {256_000 / row.ms_256:,.0f} | {faster[1]}"
-        )
-
-
-@table("protocol | clients | requests per second | p50, ms | p99, ms | answers | errors")
-def server():
-    for row in rows("server").itertuples():
-        yield (
-            f"{LABELS[row.protocol]} | {row.clients} | "
-            f"{middle(row, 'requests_a_second', ',.0f')} | {middle(row, 'p50_ms', '.1f')} | "
-            f"{middle(row, 'p99_ms', '.1f')} | {row.answers:,} | {row.errors}"
+            f"{label} | {row.bytes:,} | {100 * row.keras_accuracy:.2f} | "
+            f"{100 * row.accuracy:.2f} | {row.images:,} | {middle(speed, 'ms_1', '.2f')} | "
+            f"{256_000 / speed['ms_256']:,.0f}"
         )
 
 
