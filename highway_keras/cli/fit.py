@@ -41,11 +41,6 @@ def add_fit(add):
         nargs=3,
         help="scale the pictures of a folder to this shape (default: the network's)",
     )
-    parser.add_argument(
-        "--skip-broken",
-        action="store_true",
-        help="leave out pictures of a folder that cannot be read, and say which",
-    )
     shared.add_limit(parser)
     parser.add_argument(
         "--weights",
@@ -166,7 +161,6 @@ def _load(options, source, shape, recipe):
         validation=recipe.validation,
         limit=options.limit,
         input_shape=tuple(options.input_shape or shape),
-        skip_broken=options.skip_broken,
     )
 
 

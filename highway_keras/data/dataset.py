@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from highway_keras.util import checks
-
 # The most pixel values to train on in memory, where each takes 9 bytes: as uint8, as preprocessed
 # float32, and as float32 on the device. Pictures of more values stay on disk.
 MOST_IN_MEMORY = 2**29
-PARTS = ("train", "val", "test")
 
 
 class DataError(ValueError):
@@ -30,9 +27,6 @@ class Dataset:
         class_names: One name per class, in the order of the class numbers.
         source: What `load` read: a name of `NAMES` or a path as text. None for arrays.
 
-    Raises:
-        DataError: If the arrays do not have this form, or `y_train` holds one class only.
-
     Examples:
         >>> from highway_keras.data import load
         >>> load("digits")
@@ -50,17 +44,6 @@ class Dataset:
     class_names: tuple
     source: str | None = None
 
-    def __post_init__(self):
-        checks.class_names("class_names", self.class_names, len(self.class_names))
-        for part in PARTS:
-            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            check_part(part, x, y, self.input_shape, self.classes)
-        if len(np.unique(self.y_train)) < 2:
-            raise DataError(
-                "`y_train` must hold images of two classes or more; raise `limit` if one is given. "
-                f"Received: class {self.y_train[0]} for all {len(self.y_train)} images."
-            )
-
     @property
     def input_shape(self):
         """`(height, width, channels)` of one image."""
@@ -71,10 +54,10 @@ class Dataset:
         """Number of classes."""
         return len(self.class_names)
 
-    def fingerprint(self, parts=PARTS):
-        """Return 16 hexadecimal digits that identify the images and labels of `parts`."""
+    def fingerprint(self):
+        """Return 16 hexadecimal digits that identify the images and labels."""
         digest = hashlib.sha256(repr(self.input_shape).encode())
-        for part in parts:
+        for part in ("train", "val", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
             digest.update(f"{part} {len(x)}".encode())
             digest.update(y.astype("int64").tobytes())
@@ -90,43 +73,9 @@ class Dataset:
         )
 
 
-def check_part(part, x, y, input_shape, classes):
-    """Raise a `DataError` unless `x` and `y` can be the images and labels of a part."""
-    shape = tuple(x.shape)
-    channels_first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
-    if x.dtype != np.uint8 or len(shape) != 4 or channels_first:
-        raise DataError(
-            f"`x_{part}` must be images of integers, 0 to 255, of shape (n, height, width, "
-            f"channels). Received: shape={shape}, dtype={x.dtype}. For floats in [0, 1], write "
-            f"(255 * x_{part}).round().astype('uint8'); for channels first, "
-            f"numpy.moveaxis(x_{part}, 1, -1)."
-        )
-    if shape[1:] != input_shape or (part != "val" and not len(x)):
-        raise DataError(
-            f"`x_{part}` must hold at least one image, of the shape of those in `x_train`. "
-            f"Received: shape={shape}, and images {input_shape} in `x_train`."
-        )
-    if y.dtype.kind not in "iu" or y.shape != (len(x),):
-        raise DataError(
-            f"`y_{part}` must be the class numbers of its {len(x)} images, integers of shape (n,). "
-            f"Received: shape={y.shape}, dtype={y.dtype}. For one-hot rows, write "
-            f"y_{part}.argmax(axis=1)."
-        )
-    if len(y) and not 0 <= y.min() <= y.max() < classes:
-        raise DataError(
-            f"`y_{part}` must hold class numbers from 0 to {classes - 1}, those of `class_names` "
-            f"or, without names, of `y_train`. Received: {y.min()} to {y.max()}."
-        )
-
-
 def images_at_once(shape):
     """Return how many images of a shape a network is given at once, where nothing is learned."""
     return max(1, min(500, 500 * 32 * 32 * 3 // math.prod(shape)))  # fewer of larger ones
-
-
-def shuffled(labels, seed=0):
-    """Return the indices of `labels`, shuffled, always in one order: the first N are a sample."""
-    return np.random.default_rng(seed).permutation(len(labels))
 
 
 def hold_out(labels, fraction, seed=0):
@@ -136,7 +85,7 @@ def hold_out(labels, fraction, seed=0):
     class, `fraction * m` to within 1.5. The indices are shuffled so that the first N to train on
     are a fair sample even if the source is sorted by class.
     """
-    order = shuffled(labels, seed)
+    order = np.random.default_rng(seed).permutation(len(labels))
     by_class = order[np.argsort(labels[order], kind="stable")]
     count = round(fraction * len(labels))
     evenly_spaced = ((np.arange(count) + 0.5) * len(labels) / max(count, 1)).astype(int)

@@ -1,16 +1,16 @@
 """`load`: from a name, a path or arrays to a `Dataset` in one call."""
 
-import os
 import pathlib
 
 import numpy as np
 
-from highway_keras.data.dataset import DataError, Dataset, check_part, hold_out
-from highway_keras.data.folder import read_folder, read_pictures
+from highway_keras.data import dataset
+from highway_keras.data.dataset import DataError, Dataset, hold_out
+from highway_keras.data.folder import read_folder
 from highway_keras.data.pictures import PictureArray
 from highway_keras.data.public import NAMES, read_digits, read_public
 from highway_keras.util import checks
-from highway_keras.util.messages import did_you_mean, notice, reason
+from highway_keras.util.messages import did_you_mean, reason
 
 TEST_FRACTION = 0.2  # of each class, where no images are to be tested on
 
@@ -22,7 +22,6 @@ def load(
     validation=0.1,
     limit=None,
     input_shape=None,
-    skip_broken=False,
     test_only=False,
 ) -> Dataset:
     """Load labeled images.
@@ -49,11 +48,9 @@ def load(
         validation: Fraction of the training images, in [0, 1), held out for validation, drawn
             evenly over the classes. Every call holds out the same images.
         limit: Keep only this many of the remaining training images, for a quick experiment.
-        input_shape: (height, width, channels) to scale the pictures of a folder to. Default: the
-            shape that all pictures share. Other images keep theirs.
-        skip_broken: Whether to leave out pictures of a folder that cannot be read, and say which.
-            Otherwise an error names them.
-        test_only: Whether to read only the test images of a folder, to measure a network.
+        input_shape: (height, width, channels) that the pictures of a folder are scaled to. Other
+            images keep their shape.
+        test_only: Whether to leave the pictures of a folder on disk that are not to be tested on.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order.
@@ -70,49 +67,43 @@ def load(
     """
     checks.number("validation", validation, least=0, below=1)
     limit = checks.positive_integer("limit", limit, or_none=True)
-    name, recorded, parts, class_names = _read(source, data_dir, skip_broken)
+    name, parts, class_names = _read(source, data_dir)
     if len(parts) == 1:
         ((x, y),) = parts
         train, test = hold_out(y, TEST_FRACTION)
         parts = [(x[train], y[train]), (x[test], y[test])]
     (x, y), (x_test, y_test) = parts
     train, held_out = hold_out(y, validation)
-    if validation and not len(held_out):
-        raise DataError(
-            "`validation` must hold out at least one image, or be 0. "
-            f"Received: validation={validation} of {len(y)} images of {name}."
-        )
     train = train[:limit]
     images = [x[train], x[held_out], x_test]
     if x.dtype == object:  # paths of pictures
-        unread, needed = (images[:2], images[2:]) if test_only else ([], images)
-        pictures = read_pictures(needed, input_shape, are_checked=skip_broken)
-        images = [PictureArray(paths, pictures[0].shape[1:]) for paths in unread] + pictures
+        images = [PictureArray(paths, input_shape) for paths in images]
+        needed = images[2:] if test_only else images
+        if sum(pictures.size for pictures in needed) <= dataset.MOST_IN_MEMORY:
+            images[-len(needed) :] = [pictures[:] for pictures in needed]
     x_train, x_val, x_test = images
-    names = tuple(map(str, class_names))
+    class_names = tuple(map(str, class_names))
+    checks.class_names("class_names", class_names, len(class_names))
+    recorded = None if isinstance(source, tuple | list) else str(source)
     return Dataset(
-        name, x_train, y[train], x_val, y[held_out], x_test, y_test, names, source=recorded
+        name, x_train, y[train], x_val, y[held_out], x_test, y_test, class_names, recorded
     )
 
 
-def _read(source, data_dir, skip_broken):
-    """Return the name of a data set, its `source`, parts `(images, labels)` and class names."""
+def _read(source, data_dir):
+    """Return the name of a data set, its parts `(images, labels)` and its class names."""
     if isinstance(source, tuple | list):
         parts = [source] if hasattr(source[0], "__array__") else source
-        return "arrays", None, *_prepare(parts)
-    if isinstance(source, str) and source in NAMES and os.path.exists(source):
-        notice(f"{source} is the public data set here; ./{source} names what is in this folder.")
+        return "arrays", *_prepare(parts)
     if source == "digits":
-        return source, source, *_prepare(*read_digits())
-    if isinstance(source, str) and source in NAMES:
-        return source, source, *_prepare(*read_public(source, data_dir))
+        return source, *_prepare(*read_digits())
+    if source in NAMES:
+        return source, *_prepare(*read_public(source, data_dir))
     path = pathlib.Path(source).expanduser()
-    text = str(pathlib.Path(source))
-    recorded = os.path.join(os.curdir, text) if text in NAMES else text
     if path.suffix == ".npz":
-        return path.stem, recorded, *_prepare(*_read_npz(path))
+        return path.stem, *_prepare(*_read_npz(path))
     if path.is_dir():
-        return path.resolve().name, recorded, *read_folder(path, skip_broken)
+        return path.resolve().name, *read_folder(path)
     raise ValueError(
         f"`source` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
         f"in .npz. Received: source={str(source)!r}.{did_you_mean(source, NAMES)}"
@@ -131,44 +122,45 @@ def _read_npz(path):
                 f"{path} cannot be read as a .npz file of plain arrays: {reason(error)}. Write it "
                 "with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)."
             ) from error
-    others = content.keys() - {"x_train", "y_train", "x_test", "y_test", "class_names"}
-    if others:
-        notice(f"{path}: {', '.join(sorted(others))} are left out.")
     return parts, content.get("class_names")
 
 
 def _prepare(parts, class_names=None):
-    """Return `parts` with the dtypes and ranks of a `Dataset`, and the class names.
-
-    Without `class_names`, the class numbers are the names.
-    """
-    parts = [(_prepare_images(x), _prepare_labels(y)) for x, y in parts]
+    """Return `parts` as a `Dataset` holds them, and the class names: by default the numbers."""
+    pairs = zip(("train", "test"), parts, strict=False)
+    parts = {part: _prepare_part(part, *pair) for part, pair in pairs}
+    x_train, y_train = parts["train"]
     if class_names is None:
-        labels = np.unique(parts[0][1])
-        if not np.array_equal(labels, np.arange(len(labels))):
+        class_names = range(y_train.max() + 1)
+    for part, (x, y) in parts.items():
+        if x.shape[1:] != x_train.shape[1:]:
             raise DataError(
-                "`y_train` must number its classes 0, 1, 2, … without gaps, or `class_names` must "
-                f"name them in a .npz file. Received: {checks.short_repr(labels.tolist())}. Write "
-                "numpy.unique(y_train, return_inverse=True)[1]."
+                f"`x_{part}` must hold images of shape {x_train.shape[1:]}, as `x_train` does. "
+                f"Received: {x.shape[1:]}."
             )
-        class_names = range(len(labels))
-    input_shape = parts[0][0].shape[1:]
-    for part, (x, y) in zip(("train", "test"), parts, strict=False):
-        check_part(part, x, y, input_shape, len(class_names))
-    return parts, class_names
+        if y.min() < 0 or y.max() >= len(class_names):
+            raise DataError(
+                f"`y_{part}` must hold class numbers from 0 to {len(class_names) - 1}. "
+                f"Received: {y.min()} to {y.max()}."
+            )
+    return list(parts.values()), class_names
 
 
-def _prepare_images(images):
-    """Return images with an axis of channels, integers from 0 to 255 as uint8."""
-    images = np.asarray(images)
-    if images.dtype.kind in "iu" and images.size and 0 <= images.min() <= images.max() <= 255:
-        images = images.astype("uint8", copy=False)
-    return images[..., None] if images.ndim == 3 else images
-
-
-def _prepare_labels(labels):
-    """Return integer labels as int64 of shape `(n,)`, those of shape `(n, 1)`, too."""
-    labels = np.asarray(labels)
-    if labels.ndim == 2 and labels.shape[1] == 1:  # as keras.datasets.cifar10 has them
-        labels = labels[:, 0]
-    return labels.astype("int64") if labels.dtype.kind in "iu" else labels
+def _prepare_part(part, images, labels):
+    """Return images with an axis of channels, and their labels as int64 of shape `(n,)`."""
+    images, labels = np.asarray(images), np.asarray(labels)
+    if images.dtype != np.uint8 or images.ndim not in (3, 4) or not len(images):
+        raise DataError(
+            f"`x_{part}` must be images of dtype uint8 and shape (n, height, width, channels). "
+            f"Received: dtype={images.dtype}, shape={images.shape}. For floats in [0, 1], write "
+            f"(255 * x_{part}).round().astype('uint8')."
+        )
+    if labels.dtype.kind not in "iu" or labels.size != len(images):
+        raise DataError(
+            f"`y_{part}` must be the class numbers of its {len(images)} images, integers of shape "
+            f"(n,). Received: dtype={labels.dtype}, shape={labels.shape}. For one-hot rows, write "
+            f"y_{part}.argmax(axis=1)."
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    return images, labels.reshape(-1).astype("int64")  # keras.datasets.cifar10 has (n, 1)

@@ -1,8 +1,8 @@
-"""Picture files: which ones a user means, and their pixels as a data set has them."""
+"""Picture files: found in folders, and read as pixels."""
 
-import contextlib
 import math
 import os
+import pathlib
 
 import numpy as np
 
@@ -14,23 +14,20 @@ from highway_keras.util.messages import reason
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
 MODES = {1: "L", 3: "RGB"}  # channels: what Pillow calls gray levels and colors
+MOST_NAMED = 50  # broken pictures in a message
 
 
 def find_pictures(names):
-    """Return the paths of the picture files that names stand for, in their order.
-
-    A folder stands for the PNG and JPEG files in it and below, sorted, hidden ones left out. Any
-    other name stands for itself, whether or not there is such a file.
+    """Return the paths of picture files, where a folder stands for the PNG and JPEG files below it.
 
     Args:
         names: Paths of files and folders.
 
     Returns:
-        A list of strings, no path twice.
+        A list of strings: the files as given; those of a folder sorted, without hidden ones.
 
     Raises:
         ValueError: If a folder holds no picture.
-        OSError: If a folder cannot be read.
 
     Examples:
         >>> from highway_keras import data
@@ -38,36 +35,19 @@ def find_pictures(names):
     """
     paths = []
     for name in names:
-        name = os.path.expanduser(os.fspath(name))
-        if not os.path.isdir(name):
-            paths.append(name)
+        path = pathlib.Path(name).expanduser()
+        if not path.is_dir():
+            paths.append(str(path))
             continue
-        below = [path for path in files_below(name) if is_picture(path)]
+        below = [
+            str(file)
+            for file in sorted(path.rglob("*"))
+            if file.suffix.lower() in SUFFIXES
+            and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        ]
         if not below:
-            raise ValueError(
-                f"`names` must be pictures or folders of PNG or JPEG files. Received: {name}, a "
-                "folder without any."
-            )
+            raise ValueError(f"{path} must hold PNG or JPEG files, and holds none.")
         paths += below
-    return list(dict.fromkeys(paths))
-
-
-def is_picture(path):
-    """Return whether a file is named like a PNG or JPEG file."""
-    return path.lower().endswith(SUFFIXES)
-
-
-def files_below(folder):
-    """Return the paths of all files in a folder and below, in a fixed order, no hidden ones."""
-
-    def fail(error):
-        raise error
-
-    paths = []
-    for parent, folders, files in os.walk(folder, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        files = sorted(name for name in files if not name.startswith("."))
-        paths += [os.path.join(parent, name) for name in files]
     return paths
 
 
@@ -88,86 +68,40 @@ def read_image(path, input_shape):
     Raises:
         FileNotFoundError: If there is no such file.
         DataError: If it is not a PNG or JPEG picture.
-        ValueError: If `channels` is neither 1 nor 3.
+        ValueError: If `input_shape` is none that pictures have.
     """
     with extra("train"):
         from PIL import Image, ImageOps
 
     height, width, channels = _picture_shape(input_shape)
-    with _opened(path) as picture:
-        if picture.format != "PNG":  # exported networks rotate JPEG files only, too
-            picture = ImageOps.exif_transpose(picture)
-        picture = _on_white(picture).convert("RGB").convert(MODES[channels])
+    try:
+        with Image.open(path, formats=FORMATS) as picture:
+            if picture.format != "PNG":  # exported networks rotate JPEG files only, too
+                picture = ImageOps.exif_transpose(picture)
+            if picture.mode.startswith("I"):  # 16 bits of gray: Pillow cuts them off at 255
+                picture = Image.fromarray((np.asarray(picture) >> 8).astype("uint8"))
+            elif picture.has_transparency_data:
+                layer = picture.convert("RGBA")
+                picture = Image.new("RGB", layer.size, "white")
+                picture.paste(layer, mask=layer)
+            picture = picture.convert("RGB").convert(MODES[channels])
+    except Exception as error:  # Pillow's readers raise errors of many kinds
+        if getattr(error, "errno", None):  # of the file system
+            raise
+        raise DataError(f"{path} is not a PNG or JPEG picture: {reason(error)}.") from error
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture).reshape(input_shape)
 
 
-def _on_white(picture):
-    """Return a picture without transparency and with 8 bits per channel."""
-    with extra("train"):
-        from PIL import Image
-
-    if picture.mode.startswith("I"):  # 16 bits of gray: Pillow would make all from 255 on white
-        return Image.fromarray((np.asarray(picture) >> 8).astype("uint8"))
-    if not picture.has_transparency_data:
-        return picture
-    picture = picture.convert("RGBA")
-    white = Image.new("RGB", picture.size, "white")
-    white.paste(picture, mask=picture)
-    return white
-
-
-@contextlib.contextmanager
-def _opened(path):
-    """Yield a picture as Pillow opens it. Errors in the content of the file are `DataError`s."""
-    with extra("train"):
-        from PIL import Image
-
-    try:
-        with Image.open(path, formats=FORMATS) as picture:
-            yield picture
-    except Exception as error:  # Pillow's readers raise errors of many kinds
-        if getattr(error, "errno", None):  # of the file system
-            raise
-        raise DataError(f"{path} is not a PNG or JPEG picture: {reason(error)}.") from error
-
-
 def _picture_shape(shape):
     """Return `shape` if pictures can be read as images of this shape."""
-    if len(shape) != 3 or shape[2] not in MODES:
+    if shape is None or len(shape) != 3 or shape[2] not in MODES:
         raise ValueError(
-            "`input_shape` must be (height, width, channels) with 1 or 3 channels, as pictures "
-            f"have. Received: input_shape={tuple(shape)}."
+            "`input_shape` must be the (height, width, channels) that pictures are scaled to, with "
+            f"1 or 3 channels. Received: input_shape={shape}."
         )
-    return shape
-
-
-def common_shape(paths):
-    """Return (height, width, channels) of pictures that are all of one size, from their headers.
-
-    Raise a `ValueError` if their sizes differ.
-    """
-
-    def shape_as_seen(path):
-        with _opened(path) as picture:
-            width, height = picture.size
-            if (
-                picture.format != "PNG" and picture.getexif().get(0x0112, 1) >= 5
-            ):  # rotated by 90 degrees
-                width, height = height, width
-            is_gray = picture.mode in ("1", "L", "LA") or picture.mode.startswith("I")
-            return height, width, 1 if is_gray else 3
-
-    shapes = on_every_core(shape_as_seen, paths)
-    sizes = sorted({shape[:2] for shape in shapes})
-    if len(sizes) > 1:
-        raise ValueError(
-            "`input_shape` must give the size that pictures are scaled to, (height, width, "
-            f"channels), where they differ. Received: input_shape=None for {len(sizes)} sizes, "
-            f"such as {sizes[0]} and {sizes[1]}."
-        )
-    return *sizes[0], max(shape[2] for shape in shapes)
+    return tuple(shape)
 
 
 class PictureArray:
@@ -197,9 +131,15 @@ class PictureArray:
         images = np.empty((len(paths), *self.shape[1:]), self.dtype)
 
         def read(index):
-            images[index] = read_image(paths[index], self.shape[1:])
+            try:
+                images[index] = read_image(paths[index], self.shape[1:])
+            except (OSError, DataError) as error:
+                return str(error)
 
-        on_every_core(read, range(len(paths)))
+        errors = [error for error in on_every_core(read, range(len(paths))) if error]
+        if errors:
+            listed = " ".join(errors[:MOST_NAMED])
+            raise DataError(f"Remove or repair {len(errors)} of the pictures: {listed}")
         return images
 
     def __array__(self, dtype=None, copy=None):

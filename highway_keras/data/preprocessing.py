@@ -160,11 +160,15 @@ def preprocessor(steps, x_train):
         if hasattr(layer, "adapt"):
             size = images_at_once(x_train.shape[1:])
             parts = (x_train[start : start + size] for start in range(0, len(x_train), size))
-            layer.adapt(
-                functools.reduce(lambda x, before: before(x), layers, part) for part in parts
-            )
+            layer.adapt(_apply(layers, part) for part in parts)
         layers.append(layer)
     return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name=PREPROCESSOR)
+
+
+def _apply(layers, images):
+    for layer in layers:
+        images = layer(images)
+    return images
 
 
 def layer_of_step(kind, step, table, **options):

@@ -1,4 +1,4 @@
-"""Data sets loaded by name: the embedded digits, and those of TensorFlow Datasets (TFDS).
+"""Public data sets: scikit-learn's embedded digits, and those of TensorFlow Datasets (TFDS).
 
 Each reader returns a list of one or two pairs `(images, labels)`, to train on and to test on, and
 the class names.
@@ -12,9 +12,6 @@ import numpy as np
 
 from highway_keras.data.dataset import DataError
 from highway_keras.util.extras import extra
-from highway_keras.util.files import folder_lock
-
-DOWNLOAD_LOCK_TIMEOUT_S = 600
 
 # A name of TFDS, and one file of its download: TFDS can prepare the set if the server answers.
 DOWNLOADS = {
@@ -33,7 +30,7 @@ def read_digits():
         from sklearn.datasets import load_digits
 
     digits = load_digits()
-    images = np.round(digits.images * (255 / 16)).astype("uint8")[..., None]
+    images = np.round(digits.images * (255 / 16)).astype("uint8")
     return [(images, digits.target)], digits.target_names
 
 
@@ -60,11 +57,8 @@ def read_public(name, data_dir=None):
                 f"{DOWNLOADS[name]} does not answer. Give the directory of a copy as `data_dir` "
                 "or in TFDS_DATA_DIR, or use 'digits' or a .npz file."
             ) from error
-        # TFDS announces the download on stdout.
-        with contextlib.redirect_stdout(sys.stderr):
-            with folder_lock(os.path.dirname(builder.data_dir), DOWNLOAD_LOCK_TIMEOUT_S):
-                builder = tfds.builder(name, data_dir=data_dir)  # prepared meanwhile, perhaps
-                builder.download_and_prepare()
+        with contextlib.redirect_stdout(sys.stderr):  # TFDS announces the download on stdout
+            builder.download_and_prepare()
     parts = builder.as_dataset(split=["train", "test"], batch_size=-1, as_supervised=True)
     arrays = [(images.numpy(), labels.numpy()) for images, labels in parts]
     return arrays, builder.info.features["label"].names
