@@ -39,121 +39,16 @@ def listed(values, form=""):
     return ", ".join(shown(value, form) for value in values)
 
 
-# Tables 1 to 3
-
-TABLES = {  # the paper's accuracies
-    "mnist-highway-16": "99.40 ± 0.03",
-    "mnist-highway-32": "99.54 ± 0.02",
-    "highway-a": "89.18",
-    "highway-b": "92.28 ± 0.16",
-    "highway-c": "91.20",
-    "highway-gap-10": "92.31 ± 0.12",
-    "highway-gap-100": "67.61 ± 0.15",
-    "fitnet-a": "89.01, with hints",
-    "fitnet-b": "91.61, with hints",
-}
-
-
-def accuracies(model, recipe, **values):
-    """Return the test accuracies in percent of the runs with the most epochs."""
-    runs = pd.concat([read(name) for name in results.TABLES])
-    runs = select(runs, model=model, recipe=recipe, images="all", **values)
-    return 100 * runs.loc[runs["epochs"] == runs["epochs"].max(), "test_accuracy"].sort_values()
-
-
-def reached(model, recipe, **values):
-    """Return the accuracies of one or two runs as text, of more mean and deviation."""
-    return summary(accuracies(model, recipe, **values))
-
-
 def summary(percent):
     if len(percent) < 3:
         return listed(percent, ".2f")
     return f"{percent.mean():.2f} ± {percent.std():.2f}"
 
 
-def accuracy(model, recipe, **values):
-    (value,) = accuracies(model, recipe, **values)
-    return value
-
-
-def beside_fitnet(letter, recipe):
-    """Return how many points Highway A or B is ahead of the Fitnet by one recipe.
-
-    With three runs of each, half of the 95 % interval is added.
-    """
-    ours, theirs = (accuracies(f"{kind}-{letter}", recipe) for kind in ("highway", "fitnet"))
-    if min(len(ours), len(theirs)) < 3:
-        return (ours.mean() - theirs.mean(),)
-    return welch(ours, theirs)
-
-
-def tables_1_to_3():
-    for model, paper in TABLES.items():
-        ours = [accuracies(model, recipe) for recipe in ("authors", "modern", "muon")]
-        cells = " | ".join(map(summary, ours))
-        counts = "; ".join(str(len(runs)) for runs in ours if len(runs))
-        yield f"{models.get(model).parameters:,} | {paper} | {cells} | {counts} |"
-    c = [reached("highway-c", recipe) for recipe in ("modern", "muon")]
-    yield "Highway C is above the teacher's 90.18 | SGD: {}; Muon: {} | 1; 1".format(*c)
-    differences = *beside_fitnet("a", "modern"), *beside_fitnet("a", "muon")
-    yield "the same recipe | A: {:.1f} (SGD), {:.1f} ± {:.1f} (Muon); B:".format(*differences)
-    yield "(Muon); B: {:.1f} (SGD) | 2 and 1, 3 and 3".format(*beside_fitnet("b", "modern"))
-    b = accuracy("highway-b", "muon"), accuracy("fitnet-b", "muon")
-    yield "B ends at {:.2f} after 100 epochs, Fitnet B at {:.2f} after 60.".format(*b)
-    losses = [
-        one("table3", "test_loss", model=model, recipe=recipe)
-        for model in ("highway-gap-10", "highway-gap-100")
-        for recipe in ("muon", "modern")
-    ]
-    yield "of SGD, {:.2f} beside {:.2f} and {:.2f} beside {:.2f}.".format(*losses)
-
-
-# The authors' logs
-
-
-def authors_logs():
-    networks = {"MNIST, width 32": "mnist-highway-32", "CIFAR-10": "highway-gap-10"}
-    for label, model in {**networks, "CIFAR-100": "highway-gap-100"}.items():
-        log = 100 * rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
-        yield f"| {label} | {log.iloc[-1]:.2f} | {log.max():.2f} |"
-    for model, number in (("mnist-highway-32", 3), ("highway-gap-10", 10), ("highway-gap-100", 2)):
-        seeds = rows("authors-log-ours", model=model, epoch=number)
-        theirs, ours = 100 * seeds["authors_accuracy"].mean(), 100 * seeds["ours_accuracy"]
-        yield f"| `{model}` | {number} | {theirs:.2f} | {summary(ours)} | {len(seeds)} |"
-    by_start = rows("first-losses").groupby(["model", "input_scale"], sort=False)
-    for (model, scale), starts in by_start:
-        starts = starts.set_index("kernel_initializer")
-        log = starts["authors"].iloc[0]
-        theirs, stock = (
-            f"{starts['mean'][name]:.2f} ± {starts['std'][name]:.2f}"
-            for name in ("authors", "lecun_uniform")
-        )
-        yield f"| `{model}` | {scale:g} | {log:.2f} | {theirs} | {stock} |"
-    command = "--epochs 1 .*validation=0.1 --seed"
-    runs = rows("training-curves", model="highway-gap-10", command=command)
-    runs = runs.assign(scale=runs["command"].str.extract(r"'times([\d.]+)'")[0].fillna("1"))
-    for scale, seeds in runs.sort_values("seed").groupby("scale"):
-        yield f"| {scale} | {listed(100 * seeds['val_accuracy'], '.1f')} | {len(seeds)} |"
-
-
-def skip_connections():
-    names = "highway110", "resnet110"
-    logs = [rows("authors-logs", model=name).set_index("epoch") for name in names]
-    ends = [100 * log["test_accuracy"].iloc[-1] for log in logs]
-    yield "Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.".format(*ends)
-    sizes = [models.get(name).parameters for name in names]
-    yield "0.875 of the maps: {:,} parameters beside {:,}.".format(*sizes)
-    yield f"With beta at -6 a gate is about {1 / (1 + math.exp(6)):.4f} open"
-    for number in (1, 2, 3, 100, 150, 200):
-        cells = [
-            f"{log['training_loss'][number]:.3f} | {100 * log['test_accuracy'][number]:.2f}"
-            for log in logs
-        ]
-        yield f"| {number} | {cells[0]} | | {cells[1]} | |"
-
-
-# Runs of `fit`; `command` is a regular expression
+def welch(a, b):
+    """Return the difference of two means, and half of its 95 % interval."""
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    return a.mean() - b.mean(), (interval.high - interval.low) / 2
 
 
 def epoch(model, number, command, column, **values):
@@ -164,13 +59,29 @@ def percent_epoch(model, number, command, column="val_accuracy", **values):
     return 100 * epoch(model, number, command, column, **values)
 
 
-def welch(a, b):
-    """Return the difference of two means, and half of its 95 % interval."""
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
-    return a.mean() - b.mean(), (interval.high - interval.low) / 2
+# README
 
 
-# Searches
+def readme():
+    milliseconds = speed("thin-highway-1000 train", "ours", "ms_a_step")
+    yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
+    ended = rows("figure1-long", kind="plain").dropna(subset="loss_400").groupby("depth").size()
+    yield "the {}, {}, {} and {} best at 10, 20, 50 and 100 layers ran all 400".format(*ended)
+    yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
+    yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
+    mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
+    counts = listed(map(len, mnist))
+    yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
+    by_muon = "highway-a", "highway-b", "highway-c", "highway-gap-10", "highway-gap-100"
+    muon = [reached(name, "muon") for name in by_muon]
+    yield f"91.20, 92.31, 67.61 % | Muon: {', '.join(muon)}; SGD: lower |"
+    yield "89.01, 91.61 % | Muon: {}, {}; SGD: lower |".format(*muon[:2])
+    ahead_of_fitnets = *beside_fitnet("a", "muon"), *beside_fitnet("b", "modern")
+    yield "| A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |".format(*ahead_of_fitnets)
+    yield f"solver, Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points below"
+
+
+# Figure 1
 
 
 @functools.cache
@@ -255,7 +166,7 @@ def below(trials, kind, depth, loss):
     return LOSSES.index(is_below.idxmax()) + 1 if is_below.any() else "never"
 
 
-# Networks that were analyzed, and speeds
+# Figures 2 to 4
 
 
 def final_loss(dataset, start):
@@ -337,6 +248,115 @@ def figures_2_to_4():
         yield f"gated layers | {images} | {errors.iloc[0]:.2f} | {closed} |"
 
 
+# Tables 1 to 3
+
+
+TABLES = {  # the paper's accuracies
+    "mnist-highway-16": "99.40 ± 0.03",
+    "mnist-highway-32": "99.54 ± 0.02",
+    "highway-a": "89.18",
+    "highway-b": "92.28 ± 0.16",
+    "highway-c": "91.20",
+    "highway-gap-10": "92.31 ± 0.12",
+    "highway-gap-100": "67.61 ± 0.15",
+    "fitnet-a": "89.01, with hints",
+    "fitnet-b": "91.61, with hints",
+}
+
+
+def accuracies(model, recipe, **values):
+    """Return the test accuracies in percent of the runs with the most epochs."""
+    runs = pd.concat([read(name) for name in results.TABLES])
+    runs = select(runs, model=model, recipe=recipe, images="all", **values)
+    return 100 * runs.loc[runs["epochs"] == runs["epochs"].max(), "test_accuracy"].sort_values()
+
+
+def reached(model, recipe, **values):
+    """Return the accuracies of one or two runs as text, of more mean and deviation."""
+    return summary(accuracies(model, recipe, **values))
+
+
+def accuracy(model, recipe, **values):
+    (value,) = accuracies(model, recipe, **values)
+    return value
+
+
+def beside_fitnet(letter, recipe):
+    """Return how many points Highway A or B is ahead of the Fitnet by one recipe.
+
+    With three runs of each, half of the 95 % interval is added.
+    """
+    ours, theirs = (accuracies(f"{kind}-{letter}", recipe) for kind in ("highway", "fitnet"))
+    if min(len(ours), len(theirs)) < 3:
+        return (ours.mean() - theirs.mean(),)
+    return welch(ours, theirs)
+
+
+def tables_1_to_3():
+    for model, paper in TABLES.items():
+        ours = [accuracies(model, recipe) for recipe in ("authors", "modern", "muon")]
+        cells = " | ".join(map(summary, ours))
+        counts = "; ".join(str(len(runs)) for runs in ours if len(runs))
+        yield f"{models.get(model).parameters:,} | {paper} | {cells} | {counts} |"
+    c = [reached("highway-c", recipe) for recipe in ("modern", "muon")]
+    yield "Highway C is above the teacher's 90.18 | SGD: {}; Muon: {} | 1; 1".format(*c)
+    differences = *beside_fitnet("a", "modern"), *beside_fitnet("a", "muon")
+    yield "the same recipe | A: {:.1f} (SGD), {:.1f} ± {:.1f} (Muon); B:".format(*differences)
+    yield "(Muon); B: {:.1f} (SGD) | 2 and 1, 3 and 3".format(*beside_fitnet("b", "modern"))
+    b = accuracy("highway-b", "muon"), accuracy("fitnet-b", "muon")
+    yield "B ends at {:.2f} after 100 epochs, Fitnet B at {:.2f} after 60.".format(*b)
+    losses = [
+        one("table3", "test_loss", model=model, recipe=recipe)
+        for model in ("highway-gap-10", "highway-gap-100")
+        for recipe in ("muon", "modern")
+    ]
+    yield "of SGD, {:.2f} beside {:.2f} and {:.2f} beside {:.2f}.".format(*losses)
+
+
+def authors_logs():
+    networks = {"MNIST, width 32": "mnist-highway-32", "CIFAR-10": "highway-gap-10"}
+    for label, model in {**networks, "CIFAR-100": "highway-gap-100"}.items():
+        log = 100 * rows("authors-logs", model=model).sort_values("epoch")["test_accuracy"]
+        yield f"| {label} | {log.iloc[-1]:.2f} | {log.max():.2f} |"
+    for model, number in (("mnist-highway-32", 3), ("highway-gap-10", 10), ("highway-gap-100", 2)):
+        seeds = rows("authors-log-ours", model=model, epoch=number)
+        theirs, ours = 100 * seeds["authors_accuracy"].mean(), 100 * seeds["ours_accuracy"]
+        yield f"| `{model}` | {number} | {theirs:.2f} | {summary(ours)} | {len(seeds)} |"
+    by_start = rows("first-losses").groupby(["model", "input_scale"], sort=False)
+    for (model, scale), starts in by_start:
+        starts = starts.set_index("kernel_initializer")
+        log = starts["authors"].iloc[0]
+        theirs, stock = (
+            f"{starts['mean'][name]:.2f} ± {starts['std'][name]:.2f}"
+            for name in ("authors", "lecun_uniform")
+        )
+        yield f"| `{model}` | {scale:g} | {log:.2f} | {theirs} | {stock} |"
+    command = "--epochs 1 .*validation=0.1 --seed"
+    runs = rows("training-curves", model="highway-gap-10", command=command)
+    runs = runs.assign(scale=runs["command"].str.extract(r"'times([\d.]+)'")[0].fillna("1"))
+    for scale, seeds in runs.sort_values("seed").groupby("scale"):
+        yield f"| {scale} | {listed(100 * seeds['val_accuracy'], '.1f')} | {len(seeds)} |"
+
+
+def skip_connections():
+    names = "highway110", "resnet110"
+    logs = [rows("authors-logs", model=name).set_index("epoch") for name in names]
+    ends = [100 * log["test_accuracy"].iloc[-1] for log in logs]
+    yield "Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.".format(*ends)
+    sizes = [models.get(name).parameters for name in names]
+    yield "0.875 of the maps: {:,} parameters beside {:,}.".format(*sizes)
+    yield f"With beta at -6 a gate is about {1 / (1 + math.exp(6)):.4f} open"
+    for number in (1, 2, 3, 100, 150, 200):
+        cells = [
+            f"{log['training_loss'][number]:.3f} | {100 * log['test_accuracy'][number]:.2f}"
+            for log in logs
+        ]
+        yield f"| {number} | {cells[0]} | | {cells[1]} | |"
+
+
+# Gates and recipes
+
+
 BIASES = "bias 0", "bias -2", "bias -3", "zero gate kernels"
 
 
@@ -369,33 +389,6 @@ def gates():
             if kind in ("highway", *kinds[n])
         ]
         yield f"| {kind} | {' | '.join([*means, ''][:2])} |"
-
-
-def speed(case, peer, column="ours_over_peer"):
-    name = "speed-thin" if case.startswith("thin") else "speed-convolutional"
-    return one(name, column, case=case, peer=peer)
-
-
-# Pages
-
-
-def readme():
-    milliseconds = speed("thin-highway-1000 train", "ours", "ms_a_step")
-    yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
-    ended = rows("figure1-long", kind="plain").dropna(subset="loss_400").groupby("depth").size()
-    yield "the {}, {}, {} and {} best at 10, 20, 50 and 100 layers ran all 400".format(*ended)
-    yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
-    yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
-    mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
-    counts = listed(map(len, mnist))
-    yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
-    by_muon = "highway-a", "highway-b", "highway-c", "highway-gap-10", "highway-gap-100"
-    muon = [reached(name, "muon") for name in by_muon]
-    yield f"91.20, 92.31, 67.61 % | Muon: {', '.join(muon)}; SGD: lower |"
-    yield "89.01, 91.61 % | Muon: {}, {}; SGD: lower |".format(*muon[:2])
-    ahead_of_fitnets = *beside_fitnet("a", "muon"), *beside_fitnet("b", "modern")
-    yield "| A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |".format(*ahead_of_fitnets)
-    yield f"solver, Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points below"
 
 
 def tries(model, recipe="modern-cifar", limit=None, epochs=8):
@@ -456,6 +449,9 @@ def recipes():
     yield f"in batches of 100, it ended at {end:.2f} % after 60 epochs"
 
 
+# Guides, and speeds
+
+
 def transfer():
     epochs, images, seeds = (one("transfer", name, chosen=1) for name in ("epochs", "images", "n"))
     yield f"`mnist-highway-16` trains for {epochs} epochs on five images of each of"
@@ -468,6 +464,11 @@ def transfer():
 def install():
     turns = one("footprint", "n", environment="cpu")
     yield f"times with a warm disk cache: the median of {turns} (lowest to highest)"
+
+
+def speed(case, peer, column="ours_over_peer"):
+    name = "speed-thin" if case.startswith("thin") else "speed-convolutional"
+    return one(name, column, case=case, peer=peer)
 
 
 def benchmarks():
@@ -535,19 +536,19 @@ def serving():
 
 
 CLAIMS = {
-    "docs/install.md": install,
-    "docs/recipes.md": recipes,
-    "docs/figures2-4.md": figures_2_to_4,
-    "docs/gates.md": gates,
-    "docs/figure1.md": figure1,
-    "docs/tables.md": tables_1_to_3,
-    "docs/authors-logs.md": authors_logs,
-    "docs/skip-connections.md": skip_connections,
     "README.md": readme,
+    "docs/authors-logs.md": authors_logs,
     "docs/benchmarks.md": benchmarks,
     "docs/compact.md": compact,
     "docs/depth.md": depth,
+    "docs/figure1.md": figure1,
+    "docs/figures2-4.md": figures_2_to_4,
+    "docs/gates.md": gates,
     "docs/gpu.md": gpu,
+    "docs/install.md": install,
+    "docs/recipes.md": recipes,
     "docs/serving.md": serving,
+    "docs/skip-connections.md": skip_connections,
+    "docs/tables.md": tables_1_to_3,
     "docs/transfer.md": transfer,
 }

@@ -14,17 +14,10 @@ def read(page):
     return PAGES[page].read_text(encoding="utf-8")
 
 
-def claims(page):
-    if callable(CLAIMS[page]):
-        return CLAIMS[page]()
-    return (phrase.format(*numbers) for phrase, *numbers in CLAIMS[page])
-
-
 @pytest.mark.parametrize("page", CLAIMS)
 def test_a_page_says_the_numbers_of_the_rows(page):
     text = " ".join(read(page).split())
-    for claim in claims(page):
-        claim = " ".join(claim.split())
+    for claim in (" ".join(claim.split()) for claim in CLAIMS[page]()):
         assert text.count(claim) == 1, claim
         around = re.sub(r"[+-]?\d[\d.,e-]*", "", claim)  # a bare number proves nothing
         assert len(around.split()) >= 4, claim
