@@ -16,6 +16,7 @@ from highway_keras import (
     analysis,
 )
 from highway_keras.analysis import blocks
+from highway_keras.analysis.segments import segments
 from highway_keras.layers.gated import GatedLayer
 
 SAMPLES, CLASSES = 23, 3
@@ -259,7 +260,7 @@ def test_gates_and_block_outputs_are_the_layers(make):
 
 
 @eagerly
-@every_model
+@pytest.mark.parametrize("make", [stack, twins, normalized])
 def test_the_model_of_the_gates_is_saved_and_follows_the_training(make, tmp_path):
     model = make()
     x, y = samples(model)
@@ -426,7 +427,7 @@ def test_gates_close_in_16_bits(dtype):
 @eagerly
 def test_what_comes_before_a_lesion_is_computed_once():
     model = nested()
-    parts = blocks.segments(model)
+    parts = segments(model)
     gated = [[layer.name for layer in blocks.gated_layers(part)] for part in parts]
     assert gated == [[], [], ["one"], ["two"], ["one"]]
     x = state = samples(model)[0]
@@ -437,8 +438,8 @@ def test_what_comes_before_a_lesion_is_computed_once():
 
 @eagerly
 def test_a_model_is_not_cut_where_a_skip_or_a_mask_passes():
-    assert len(blocks.segments(masked())) == 1
-    gated = [[*blocks.gated_layers(part)] for part in blocks.segments(convolutions())]
+    assert len(segments(masked())) == 1
+    gated = [[*blocks.gated_layers(part)] for part in segments(convolutions())]
     assert [len(layers) for layers in gated] == [0, 1, 1]
 
 
@@ -480,8 +481,6 @@ def test_needed_layers():
     assert (needed.layers, needed.of, needed.threshold) == (("0", "1"), 4, 0.001)
     assert "2 of 4" in str(needed) and "10 of 10,000" in str(needed)
     assert analysis.needed_layers(lesions, threshold=0.1).layers == ("0",)
-    few = counted(2, 3, samples=504)
-    assert "less than one of 504" in str(analysis.needed_layers(few))
     on_the_threshold = counted(7, 36, 37, samples=10_000)
     assert analysis.needed_layers(on_the_threshold, 0.0029).layers == ("1",)
 
@@ -537,18 +536,15 @@ def lesions(model, y=Y, **options):
 
 
 WRONG = [
-    (ValueError, "model", lambda: analysis.gate_model(as_model((8,), softmax()))),
-    (ValueError, "from_logits", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(3)))),
-    (ValueError, "batch_size", lambda: lesions(shared(), batch_size=0)),
-    (ValueError, "y", lambda: lesions(shared(), Y + 3)),
-    (ValueError, "y", lambda: lesions(shared(), Y - 1)),
-    (ValueError, "reshape", lambda: lesions(shared(), np.eye(SAMPLES, CLASSES, dtype=int))),
-    (ValueError, "threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), 1.5)),
+    ("model", lambda: analysis.gate_model(as_model((8,), softmax()))),
+    ("from_logits", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(3)))),
+    ("y", lambda: lesions(shared(), Y - 1)),
+    ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), 1.5)),
 ]
 
 
 @eagerly
-@pytest.mark.parametrize(("kind", "argument", "mistake"), WRONG)
-def test_mistakes(kind, argument, mistake):
-    with pytest.raises(kind, match=argument):
+@pytest.mark.parametrize(("argument", "mistake"), WRONG)
+def test_mistakes(argument, mistake):
+    with pytest.raises(ValueError, match=argument):
         mistake()

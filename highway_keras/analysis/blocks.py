@@ -5,7 +5,6 @@ Sequential models and in such models inside them, not inside other layers or sub
 """
 
 import contextlib
-import itertools
 from typing import NamedTuple
 
 import keras
@@ -244,40 +243,3 @@ def class_numbers(y, shape, classes):
             f"Received: {labels.min()} to {labels.max()}."
         )
     return labels
-
-
-def segments(model):
-    """Cut a model before its gated layers; return models that make `model` one after another.
-
-    What comes before a lesion is then computed once. A cut is where one tensor alone is passed on,
-    and where it can have no mask, which a cut would lose: a vector or an image.
-    """
-    tensors = []
-
-    def call(layer, *args, **kwargs):
-        outputs = layer(*args, **kwargs)
-        is_nested = is_model(layer) and any(gated_layers(layer))
-        if isinstance(layer, GatedLayer) or is_nested:
-            tensors.append(args[0] if args else kwargs["inputs"])
-        if is_nested:
-            tensors.append(outputs)
-        return outputs
-
-    rebuilt = rebuild(model, call)
-    ends = [rebuilt.input]
-    for tensor in tensors:
-        passes = isinstance(tensor, keras.KerasTensor) and len(tensor.shape) in (2, 4)
-        if not passes or any(tensor is end for end in (*ends, rebuilt.output)):
-            continue
-        with contextlib.suppress(ValueError):  # of Keras, if something else is passed on, too
-            keras.Model(tensor, rebuilt.output)
-            ends.append(tensor)
-    parts = []
-    for start, end in itertools.pairwise([*ends, rebuilt.output]):
-        part = keras.Model(start, end)
-        layers = [x for x in part.layers if not isinstance(x, keras.layers.InputLayer)]
-        if len(layers) == 1 and is_model(layers[0]):
-            parts.extend(segments(layers[0]))
-        else:
-            parts.append(part)
-    return parts

@@ -8,10 +8,10 @@ import math
 import keras
 
 from highway_keras.analysis import blocks
-from highway_keras.analysis.lesioning import Measurement
+from highway_keras.analysis.lesioning import measurement
 from highway_keras.layers import HighwayStack
 from highway_keras.util import checks
-from highway_keras.util.messages import notice, shows_progress
+from highway_keras.util.messages import shows_progress
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,8 +84,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
                 "`model` must have coupled carry gates: with a learned one, a closed layer still "
                 f"scales its input. Received: layer {layer.name!r}."
             )
-    measure = Measurement(copy, x, y, batch_size=batch_size)
-    samples = measure.labels.size
+    measure, samples = measurement(copy, x, y, batch_size=batch_size)
     parameters, products = copy.count_params(), multiplications(copy)
     total = sum(products.values())
 
@@ -116,11 +115,6 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
             lesions.enter_context(blocks.closed(*best))
             bar.update(len(closed), finalize=False)
         bar.update(len(closed), finalize=True)
-    if not closed:
-        notice(
-            f"No gated layer is left out: closing any raises the error by more than {budget:g} of "
-            f"{samples:,} samples."
-        )
     small = leave_out(copy, closed)
     return Compacted(small, tuple(names[lesion] for lesion in closed), curve)
 

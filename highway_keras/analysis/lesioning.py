@@ -7,10 +7,10 @@ import keras
 import numpy as np
 
 from highway_keras.analysis import blocks
+from highway_keras.analysis.segments import layers_of, run, run_all, segments
 from highway_keras.util import checks
 
 THRESHOLD = 0.001  # a tenth of a percentage point
-FEW = 10  # samples: a count varies by about its square root, which for 10 is a third of it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,71 +77,69 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    measure, of_model = Measurement(model, x, y, from_logits, batch_size), blocks.observe(model)[1]
+    measure, samples = measurement(model, x, y, from_logits, batch_size)
+    of_model = blocks.observe(model)[1]
     sites = [(block.layer, block.index) for block in of_model]
     intact, lesioned = measure(dict.fromkeys(sites), verbose)
     loss, wrong = np.array([lesioned[site] for site in sites]).T
     return Lesions(
         layers=tuple(block.name for block in of_model),
-        loss=loss / measure.labels.size,
+        loss=loss / samples,
         wrong=wrong.astype(int),
-        intact_loss=float(intact[0] / measure.labels.size),
+        intact_loss=float(intact[0] / samples),
         intact_wrong=int(intact[1]),
-        samples=measure.labels.size,
+        samples=samples,
     )
 
 
-class Measurement:
-    """A classifier and labeled samples, on which it is measured with chosen lesions.
+def measurement(model, x, y, from_logits=False, batch_size=None):
+    """Return a function that measures a classifier with chosen lesions, and the labels' number.
 
-    A lesion is `(layer, index)`, the arguments of `closed`.
+    `measure(lesions)` returns loss and errors, summed over the samples: of the intact network, and
+    a dictionary by lesion. A lesion is `(layer, index)`, the arguments of `closed`.
     """
+    parts = segments(model)
+    _, batch = next(blocks.batches(x, batch_size, verbose=0))
+    blocks.check_closes(model, batch)
+    predicted = run_all(parts, batch)
+    sums = np.sum(predicted, axis=-1)
+    if not from_logits and not np.allclose(sums, 1, atol=0.01):
+        raise ValueError(
+            "`model` must return class probabilities, which sum to 1; `lesions` takes logits "
+            f"with from_logits=True. Received: sums from {sums.min():.3g} to {sums.max():.3g}."
+        )
+    count, (_, *positions, classes) = len(keras.tree.flatten(x)[0]), predicted.shape
+    labels = blocks.class_numbers(y, (count, *positions), classes)
+    first_part = {}
+    for number, part in enumerate(parts):
+        for layer in layers_of(part):
+            first_part.setdefault(layer, number)
 
-    def __init__(self, model, x, y, from_logits=False, batch_size=None):
-        self.x, self.from_logits, self.batch_size = x, from_logits, batch_size
-        self.segments = blocks.segments(model)
-        _, batch = next(blocks.batches(x, batch_size, verbose=0))
-        blocks.check_closes(model, batch)
-        predicted = self._predict(batch)
-        sums = np.sum(predicted, axis=-1)
-        if not from_logits and not np.allclose(sums, 1, atol=0.01):
-            raise ValueError(
-                "`model` must return class probabilities, which sum to 1; `lesions` takes logits "
-                f"with from_logits=True. Received: sums from {sums.min():.3g} to {sums.max():.3g}."
-            )
-        count, (_, *positions, classes) = len(keras.tree.flatten(x)[0]), np.shape(predicted)
-        self.labels = blocks.class_numbers(y, (count, *positions), classes)
-
-    def __call__(self, lesions, verbose=0):
-        """Return loss and errors, summed over the samples: intact, and a dictionary by lesion."""
+    def measure(lesions, verbose=0):
         intact, lesioned = np.zeros(2), {lesion: np.zeros(2) for lesion in lesions}
-        for part, state in blocks.batches(self.x, self.batch_size, verbose):
-            left = set(lesions)
-            for number, segment in enumerate(self.segments):
-                layers = set(blocks.gated_layers(segment))
-                for lesion in [lesion for lesion in left if lesion[0] in layers]:
-                    left.remove(lesion)
-                    with blocks.closed(*lesion):
-                        lesioned[lesion] += self._score(self._predict(state, number), part)
-                state = segment.predict_on_batch(state)
-            intact += self._score(state, part)
+        for samples, state in blocks.batches(x, batch_size, verbose):
+            for number, part in enumerate(parts):
+                here = [lesion for lesion in lesions if first_part[lesion[0]] == number]
+                state, states = run(part, state, here)
+                for lesion in here:
+                    with blocks.closed(*lesion):  # a shared layer is in later parts, too
+                        predicted = run_all(parts[number + 1 :], states[lesion])
+                    lesioned[lesion] += score(predicted, labels[samples], from_logits)
+            intact += score(state, labels[samples], from_logits)
         return intact, lesioned
 
-    def _predict(self, state, start=0):
-        """Return the predictions from what enters the segment of the number `start`."""
-        for segment in self.segments[start:]:
-            state = segment.predict_on_batch(state)
-        return state
+    return measure, labels.size
 
-    def _score(self, predicted, part):
-        """Return loss and number of errors of a batch."""
-        scores, labels = np.asarray(predicted, "float64"), self.labels[part][..., None]
-        if self.from_logits:
-            scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            scores = scores / scores.sum(axis=-1, keepdims=True)
-        chosen = np.take_along_axis(scores, labels, axis=-1)
-        loss = -np.log(np.maximum(chosen, np.finfo("float32").tiny)).sum()
-        return loss, (scores.argmax(axis=-1) != labels[..., 0]).sum()
+
+def score(predicted, labels, from_logits):
+    """Return loss and number of errors of a batch."""
+    scores, labels = np.asarray(predicted, "float64"), labels[..., None]
+    if from_logits:
+        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores = scores / scores.sum(axis=-1, keepdims=True)
+    chosen = np.take_along_axis(scores, labels, axis=-1)
+    loss = -np.log(np.maximum(chosen, np.finfo("float32").tiny)).sum()
+    return loss, (scores.argmax(axis=-1) != labels[..., 0]).sum()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,13 +161,10 @@ class NeededLayers:
     samples: int
 
     def __str__(self):
-        limit = f"{self.limit:,}" if self.limit else "less than one"
-        few = "A threshold of so few samples leaves much to chance: measure on more."
         return (
             f"{len(self.layers)} of {self.of} gated layers matter: closing one of them raises the "
-            f"error by more than {100 * self.threshold:g} points ({limit} of "
+            f"error by more than {100 * self.threshold:g} points ({self.limit:,} of "
             f"{self.samples:,} samples). Idle: {self.of - len(self.layers)}."
-            f"{f' {few}' if self.limit < FEW else ''}"
         )
 
 

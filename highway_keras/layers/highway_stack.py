@@ -189,18 +189,21 @@ class HighwayStack(HighwayBase):
 
     gate_bias = property(lambda self: self.transform_bias)
 
-    def scan(self, inputs, **options):
-        """Return what `depth_loop.scan` returns with the weights and options of this stack."""
+    def joint_weights(self):
+        """Return the kernels of H, T and C side by side, `(depth, d, m * d)`, and the biases."""
         bias = self.bias if self.use_bias else ops.zeros_like(self.transform_bias)
         kernels = [self.kernel, self.transform_kernel]
         biases = [bias, self.transform_bias]
         if self.learned_carry:
             kernels.append(self.carry_kernel)
             biases.append(self.carry_bias)
+        return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
+
+    def scan(self, inputs, **options):
+        """Return what `depth_loop.scan` returns with the weights and options of this stack."""
         return scan(
             inputs,
-            ops.concatenate(kernels, axis=-1),
-            ops.concatenate(biases, axis=-1),
+            *self.joint_weights(),
             activation=self.activation,
             transform_activation=self.transform_activation,
             carry="learned" if self.learned_carry else "coupled",
