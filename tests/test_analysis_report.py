@@ -10,7 +10,7 @@ import pytest
 from helpers import read_rows
 from PIL import Image
 
-from highway_keras import ConvHighway2D, Highway, HighwayStack, analysis
+from highway_keras import Highway, HighwayStack, analysis
 
 pytestmark = pytest.mark.usefixtures("untraced")
 
@@ -40,19 +40,6 @@ def test_samples_are_as_the_model_takes_them(tmp_path):
     both = keras.Model(ends, top)
     result = analysis.analyze(both, {"left": x, "right": x}, y, tmp_path, verbose=0)
     assert result.gates["a"].shape == (1, 8) and result.page.exists()
-
-
-def test_open_gates_are_counted_at_every_position(tmp_path):
-    keras.utils.set_random_seed(0)
-    gated, end = ConvHighway2D(4, 3), keras.layers.Dense(10, "softmax")
-    x = np.random.default_rng(0).normal(0, 9, (20, 6, 6, 4))
-    model = keras.Sequential([keras.Input((6, 6, 4)), gated, keras.layers.Flatten(), end])
-    result = analysis.analyze(model, x, np.arange(20) % 10, tmp_path, verbose=0)
-    (gates,) = analysis.gates(model, x[:1], per_position=True).values()
-    (means,) = result.gates.values()
-    share = (gates > 0.5).mean()
-    assert share and share != (means > 0.5).mean()
-    assert f"{share:.0%} of the gates are open" in result.page.read_text("utf-8")
 
 
 def test_the_page_loads_nothing(analysed):
@@ -93,12 +80,6 @@ def test_a_lesion_plot_of_few_errors():
 
     assert drawn(0, 0) == ("linear", [0, 0])
     assert drawn(0, 50) == ("log", [0.5, 50])
-
-
-def test_one_layer_has_a_whole_number():
-    lesions = analysis.Lesions(("a",), np.zeros(1), np.ones(1), 0.0, 0, 100)
-    (axis,) = analysis.plot_lesions(lesions, analysis.needed_layers(lesions)).axes
-    assert all(tick == round(tick) for tick in axis.get_xticks())
 
 
 def images(figure):

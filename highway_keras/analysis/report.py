@@ -111,9 +111,7 @@ def analyze(
         }
         for name, draw in figures.items():
             write_picture(out / f"{name}.png", draw, DOTS_PER_INCH)
-        single = gating.gates(model, first, per_position=True)
-        open_share = np.mean(np.concatenate([gate.ravel() > 0.5 for gate in single.values()]))
-        write_text(analysis.page, _page(analysis, title or model.name, open_share))
+        write_text(analysis.page, render(analysis, title or model.name))
     return analysis
 
 
@@ -134,15 +132,10 @@ def layer_rows(analysis):
     return rows
 
 
-def _page(analysis, title, open_share):
-    lesions = analysis.lesions
-    differences = [
-        np.mean([np.abs(of_class[layer]).mean() for of_class in analysis.mean.by_class.values()])
-        for layer in lesions.layers
-    ]
-    routed, worst = int(np.argmax(differences)), int(np.argmax(lesions.error))
-    biases = np.concatenate(list(analysis.biases.values()))
-    mean = np.concatenate(list(analysis.mean.overall.values()))
+def render(analysis, title):
+    """Return the page of an `Analysis` and its pictures as HTML."""
+    lesions, mean = analysis.lesions, analysis.mean
+    worst = int(np.argmax(lesions.error))
     texts = {
         "title": title,
         "layers": len(lesions.layers),
@@ -150,11 +143,8 @@ def _page(analysis, title, open_share):
         "error": f"{100 * lesions.intact_error:.2f}",
         "loss": f"{lesions.intact_loss:.4f}",
         "needed": analysis.needed,
-        "bias": f"{biases.mean():.2f}",
-        "mean_gate": f"{mean.mean():.2f}",
-        "open": f"{open_share:.0%}",
-        "difference": f"{np.mean(differences):.3f}",
-        "largest": f"{routed + 1} ({differences[routed]:.3f})",
+        "bias": f"{np.concatenate(list(analysis.biases.values())).mean():.2f}",
+        "mean_gate": f"{np.concatenate(list(mean.overall.values())).mean():.2f}",
         "worst": f"{worst + 1} ({lesions.layers[worst]})",
         "worst_error": f"{100 * lesions.error[worst]:.2f}",
     }
