@@ -281,6 +281,5 @@ def export(options):
         class_names=options.class_names or list(trained.class_names),
         verify=not options.no_verify,
         overwrite=options.overwrite,
-        verbose="auto",
     )
     print(exported)

@@ -1,12 +1,10 @@
 """The card of an export: what a client has to know, as JSON."""
 
 import hashlib
-import json
 
 import keras
 
 from highway_keras.export.formats import FORMATS
-from highway_keras.util.files import write_json
 from highway_keras.version import __version__
 
 # How `data.read_image` makes an image of a picture file with 8 bits a channel
@@ -73,18 +71,3 @@ def path_of(export, format):
     if format == "saved_model":
         return export / "assets" / "model_card.json"
     return export.with_name(f"{export.name}.json")
-
-
-def write(card, export, format):
-    path = path_of(export, format)
-    path.parent.mkdir(exist_ok=True)
-    write_json(path, card)
-
-
-def is_card(path):
-    """Whether a file is the card of an export."""
-    try:
-        card = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(card, dict) and {"format", "inputs", "sha256"} <= card.keys()

@@ -14,7 +14,7 @@ from highway_keras.export.formats import FORMATS
 from highway_keras.export.serving_model import serving_model
 from highway_keras.util import checks, files
 from highway_keras.util.extras import extra
-from highway_keras.util.messages import printable, reason, shows_progress
+from highway_keras.util.messages import printable, reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,6 @@ def export(
     class_names=None,
     verify=True,
     overwrite=False,
-    verbose=0,
 ) -> Exported:
     """Write a classifier for another runtime, and verify the file in a new process.
 
@@ -92,7 +91,6 @@ def export(
             the numbers.
         verify: Whether to verify. `False` needs no images, except to calibrate.
         overwrite: Whether to replace an earlier export. A file without a card is never replaced.
-        verbose: 1 prints what is done and measured, 0 nothing, `"auto"` on a terminal only.
 
     Raises:
         ValueError: If an argument is wrong, or `path` exists.
@@ -127,12 +125,7 @@ def export(
         for package in FORMATS[format].packages:
             importlib.import_module(package)
 
-    def say(text):
-        if shows_progress(verbose):
-            print(text, flush=True)
-
     with staged(path, format, overwrite) as aside:
-        say(f"writing {printable(path)} ...")
         try:
             served = model if FORMATS[format].needs_keras else serving_model(model)
             FORMATS[format].write(served, aside, quantize, class_names, images)
@@ -141,14 +134,13 @@ def export(
         size = sum(file.stat().st_size for file in cards.files_below(aside.parent))
         measured = {}
         if verify:
-            say("running it in a new process ...")
             measured = verification.verify(aside, format, model, images, quantize, class_names)
         card = cards.describe(model, aside, format, quantize, class_names)
         card["verification"] = {"dataset": images.name, **measured} if verify else None
-        cards.write(card, aside, format)
-    exported = Exported(path, size, **measured)
-    say(exported)
-    return exported
+        card_path = cards.path_of(aside, format)
+        card_path.parent.mkdir(exist_ok=True)
+        files.write_json(card_path, card)
+    return Exported(path, size, **measured)
 
 
 def choose_format(path, format):
@@ -166,11 +158,11 @@ def choose_format(path, format):
 
 
 def check_model(model, format):
-    shape = getattr(model, "input_shape", None) if isinstance(model, keras.Model) else None
-    if not isinstance(shape, tuple) or len(shape) != 4 or None in shape[1:]:
+    shape = model.input_shape
+    if len(shape) != 4 or None in shape[1:]:
         raise ValueError(
-            "`model` must be a functional or Sequential keras.Model that takes images of one size, "
-            f"such as models.load(path).complete. {checks.received('model', model)}"
+            "`model` must take images of one size, (height, width, channels). "
+            f"Received: model.input_shape={shape}."
         )
     if not FORMATS[format].needs_keras and keras.backend.backend() != "tensorflow":
         raise ValueError(
@@ -217,8 +209,8 @@ def check_place(path, format, overwrite):
     """Raise unless nothing is replaced, or an earlier export with `overwrite`."""
     card = cards.path_of(path, format)
     written = [path, card, *(path.with_suffix(suffix) for suffix in FORMATS[format].more_suffixes)]
-    existing = [file for file in written if os.path.lexists(file)]
-    if existing and not (overwrite and cards.is_card(card)):
+    existing = [file for file in written if file.exists()]
+    if existing and not (overwrite and card.exists()):
         raise ValueError(
             "`path` must not exist, or be an earlier export with its card and `overwrite=True`. "
             f"Received: path={path}, overwrite={overwrite}; {existing[0]} exists."
