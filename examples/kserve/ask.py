@@ -67,9 +67,6 @@ def main():
     parser.add_argument("url", help="grpc://HOST:PORT/MODEL or http://HOST:PORT/MODEL")
     parser.add_argument("pictures", nargs="+", type=pathlib.Path, help="PNG or JPEG files")
     options = parser.parse_args()
-    parts = urllib.parse.urlparse(options.url)
-    if parts.scheme not in ("grpc", "http") or not parts.netloc:
-        parser.error(f"the URL must start with grpc:// or http://. Received: {options.url}")
     files = [path.read_bytes() for path in options.pictures]
     try:
         outputs = asyncio.run(answer(options.url, files))
