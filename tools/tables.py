@@ -195,16 +195,17 @@ def compacted():
 # Depth
 
 
+@table("activation | network | x 0.5 | x 1 | x 2", "ll")
 def starts():
-    """Losses of networks of 50 layers by their start."""
-    runs = rows("starts", depth=50).sort_values("transform_bias", ascending=False, kind="stable")
-    networks = [
-        f"bias {run.transform_bias:g}" if run.kind == "highway" else "plain"
-        for run in runs.itertuples()
-    ]
-    columns = [f"{name}, x {scale:g}" for name, scale in zip(networks, runs["scale"], strict=True)]
-    losses = [shown(loss, ".2f") for loss in runs["loss"]]
-    return pivot(runs, ["activation", "start"], columns, losses)
+    """Networks of 50 layers: lowest and highest loss over the distributions."""
+    groups = rows("starts", depth=50).groupby(
+        ["activation", "kind", "transform_bias"], dropna=False
+    )
+    for (activation, kind, bias), runs in groups:
+        losses = runs.groupby("scale")["loss"].agg(["min", "max"])
+        texts = [dict.fromkeys(shown(loss, ".2f") for loss in ends) for ends in losses.to_numpy()]
+        network = kind if math.isnan(bias) else f"{kind}, bias {bias:g}"
+        yield f"{activation} | {network} | {' | '.join(map(' to '.join, texts))}"
 
 
 def gradients():
