@@ -1,8 +1,8 @@
 """Every picture of the package, in one style.
 
 A function takes numbers and returns a `matplotlib.figure.Figure` made without pyplot, which needs
-no display and changes no global state; `figure.savefig(path)` or `write_figure`
-writes it. All colors can be told apart with any color vision. Nothing in this module calls Keras.
+no display and changes no global state. All colors can be told apart with any color vision. Nothing
+in this module calls Keras.
 """
 
 import math

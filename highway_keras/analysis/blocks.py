@@ -58,15 +58,15 @@ def rebuild(model, call):
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class WithGates(keras.Layer):
-    """A gated layer that returns its output, its gate, and a list of the gates of its blocks.
+class Watched(keras.layers.Layer):
+    """A gated layer that returns its output, its gate, and the gates or outputs of its blocks.
 
     A layer whose first call had one output cannot have two in another model, so it is wrapped.
     """
 
-    def __init__(self, layer, **kwargs):
+    def __init__(self, layer, what, **kwargs):
         super().__init__(**{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
-        self.layer = layer
+        self.layer, self.what = layer, what
         self.supports_masking = True
 
     def build(self, input_shape):
@@ -74,13 +74,17 @@ class WithGates(keras.Layer):
             self.layer.build(input_shape)
 
     def call(self, inputs, **arguments):
-        outputs, gate = self.layer(inputs, return_gate=True, **arguments)
-        is_stack = isinstance(self.layer, HighwayStack)
-        return outputs, gate, ops.unstack(gate) if is_stack else [gate]
+        if isinstance(self.layer, HighwayStack) and self.what == "outputs":
+            outputs, gate = self.layer.scan(inputs, return_sequence=True, return_gate=True)
+            return outputs[-1], gate, ops.unstack(outputs)
+        output, gate = self.layer(inputs, return_gate=True, **arguments)
+        if self.what == "outputs":
+            return output, gate, [output]
+        return output, gate, ops.unstack(gate) if isinstance(self.layer, HighwayStack) else [gate]
 
     def get_config(self):
         layer = keras.saving.serialize_keras_object(self.layer)
-        return {**super().get_config(), "layer": layer}
+        return {**super().get_config(), "layer": layer, "what": self.what}
 
     @classmethod
     def from_config(cls, config):
@@ -91,8 +95,8 @@ class WithGates(keras.Layer):
 def observe(model, what="gates", with_outputs=False):
     """Return a model from the inputs of `model` to a list of `what` of each block, and the blocks.
 
-    `what` is `"gates"` or `"outputs"`; for outputs, a `HighwayStack` becomes a chain of copies.
-    `with_outputs` adds the outputs of `model`: `{"outputs": ..., what: [...]}`.
+    `what` is `"gates"` or `"outputs"`. With `with_outputs`, the model returns
+    `{"outputs": ..., what: [...]}`, the outputs of `model` first.
     """
     observed, blocks = _observe(model, what, {})
     if not blocks:
@@ -126,21 +130,13 @@ def _observe(model, what, parts):
             return results["outputs"]
         if not isinstance(layer, GatedLayer):
             return layer(*args, **kwargs)
-        is_stack = isinstance(layer, HighwayStack)
         if layer not in parts:
-            links = layer.unstack() if is_stack and what == "outputs" else [layer]
-            parts[layer] = [WithGates(link) for link in links]
+            parts[layer] = Watched(layer, what)
         returns_gate = kwargs.pop("return_gate", False)
-        x = args[0] if args else kwargs.pop("inputs")
-        gates = []
-        for link in parts[layer]:
-            x, gate, link_gates = link(x, **kwargs)
-            gates.extend(link_gates)
-            values.extend(link_gates if what == "gates" else [x])
+        output, gate, watched = parts[layer](*args, **kwargs)
+        values.extend(watched)
         blocks.extend(blocks_of(layer))
-        if not returns_gate:
-            return x
-        return x, (gate if len(parts[layer]) == 1 else ops.stack(gates))
+        return (output, gate) if returns_gate else output
 
     rebuilt = rebuild(model, call)
     structure = {"outputs": rebuilt.output, "blocks": values}
