@@ -9,8 +9,6 @@ gRPC carries the files unchanged. HTTP carries JSON, and therefore base64.
 import argparse
 import asyncio
 import base64
-import contextlib
-import functools
 import pathlib
 import sys
 import urllib.parse
@@ -19,30 +17,6 @@ import grpc
 import httpx
 import kserve
 import numpy as np
-
-
-@contextlib.asynccontextmanager
-async def connected(protocol, address, model):
-    """Yield an asynchronous function from picture files to the answer, arrays by name of output.
-
-    Args:
-        protocol: `"grpc"` or `"http"`.
-        address: HOST:PORT.
-        model: Name of the model.
-    """
-    if protocol == "grpc":
-        client = kserve.InferenceGRPCClient(address, retries=0)
-        send = client.infer
-    else:
-        client = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2", retries=0))
-        send = functools.partial(client.infer, f"http://{address}", model_name=model)
-
-    async def ask(files):
-        answer = await send(make_request(model, files, as_text=protocol == "http"))
-        return {output.name: output.as_numpy() for output in answer.outputs}
-
-    async with client:
-        yield ask
 
 
 def make_request(model, files, as_text):
@@ -56,10 +30,18 @@ def make_request(model, files, as_text):
 
 
 async def answer(url, files):
-    """Return the answer of the server at `PROTOCOL://HOST:PORT/MODEL`."""
-    parts = urllib.parse.urlparse(url)
-    async with connected(parts.scheme, parts.netloc, parts.path.strip("/")) as ask:
-        return await ask(files)
+    """Return the answer of the server at `PROTOCOL://HOST:PORT/MODEL`, arrays by name of output."""
+    protocol, address, path, *_ = urllib.parse.urlparse(url)
+    model = path.strip("/")
+    request = make_request(model, files, as_text=protocol == "http")
+    if protocol == "grpc":
+        async with kserve.InferenceGRPCClient(address, retries=0) as client:
+            results = await client.infer(request)
+    else:
+        settings = kserve.RESTConfig(protocol="v2", retries=0)
+        async with kserve.InferenceRESTClient(settings) as client:
+            results = await client.infer(f"http://{address}", request, model_name=model)
+    return {output.name: output.as_numpy() for output in results.outputs}
 
 
 def main():
