@@ -9,7 +9,6 @@ import keras
 from keras import ops
 
 from highway_keras.layers.backends import shim
-from highway_keras.util import checks
 
 __all__ = ["CaffeSGD", "ConvMuon"]
 
@@ -54,16 +53,13 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.
         momentum: In [0, 1).
         nesterov: Whether to use Nesterov's form.
-        l2: Penalty on the weights (Caffe's `weight_decay`), at least 0.
-        classifier_l2: Factor on `l2` for the classifier's kernel, at least 0.
+        l2: Penalty on the weights (Caffe's `weight_decay`).
+        classifier_l2: Factor on `l2` for the classifier's kernel.
         bias_l2: Factor on `l2` for biases and the weights of normalization, `gamma`, `beta` and
-            `scale`, at least 0.
-        bias_rate: Factor on the learning rate of all biases, at least 0; the authors' is 2.
+            `scale`.
+        bias_rate: Factor on the learning rate of all biases; the authors' is 2.
         **kwargs: The other arguments of `keras.optimizers.SGD`. `global_clipnorm` limits the norm
             of all gradients together, without the penalty; on several devices, of the whole batch.
-
-    Raises:
-        ValueError: If a factor is negative.
 
     Examples:
         >>> from highway_keras.training import CaffeSGD
@@ -85,12 +81,11 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
         bias_rate: float = 1.0,
         **kwargs: Any,
     ):
-        momentum = float(checks.number("momentum", momentum, least=0, below=1))
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
-        self.l2 = float(checks.number("l2", l2, least=0))
-        self.classifier_l2 = float(checks.number("classifier_l2", classifier_l2, least=0))
-        self.bias_l2 = float(checks.number("bias_l2", bias_l2, least=0))
-        self.bias_rate = float(checks.number("bias_rate", bias_rate, least=0))
+        self.l2 = l2
+        self.classifier_l2 = classifier_l2
+        self.bias_l2 = bias_l2
+        self.bias_rate = bias_rate
 
     def build(self, variables):
         super().build(variables)
@@ -115,23 +110,21 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
-    """Muon for weights of two or four axes, as of `Dense` and `Conv2D`; AdamW for all else.
+    """Muon for the kernels of `Dense` and `Conv2D` layers; AdamW for all else.
 
     ```
-    gradient *= min(1, global_clipnorm / norm)  # the norm of all gradients together
     m = momentum * m + gradient
     u = gradient + momentum * m           # nesterov=False: u = m
     w -= rate * weight_decay * w
     w -= rate * rms_rate * sqrt(max(rows, columns)) * orthogonal(u)
     ```
 
-    `orthogonal(u)` has the singular vectors of u and singular values of about 1; `ns_steps`
-    Newton-Schulz steps compute it. A kernel `(height, width, inputs, filters)`, like any other
-    weight with four axes, is treated as the matrix `(height * width * inputs, filters)` that
-    multiplies image patches; Keras's own Muon leaves it to AdamW. Here AdamW trains biases, the
-    weights of normalization, embeddings, the classifier, which is the layer named `predictions`,
-    and kernels with three or five axes: those of a `HighwayStack` and of 1D and 3D convolutions.
-    Name other classifiers in `exclude_layers`.
+    `orthogonal(u)` has the singular vectors of u and singular values of about 1. A kernel
+    `(height, width, inputs, filters)` is the matrix `(height * width * inputs, filters)` that
+    multiplies image patches; Keras's own Muon leaves it to AdamW. AdamW trains biases, the weights
+    of normalization, embeddings, kernels with three or five axes, such as those of a
+    `HighwayStack`, and the classifier, which is the layer named `predictions`; name others in
+    `exclude_layers`.
 
     Args:
         **kwargs: The arguments of `keras.optimizers.Muon`. `weight_decay` is for what Muon trains,

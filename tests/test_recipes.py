@@ -6,7 +6,6 @@ import functools
 import keras
 import numpy as np
 import pytest
-from helpers import needs_tensorflow
 from keras import ops
 
 from highway_keras import ConvHighway2D, HighwayStack, models, training
@@ -282,14 +281,6 @@ def test_gradients_whose_norm_overflows_show():
     weight = keras.Variable([1.0])
     CaffeSGD(0.1, global_clipnorm=1.0).apply([ops.convert_to_tensor([3e19])], [weight])
     assert np.isnan(ops.convert_to_numpy(weight)).all()
-
-
-@needs_tensorflow
-def test_factors_of_sgd_are_not_negative():
-    for name in ("momentum", "l2", "classifier_l2", "bias_rate"):
-        assert CaffeSGD(**{name: 0}).get_config()[name] == 0.0
-        with pytest.raises(ValueError, match=f"`{name}`"):
-            CaffeSGD(**{name: -1})
 
 
 # Batches
