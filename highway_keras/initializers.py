@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from typing import Any
 
 import keras
 
@@ -19,7 +17,8 @@ class TransformBias(keras.initializers.Constant):
 
     With a zero-mean gate kernel the gate starts around `T = sigmoid(value)`: 0.269, 0.119 and
     0.047 for -1, -2 and -3. Gradients then flow along the carry path from the first step on; the
-    deeper the network, the more negative the value has to be.
+    deeper the network, the more negative the value has to be: the paper advises -1, -2 and -3 for
+    convolutional networks of about 10, 20 and 30 layers.
 
     Args:
         value: A negative number. The paper searches -1 to -10 (section 3.1).
@@ -39,24 +38,8 @@ class TransformBias(keras.initializers.Constant):
         # A gate that starts open hides the input from the layers above.
         super().__init__(float(checks.number("value", value, below=0)))
 
-    @classmethod
-    def for_depth(cls, depth: int) -> TransformBias:
-        """Return the start that the paper advises for convolutional networks of this depth.
 
-        It gives -1, -2 and -3 for about 10, 20 and 30 layers; other depths are on that line.
-
-        Args:
-            depth: Number of layers of the network, a positive integer.
-
-        Returns:
-            `TransformBias(-depth / 10)`.
-        """
-        return cls(-checks.positive_integer("depth", depth) / 10)
-
-
-def get(
-    identifier: float | str | Callable[..., Any] | dict[str, Any] | None,
-) -> keras.initializers.Initializer | Callable[..., Any] | None:
+def get(identifier):
     """Return an initializer as `keras.initializers.get` does, also for a number.
 
     A negative number becomes a `TransformBias`, any other a `keras.initializers.Constant`.

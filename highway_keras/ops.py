@@ -48,24 +48,24 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     """
     x, h, t = ops.convert_to_tensor(x), ops.convert_to_tensor(h), ops.convert_to_tensor(t)
     c = None if c is None else ops.convert_to_tensor(c)
-    _check_shapes(x=x, h=h, t=t, c=c)
+    shapes = [tuple(z.shape) for z in (x, h, t, c) if z is not None]
+    if not _agree(shapes):
+        raise ValueError(
+            "`x`, `h`, `t` and `c` must have one shape; change the size before, and let H, T and C "
+            'keep it, by padding="same" or return_sequences=True. '
+            f"Received: shapes {', '.join(map(str, shapes))}."
+        )
     # Not `ops.add`: on TensorFlow it takes an empty batch, of shape (0, d), for a bias.
     if c is None:
         return ops.subtract(x, ops.multiply(t, ops.subtract(x, h)))
     return ops.subtract(ops.multiply(h, t), ops.multiply(ops.negative(x), c))
 
 
-def agree(*shapes):
+def _agree(shapes):
     """Return whether shapes can be equal: an unknown size (`None`) agrees with any."""
-    sides = zip(*shapes, strict=False)
-    return len({*map(len, shapes)}) <= 1 and all(len({*s} - {None}) <= 1 for s in sides)
-
-
-def _check_shapes(**tensors):
-    shapes = {name: tuple(z.shape) for name, z in tensors.items() if z is not None}
-    if not agree(*shapes.values()):
-        listed = ", ".join(f"{name}.shape={shape}" for name, shape in shapes.items())
-        raise ValueError(f"`x`, `h`, `t` and `c` must have one shape. Received: {listed}.")
+    if len({len(shape) for shape in shapes}) > 1:
+        return False
+    return all(len(set(sizes) - {None}) <= 1 for sizes in zip(*shapes, strict=True))
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")

@@ -45,24 +45,6 @@ class Case(NamedTuple):
         return tuple(n for n in (self.arguments.get("depth"),) if n) + self.input_shape
 
 
-# Every option with its default.
-START = {"transform_kernel_initializer": None, "transform_bias_initializer": -2.0}
-GATE_OPTIONS = {"activity_regularizer": None, "carry": "coupled", **START}
-GATE_OPTIONS |= {"transform_activation": "sigmoid"}
-OPTIONS = {"activation": "relu", "use_bias": True, **GATE_OPTIONS}
-OPTIONS |= {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
-OPTIONS |= dict.fromkeys(("kernel_regularizer", "bias_regularizer"))
-OPTIONS |= dict.fromkeys(("kernel_constraint", "bias_constraint"))
-SIZES = {"padding": "same", "data_format": None, "dilation_rate": 1, "groups": 1}
-SIZES |= {"transform_kernel_size": None, **OPTIONS}
-IN_A_STACK = {**OPTIONS, "transform_bias_initializer": None}
-OF_DEFAULT_GATE = dict.fromkeys(("transform_activation", *START))
-DEFAULTS = {
-    Highway: {"units": None, **OPTIONS},
-    HighwayWrapper: {"activity_regularizer": None, "carry": "coupled", **OF_DEFAULT_GATE},
-    HighwayStack: {"units": None, "rematerialize": False, **IN_A_STACK},
-    **dict.fromkeys((ConvHighway1D, ConvHighway2D, ConvHighway3D), SIZES),
-}
 FIRST = {"data_format": "channels_first"}
 LEARNED = {"carry": "learned"}
 PENALIZED = {

@@ -83,18 +83,3 @@ def test_arrays_are_the_weights(stacked, biased, learned):
         np.testing.assert_allclose(getattr(layer, name), array, rtol=1e-6)
     if not biased:
         assert not np.any(layer.transform_bias)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"transform_kernel": draw(5, 4)},
-        {"kernel": draw(5, 10)},
-        {"bias": draw(4)},
-        {"transform_bias": draw(3, 5)},
-    ],
-)
-def test_arrays_of_other_shapes(wrong):
-    arrays = {"kernel": draw(5, 5), "transform_kernel": draw(5, 5)}
-    with pytest.raises(ValueError, match="shape"):
-        convert.from_arrays(**{**arrays, **wrong}, activation="relu")

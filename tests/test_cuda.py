@@ -32,7 +32,7 @@ LOOPS = {
     "coupled": (COUPLED, {}),
     "plain": (PLAIN, {"kind": "plain"}),
     "rematerialized": (COUPLED, {"activation": "gelu", "rematerialize": True}),
-    "sequence-and-gates": (COUPLED, {"return_sequence": True, "return_gate": True}),
+    "gates": (COUPLED, {"return_gate": True}),
 }
 
 

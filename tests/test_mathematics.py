@@ -60,9 +60,9 @@ def test_equations_2_to_4_on_given_tensors():
         np.testing.assert_allclose(gradient, by_hand, atol=1e-6)
     np.testing.assert_array_equal(array(ops.highway(x, 1e6 * h, 0 * t)), x)
     assert array(ops.highway(x[:0], h[:0], t[:0])).shape == (0, 3, 4)
-    with pytest.raises(ValueError, match=r"c\.shape=\(1, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"\(1, 3, 4\)"):
         ops.highway(x, h, t, c[:1])
-    with pytest.raises(ValueError, match=r"t\.shape=\(None,\)"):
+    with pytest.raises(ValueError, match="one shape"):
         ops.highway(*2 * [keras.Input((None,))], keras.Input(()))
 
 
@@ -88,15 +88,12 @@ def test_learned_carry_starts_as_the_coupled_layer(case):
     np.testing.assert_allclose(array(layer(x)), array(coupled(x)), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("depth, value", [(1, -0.1), (10, -1), (np.int64(30), -3)])
-def test_the_start_for_a_depth_is_on_the_papers_line(depth, value):
-    start = TransformBias.for_depth(depth)
-    assert start.value == pytest.approx(value) and TransformBias().value == -2
+def test_a_number_is_an_initializer():
+    start = initializers.get(-3)
     stored = keras.saving.serialize_keras_object(start)
     assert stored["registered_name"] == "highway_keras>TransformBias"
-    assert keras.saving.deserialize_keras_object(stored).value == start.value
-    assert initializers.get(start.value).get_config() == start.get_config()
-    assert isinstance(initializers.get(-value), keras.initializers.Constant)
+    assert keras.saving.deserialize_keras_object(stored).value == start.value == -3
+    assert type(initializers.get(3)) is keras.initializers.Constant
 
 
 def test_regularizers_and_constraints_act_on_each_part():

@@ -65,10 +65,9 @@ def test_any_batch(batch, monkeypatch):
 
 
 @pytest.mark.parametrize("batch, unknown", [((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])])
-def test_sequence_gates_and_sizes_that_are_unknown(batch, unknown, monkeypatch):
+def test_gates_and_sizes_that_are_unknown(batch, unknown, monkeypatch):
     def loss(*a):
-        options = {"return_sequence": True, "return_gate": True}
-        outputs, gates = scan(*a, activation="tanh", carry="learned", **options)
+        outputs, gates = scan(*a, activation="tanh", return_gate=True)
         return ops.sum(ops.sin(outputs) * outputs) + ops.sum(gates * gates)
 
     check_exact(loss, weights(4, "learned", batch=batch), monkeypatch, unknown=unknown)

@@ -160,7 +160,7 @@ def shorter(stack, indices, taken):
     chain = stack.unstack()
     short = HighwayStack.from_layers([chain[i] for i in indices], name=name)
     short.rematerialize = stack.rematerialize
-    short.output_regularizer = stack.output_regularizer
+    short.activity_regularizer = stack.activity_regularizer
     return short
 
 

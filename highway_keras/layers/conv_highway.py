@@ -120,13 +120,13 @@ class ConvHighway2D(BaseConvHighway):
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```
 
-    H and T share one receptive field, unless `transform_kernel_size` says otherwise, and use zero
-    padding, so their maps match the input (section 2.1).
+    H, T and C are the linear `keras.layers.Conv2D` layers `block`, `transform` and `carry`. They
+    use zero padding, so their maps match the input (section 2.1).
 
     Args:
         filters: Number of maps; must equal the input's. `None` takes the input's.
         kernel_size: Size of the receptive field, an integer or one for each spatial axis.
-        padding: Must keep the size: `"same"`.
+        padding: `"same"`, which keeps the size.
         data_format: `"channels_last"`, `"channels_first"`, or `None` for Keras's setting.
         dilation_rate: Dilation, an integer or one for each spatial axis.
         groups: Number of groups that the channels of H, T and C are split into.
@@ -144,11 +144,8 @@ class ConvHighway2D(BaseConvHighway):
         `data_format="channels_first"`.
 
     Output shape:
-        That of the input.
-
-    H, T and C are the linear `keras.layers.Conv2D` layers `block`, `transform` and `carry`; see
-    `Highway`. A layer that changes the size comes before: a plain convolution, a pooling layer or
-    `highway_keras.MatchSize`.
+        The shape of the input. A layer that changes the size comes before: a plain convolution, a
+        pooling layer or `highway_keras.MatchSize`.
 
     Raises:
         ValueError: If `filters` differs from the channels of the input, or `padding` changes the

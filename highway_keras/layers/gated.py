@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -17,67 +17,58 @@ class GatedLayer(keras.Layer):
     """Base of the highway layers: `y = H(x) * T(x) + x * C(x)`.
 
     H, T and C are the sublayers `block`, `transform` and `carry`, which own the weights; `carry` is
-    `None` if C = 1 - T. Those that a subclass makes in `make_part` are linear: the highway layer
+    `None` if C = 1 - T. The sublayers that `make_part` returns are linear: the highway layer
     applies the activations.
     """
 
+    # The options that a layer keeps as attributes, with what reads and stores them
+    options: ClassVar[dict] = {
+        "transform_activation": keras.activations,
+        "transform_kernel_initializer": initializers,
+        "transform_bias_initializer": initializers,
+    }
     transform_kernel = property(lambda self: self.transform.kernel)
     transform_bias = property(lambda self: getattr(self.transform, "bias", None))
     carry_kernel = property(lambda self: self.carry.kernel)
     carry_bias = property(lambda self: self.carry.bias)
 
-    def __init__(
-        self,
-        carry="coupled",
-        activity_regularizer=None,
-        transform_activation="sigmoid",
-        transform_kernel_initializer="glorot_uniform",
-        transform_bias_initializer=-2.0,
-        **kwargs,
-    ):
-        if "transform_bias" in kwargs:
-            raise TypeError(
-                "`transform_bias` must be `transform_bias_initializer`: the weight itself is "
-                f"drawn. {checks.received('transform_bias', kwargs['transform_bias'])}"
-            )
+    def __init__(self, carry, **kwargs):
+        options = {name: kwargs.pop(name) for name in self.options}
         super().__init__(**kwargs)
+        for name, reader in self.options.items():
+            setattr(self, name, reader.get(options[name]))
         # Not class attributes: on PyTorch they would hide the layers that are assigned later.
         self.block = self.transform = self.carry = None
         self.learned_carry = checks.one_of("carry", carry, ("coupled", "learned")) == "learned"
-        # Under Keras's own name, it would act on a returned gate, too.
-        self.output_regularizer = keras.regularizers.get(activity_regularizer)
-        self.transform_activation = keras.activations.get(transform_activation)
-        self.transform_kernel_initializer = initializers.get(transform_kernel_initializer)
-        self.transform_bias_initializer = initializers.get(transform_bias_initializer)
         self.supports_masking = True
         self.input_spec = keras.InputSpec(min_ndim=2)
 
-    def make_part(self, input_shape: tuple, name: str, **options: Any) -> keras.Layer:
+    def make_part(self, input_shape: tuple, name: str, **options) -> keras.Layer:
         """Return a new linear layer for H ("block"), T ("transform") or C ("carry")."""
         raise NotImplementedError
 
     def build(self, input_shape):
-        t = self.transform_kernel_initializer, self.transform_bias_initializer
         if self.transform is None:
-            self.transform = self.built_part("transform", input_shape, *t)
+            self.transform = self.built_part(
+                "transform",
+                input_shape,
+                kernel_initializer=self.transform_kernel_initializer,
+                bias_initializer=self.transform_bias_initializer,
+            )
         if self.learned_carry and self.carry is None:
-            c = Negated(self, "transform_kernel"), Negated(self, "transform_bias")
-            self.carry = self.built_part("carry", input_shape, *c)
+            self.carry = self.built_part(
+                "carry",
+                input_shape,
+                kernel_initializer=Negated(self, "transform_kernel"),
+                bias_initializer=Negated(self, "transform_bias"),
+            )
         self.input_spec = self.transform.input_spec
         if not self.trainable:
             for part in self.parts():
                 part.trainable = False
 
-    def built_part(self, name, input_shape, kernel_initializer, bias_initializer, **options):
-        """Make H, T or C and build it."""
-        part = self.make_part(
-            input_shape,
-            name,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            dtype=self.dtype_policy,
-            **options,
-        )
+    def built_part(self, name, input_shape, **options):
+        part = self.make_part(input_shape, name, dtype=self.dtype_policy, **options)
         part.supports_masking = True  # the highway layer passes the mask on
         part.build(input_shape)
         return part
@@ -107,22 +98,10 @@ class GatedLayer(keras.Layer):
         z = ops.cast(z, keras.backend.result_type(z.dtype, "float32"))
         return ops.cast(self.transform_activation(z), self.compute_dtype)
 
-    def __call__(self, *args, **kwargs):
-        results = super().__call__(*args, **kwargs)
-        outputs = results[0] if isinstance(results, tuple) else results
-        # Not in `call`, which Keras may rematerialize: its gradient would leave the penalty out.
-        if self.output_regularizer is not None and ops.is_tensor(outputs):
-            loss = self.output_regularizer(outputs)
-            # Per sample and 0 for an empty batch, as in Keras
-            self.add_loss(ops.divide_no_nan(loss, ops.cast(ops.shape(outputs)[0], loss.dtype)))
-        return results
-
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
 
-    def compute_output_spec(self, inputs, return_gate=False, **of_block):
-        if of_block:
-            self.block_state(inputs, **of_block)  # refuses arguments that H does not have
+    def compute_output_spec(self, inputs, return_gate=False):
         outputs, gate = (keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
         return (outputs, gate) if return_gate else outputs
 
@@ -149,26 +128,15 @@ class GatedLayer(keras.Layer):
     ) -> None:
         """Freeze the kernels of H, T and C of a built layer, and train an adapter for each.
 
-        This calls `enable_lora` of the sublayers. Biases stay trainable. Keras saves the kernels
-        with the adapters merged.
+        This calls `enable_lora` of the sublayers; see `keras.layers.Dense`. Biases stay trainable.
 
         Args:
             rank: Rank of the adapters.
             lora_alpha: The adapters' output is scaled by `lora_alpha / rank`. Default: `rank`.
-            a_initializer, b_initializer: Initializers of the two factors. With zeros for `b`, the
-                layer computes the same as before until it is trained.
+            a_initializer, b_initializer: Initializers of the two factors.
 
         Raises:
-            ValueError: If there are no sublayers: the layer is not built, or a `HighwayStack`.
-
-        Examples:
-            >>> from highway_keras import Highway
-            >>> layer = Highway()
-            >>> layer.build((None, 100))
-            >>> layer.enable_lora(rank=2)
-            >>> lora = [w for w in layer.trainable_weights if w.name.startswith("lora_kernel")]
-            >>> [tuple(w.shape) for w in lora]
-            [(100, 2), (2, 100), (100, 2), (2, 100)]
+            ValueError: If the layer is not built, or a `HighwayStack`.
 
         Reference:
             [Hu et al., 2021](https://arxiv.org/abs/2106.09685)
@@ -182,23 +150,15 @@ class GatedLayer(keras.Layer):
             part.enable_lora(rank, lora_alpha, a_initializer, b_initializer)
 
     def get_config(self):
-        config = {
-            **super().get_config(),
-            "carry": "learned" if self.learned_carry else "coupled",
-            "activity_regularizer": keras.regularizers.serialize(self.output_regularizer),
-            "transform_activation": keras.activations.serialize(self.transform_activation),
-            "transform_kernel_initializer": initializers.serialize(
-                self.transform_kernel_initializer
-            ),
-            "transform_bias_initializer": initializers.serialize(self.transform_bias_initializer),
-        }
+        config = super().get_config()
         policies = {f".*/{part.name}": part.dtype_policy for part in self.parts()}
         quantized = {path: policy for path, policy in policies.items() if policy.quantization_mode}
-        of_all = self.dtype_policy
-        if quantized and not isinstance(of_all, keras.dtype_policies.DTypePolicyMap):
-            of_parts = keras.dtype_policies.DTypePolicyMap(of_all, quantized)
+        if quantized and not isinstance(self.dtype_policy, keras.dtype_policies.DTypePolicyMap):
+            of_parts = keras.dtype_policies.DTypePolicyMap(self.dtype_policy, quantized)
             config["dtype"] = keras.dtype_policies.serialize(of_parts)
-        return config
+        for name, reader in self.options.items():
+            config[name] = reader.serialize(getattr(self, name))
+        return {**config, "carry": "learned" if self.learned_carry else "coupled"}
 
 
 def _last_with_weights(layer):

@@ -33,33 +33,31 @@ class Highway(HighwayBase):
             a constant.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: For the weights of
             H, T and C, as in `keras.layers.GRU`.
-        activity_regularizer: Regularizer of the output.
+        activity_regularizer: Regularizer of what the layer returns; with `return_gate=True`, of the
+            gate, too.
         carry: `"coupled"`: C = 1 - T. `"learned"`: C is a gate with its own weights, which start as
             the negated ones of T, so C starts at 1 - T.
-        transform_activation: Activation of the gates T and C, with values in [0, 1].
+        transform_activation: Activation of the gates T and C, with values in [0, 1]. For other
+            options of a gate, pass a layer to `highway_keras.HighwayWrapper`.
         transform_kernel_initializer: Initializer of the kernel of T. Default: like that of H, as in
             the paper.
         transform_bias_initializer: Initializer of the bias of T. If negative, T starts nearly
             closed.
         **kwargs: `name`, `dtype` and the other arguments of `keras.Layer`.
 
-    For other options of a gate, pass your own layer to `highway_keras.HighwayWrapper`.
-
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
-
-    The weights are made in the first call, or by `build`: in PyTorch, ask for `parameters()` after.
 
     Input shape:
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
 
     Output shape:
-        That of the input.
+        The shape of the input.
 
-    H, T and C are the linear `keras.layers.Dense` layers `block`, `transform` and `carry`, to which
-    this layer applies the activations. `kernel`, `bias`, `transform_kernel`, `transform_bias`,
-    `carry_kernel` and `carry_bias` are their weights. `gate(x)` returns T(x) alone.
+    H, T and C are the linear `keras.layers.Dense` layers `block`, `transform` and `carry`. Their
+    weights are `kernel`, `bias`, `transform_kernel`, `transform_bias`, `carry_kernel` and
+    `carry_bias`. `gate(x)` returns T(x) alone.
 
     Raises:
         ValueError: If `units` differs from the width of the input.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from highway_keras.layers import arguments, stacked
 from highway_keras.layers.depth_loop import scan
 from highway_keras.layers.gated import Negated
 from highway_keras.layers.highway import Highway
-from highway_keras.layers.highway_base import HighwayBase
+from highway_keras.layers.highway_base import OF_WEIGHTS, HighwayBase
 from highway_keras.util import checks
 
 
@@ -25,13 +25,11 @@ class HighwayStack(HighwayBase):
     x[l + 1] = H[l](x[l]) * T[l](x[l]) + x[l] * (1 - T[l](x[l]))        l = 0 ... depth - 1
     ```
 
-    A stack computes what the chain computes, with the same options; only the cost differs, and, in
-    16 bits, the gates, which a `Highway` alone computes in float32. In a chain, every layer has to
-    be traced and compiled; the loop is compiled once for each number of rows (batch size times
-    steps), in about a second at any depth, and its backward pass is a hand-written exact gradient
-    (Eq. 9 of the paper). On a CPU, TensorFlow runs a loop on every core, each with its share
-    of the batch; there, `jit_compile=True` of `compile`, which Keras leaves off, makes a step
-    slower.
+    The loop is compiled once for each number of rows (batch size times steps), in about a second at
+    any depth, and its backward pass is a hand-written exact gradient (Eq. 9 of the paper). On a
+    CPU, TensorFlow runs a loop on every core, each with its share of the batch; there,
+    `jit_compile=True` of `compile`, which Keras leaves off, makes a step slower. In 16 bits, a
+    stack computes its gates in 16 bits, too; a `Highway` computes them in float32.
 
     An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
     chain. So do Lamb and Adafactor where they scale an update: use the chain. Muon trains the
@@ -39,28 +37,26 @@ class HighwayStack(HighwayBase):
     a matrix.
 
     On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
-    derivatives, such as a gradient penalty's, and for low-rank adapters and int8, use the layers of
-    `unstack()`. On PyTorch the loop is a plain one, and autodiff gives its gradient.
+    derivatives, and for low-rank adapters and int8, use the layers of `unstack()`. On PyTorch the
+    loop is a plain one, and autodiff gives its gradient.
 
-    A stack knows its depth and starts accordingly: its gates start at `1 / (depth + 2)`, so at any
-    depth the carry path passes on more than a third of the input's amplitude, `(1 - T) ** depth`.
-    That suits tanh; with relu, the default `activation`, some deep stacks diverge or hardly train
-    from there, and need about -6.
+    The gates of a stack start at `1 / (depth + 2)`, so at any depth the carry path passes on more
+    than a third of the input's amplitude, `(1 - T) ** depth`. That suits tanh; with relu, the
+    default `activation`, some deep stacks diverge or hardly train from there, and need about -6.
 
     Args:
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
-        transform_bias_initializer: Initializer of the biases of T, a number, or a sequence of
-            `depth` numbers, one for each layer. Default: `-log(depth + 1)`, whose sigmoid is
-            `1 / (depth + 2)`. Choose another value for another `transform_activation`.
+        transform_bias_initializer: Initializer of the biases of T, or a number. Default:
+            `-log(depth + 1)`, whose sigmoid is `1 / (depth + 2)`. Choose another value for another
+            `transform_activation`.
         rematerialize: Whether the backward pass recomputes H and T of each layer instead of
             keeping them: less memory, more time.
-        **kwargs: The arguments of `keras.Layer`. The default `name` contains the depth, so
-            `model.summary()` shows it: `"highway_stack_x50"`.
+        **kwargs: The arguments of `keras.Layer`.
 
     The other arguments are those of `highway_keras.Highway`. Initializers, regularizers and
     constraints act on each layer's weights separately; `activity_regularizer` acts on the output of
-    the stack, that of the last layer.
+    the last layer.
 
     Call arguments:
         inputs: Floating-point tensor.
@@ -72,7 +68,7 @@ class HighwayStack(HighwayBase):
         `(batch_size, ..., units)`, any rank from 2 on. A Keras mask is passed on.
 
     Output shape:
-        That of the input.
+        The shape of the input.
 
     `kernel`, `bias`, `transform_kernel`, `transform_bias` and, if C is learned, `carry_kernel` and
     `carry_bias` are the weights of all layers, stacked along a first axis of `depth`. `gate(x)`
@@ -80,7 +76,6 @@ class HighwayStack(HighwayBase):
 
     Raises:
         ValueError: If `units` differs from the width of the input, or `depth` is not positive.
-        TypeError: If the input is not floating point.
 
     Examples:
         >>> import keras
@@ -93,7 +88,7 @@ class HighwayStack(HighwayBase):
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 2 and appendix A.
     """
 
-    # Weights of its own in place of sublayers
+    # Weights in place of sublayers
     kernel = bias = transform_kernel = transform_bias = carry_kernel = carry_bias = None
 
     def __init__(
@@ -112,20 +107,13 @@ class HighwayStack(HighwayBase):
         carry: arguments.Carry = "coupled",
         transform_activation: arguments.Activation = "sigmoid",
         transform_kernel_initializer: arguments.Initializer = None,
-        transform_bias_initializer: arguments.Initializer | Sequence[float] | np.ndarray = None,
+        transform_bias_initializer: arguments.Initializer = None,
         rematerialize: bool = False,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
         depth = checks.positive_integer("depth", depth)
-        starts_by_depth = transform_bias_initializer is None
-        if starts_by_depth:
+        if transform_bias_initializer is None:
             transform_bias_initializer = -math.log(depth + 1)
-        elif isinstance(transform_bias_initializer, list | tuple | np.ndarray):
-            transform_bias_initializer = stacked.PerLayerConstant(transform_bias_initializer)
-        if not kwargs.get("name"):  # Keras's summary shows nothing else of a layer's own
-            name = f"highway_stack_x{depth}"
-            count = keras.backend.get_uid(name)
-            kwargs["name"] = name if count == 1 else f"{name}_{count - 1}"
         super().__init__(
             activation=activation,
             use_bias=use_bias,
@@ -142,73 +130,66 @@ class HighwayStack(HighwayBase):
             transform_bias_initializer=transform_bias_initializer,
             **kwargs,
         )
+        for name in ("activation", "transform_activation"):
+            if isinstance(getattr(self, name), keras.Layer):
+                raise ValueError(
+                    f"`{name}` must be a function, because the loop would not train a layer's "
+                    f"variables. {checks.received(name, getattr(self, name))}"
+                )
         self.depth = depth
-        self.starts_by_depth = starts_by_depth
         self.units = checks.positive_integer("units", units, or_none=True)
         self.rematerialize = rematerialize
 
     def build(self, input_shape):
         width = self.input_width("units", input_shape)
-        self.build_activations(input_shape)
-        for name in ("activation", "transform_activation"):
-            if getattr(getattr(self, name), "variables", None):  # of weights or random numbers
-                raise ValueError(
-                    f"`{name}` must have no variables, because the loop would not train them: use "
-                    f"a chain of `Highway` layers. Received: {name}={getattr(self, name)!r}."
-                )
         self._add("kernel", width, stacked.StackedInitializer(self.kernel_initializer))
         if self.use_bias:
             self._add("bias", width, stacked.StackedInitializer(self.bias_initializer))
-        t = self.transform_kernel_initializer, self.transform_bias_initializer
-        self._add("transform_kernel", width, stacked.StackedInitializer(t[0]))
-        self._add("transform_bias", width, stacked.StackedInitializer(t[1]))
+        for name in ("transform_kernel", "transform_bias"):
+            start = getattr(self, f"{name}_initializer")
+            self._add(name, width, stacked.StackedInitializer(start))
         if self.learned_carry:
             self._add("carry_kernel", width, Negated(self, "transform_kernel"))
             self._add("carry_bias", width, Negated(self, "transform_bias"))
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: width})
 
     def _add(self, name, width, initializer):
-        is_kernel = name.endswith("kernel")
-        regularizer = self.kernel_regularizer if is_kernel else self.bias_regularizer
-        constraint = self.kernel_constraint if is_kernel else self.bias_constraint
+        kind = "kernel" if name.endswith("kernel") else "bias"
         weight = self.add_weight(
             name=name,
-            shape=(self.depth, width, width) if is_kernel else (self.depth, width),
+            shape=(self.depth, width, width) if kind == "kernel" else (self.depth, width),
             initializer=initializer,
-            regularizer=stacked.regularizer(regularizer),
-            constraint=stacked.constraint(constraint),
+            regularizer=stacked.regularizer(getattr(self, f"{kind}_regularizer")),
+            constraint=stacked.constraint(getattr(self, f"{kind}_constraint")),
         )
         setattr(self, name, weight)
 
     def call(self, inputs, return_gate=False):
-        return self.scan(inputs, return_gate=return_gate, rematerialize=self.rematerialize)
+        return scan(
+            ops.cast(inputs, self.compute_dtype),
+            *self.joint_weights(),
+            activation=self.activation,
+            transform_activation=self.transform_activation,
+            return_gate=return_gate,
+            rematerialize=self.rematerialize,
+        )
 
     def gate(self, inputs):
         """Return the transform gates of all layers of a built stack, `(depth, ..., units)`."""
-        return self.scan(inputs, return_gate=True)[1]
+        return self.call(inputs, return_gate=True)[1]
 
     gate_bias = property(lambda self: self.transform_bias)
 
     def joint_weights(self):
         """Return the kernels of H, T and C side by side, `(depth, d, m * d)`, and the biases."""
-        bias = self.bias if self.use_bias else ops.zeros_like(self.transform_bias)
         kernels = [self.kernel, self.transform_kernel]
-        biases = [bias, self.transform_bias]
+        biases = [self.bias, self.transform_bias]
+        if not self.use_bias:
+            biases[0] = ops.zeros_like(ops.convert_to_tensor(self.transform_bias))
         if self.learned_carry:
             kernels.append(self.carry_kernel)
             biases.append(self.carry_bias)
         return ops.concatenate(kernels, axis=-1), ops.concatenate(biases, axis=-1)
-
-    def scan(self, inputs, **options):
-        """Return what `depth_loop.scan` returns with the weights and options of this stack."""
-        return scan(
-            inputs,
-            *self.joint_weights(),
-            activation=self.activation,
-            transform_activation=self.transform_activation,
-            carry="learned" if self.learned_carry else "coupled",
-            **options,
-        )
 
     def compute_output_spec(self, inputs, return_gate=False):
         outputs = super().compute_output_spec(inputs)
@@ -239,14 +220,8 @@ class HighwayStack(HighwayBase):
                 "`layers` must be one or more built `Highway` layers with the same options, not "
                 f"quantized. Received: layers={layers!r}."
             )
-        starts = [getattr(x.transform_bias_initializer, "value", None) for x in layers]
-        stack = cls(
-            len(layers),
-            **options[0],
-            activity_regularizer=layers[-1].output_regularizer,
-            transform_bias_initializer=None if None in starts else starts,
-            name=name,
-        )
+        regularizer = layers[-1].activity_regularizer
+        stack = cls(len(layers), **options[0], activity_regularizer=regularizer, name=name)
         stack.build((None, stack.units))
         for weight in stack.weights:
             of_layers = [ops.convert_to_numpy(getattr(layer, weight.name)) for layer in layers]
@@ -255,49 +230,32 @@ class HighwayStack(HighwayBase):
 
     def unstack(self) -> list[Highway]:
         """Return built `Highway` layers whose chain computes what this built stack computes."""
-        start = self.transform_bias_initializer
-        per_layer = isinstance(start, stacked.PerLayerConstant)
-        layers = []
-        for index in range(self.depth):
-            layer = Highway(
-                **_options(self),
-                activity_regularizer=self.output_regularizer if index == self.depth - 1 else None,
-                transform_bias_initializer=start.values[index] if per_layer else start,
-                name=f"{self.name}_layer{index}",
-            )
+        layers = [
+            Highway(**_options(self), name=f"{self.name}_layer{index}")
+            for index in range(self.depth)
+        ]
+        layers[-1].activity_regularizer = self.activity_regularizer
+        for index, layer in enumerate(layers):
             layer.build((None, layer.units))
             for weight in self.weights:
                 getattr(layer, weight.name).assign(weight[index])
-            layers.append(layer)
         return layers
 
     def get_config(self):
-        config = {
+        return {
             **super().get_config(),
             "depth": self.depth,
             "units": self.units,
             "rematerialize": self.rematerialize,
         }
-        if self.starts_by_depth:
-            config["transform_bias_initializer"] = None
-        return config
 
 
 def _options(layer):
     """Return the arguments that a built stack and its layers share, apart from initializers."""
     config = layer.get_config()
-    shared = (
-        "use_bias",
-        "kernel_regularizer",
-        "bias_regularizer",
-        "kernel_constraint",
-        "bias_constraint",
-        "carry",
-        "dtype",
-        "trainable",
-    )
+    names = ("use_bias", *OF_WEIGHTS, "carry", "dtype", "trainable")
     return {
-        **{name: config[name] for name in shared},
+        **{name: config[name] for name in names},
         "units": layer.transform_kernel.shape[-1],
         "activation": layer.activation,  # not its name: a user's may be called like Keras's
         "transform_activation": layer.transform_activation,

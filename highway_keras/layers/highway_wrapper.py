@@ -7,7 +7,6 @@ from keras import layers, ops
 
 from highway_keras.layers import arguments
 from highway_keras.layers.gated import GatedLayer
-from highway_keras.ops import agree
 from highway_keras.util import checks
 
 GATE_OF_CONVOLUTION = (layers.Conv1D, layers.Conv2D, layers.Conv3D)
@@ -20,8 +19,12 @@ CONVOLUTIONS = (
 )
 ATTENTION_TO_A_LIST = (layers.Attention, layers.AdditiveAttention)
 ATTENTION = (layers.MultiHeadAttention, layers.GroupQueryAttention)
-# Stands in for an axis of unknown size, which would agree with any other
-OPEN_SIDE = 64
+# Of the default gate; the signature has `None`, so that an option beside `transform` shows
+DEFAULTS = {
+    "transform_activation": "sigmoid",
+    "transform_kernel_initializer": "glorot_uniform",
+    "transform_bias_initializer": -2.0,
+}
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
@@ -36,9 +39,7 @@ class HighwayWrapper(GatedLayer):
     The paper allows any H (section 2), such as convolutional or recurrent ones; here also attention
     or a whole `keras.Sequential`. The gates of a convolution are convolutions with its receptive
     field; those of any other layer are dense layers on the last axis. Attention layers attend to
-    their input.
-
-    Several dense layers in a row run as one loop in `highway_keras.HighwayStack`.
+    their input. Several dense layers in a row run as one loop in `highway_keras.HighwayStack`.
 
     Args:
         layer: The layer H, `block`.
@@ -46,7 +47,7 @@ class HighwayWrapper(GatedLayer):
             `keras.Sequential`. Default: a convolution or dense layer with the options below.
         carry: `"coupled"`: C = 1 - T. `"learned"`: C is a layer like T, with the negated weights of
             T as its start, so C starts at 1 - T. Or the layer C with its own activation.
-        activity_regularizer: Regularizer of the output.
+        activity_regularizer: Regularizer of what the layer returns.
         transform_activation: Activation of the default gates. Default: `"sigmoid"`.
         transform_kernel_initializer, transform_bias_initializer: Initializers of the weights of
             the default T. Default: `"glorot_uniform"` and -2. If the biases are negative, T starts
@@ -59,7 +60,7 @@ class HighwayWrapper(GatedLayer):
         **of_block: Optional arguments of the layer H, such as `use_causal_mask=True` of attention.
 
     Output shape:
-        That of the input.
+        The shape of the input.
 
     Raises:
         ValueError: If a layer changes the shape of its input, or options of the default gates are
@@ -90,23 +91,25 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: arguments.Initializer = None,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        options = {
-            "transform_activation": transform_activation,
-            "transform_kernel_initializer": transform_kernel_initializer,
-            "transform_bias_initializer": transform_bias_initializer,
-            "carry": "learned" if carry == "learned" else None,
-        }
-        options = {name: value for name, value in options.items() if value is not None}
-        if transform is not None and options:
-            name = next(iter(options))
+        given = checks.given(
+            transform_activation=transform_activation,
+            transform_kernel_initializer=transform_kernel_initializer,
+            transform_bias_initializer=transform_bias_initializer,
+            carry="learned" if carry == "learned" else None,
+        )
+        if transform is not None and given:
+            name, value = next(iter(given.items()))
             raise ValueError(
-                f"`{name}` is for the default gate. Beside `transform`, that layer's own options "
-                f"count, and `carry` may be a layer. {checks.received(name, options[name])}"
+                f"`{name}` is for the default gate: beside `transform`, that layer's own options "
+                f"count, and `carry` may be a layer. {checks.received(name, value)}"
             )
-        options["carry"] = "learned" if isinstance(carry, keras.Layer) else carry
-        super().__init__(activity_regularizer=activity_regularizer, **options, **kwargs)
+        has_own_carry = isinstance(carry, keras.Layer)
+        given["carry"] = "learned" if has_own_carry else carry
+        super().__init__(
+            activity_regularizer=activity_regularizer, **{**DEFAULTS, **given}, **kwargs
+        )
         self.block, self.transform = layer, transform
-        self.carry = carry if isinstance(carry, keras.Layer) else None
+        self.carry = carry if has_own_carry else None
         gates = ("transform", "carry")
         self.given_gates = tuple(name for name in gates if getattr(self, name) is not None)
 
@@ -119,8 +122,7 @@ class HighwayWrapper(GatedLayer):
         for name in ("block", *self.given_gates):
             part = getattr(self, name)
             if not part.built:
-                part.build(*self._inputs_of(part, input_shape))
-            self._check_keeps_shape("layer" if name == "block" else name, part, input_shape)
+                part.build(*_inputs_of(part, input_shape))
         super().build(input_shape)
 
     def make_part(self, input_shape, name, **options):
@@ -137,36 +139,23 @@ class HighwayWrapper(GatedLayer):
             **options,
         )
 
+    def compute_output_spec(self, inputs, return_gate=False, **of_block):
+        # Keras traces `call`, in which the formula checks the shapes.
+        keras.Operation.compute_output_spec(self, inputs, **of_block)
+        return super().compute_output_spec(inputs, return_gate)
+
     def block_state(self, inputs, **of_block):
-        return self.block(*self._inputs_of(self.block, inputs), **of_block)
+        return self.block(*_inputs_of(self.block, inputs), **of_block)
 
     def activated_gate(self, part, inputs):
         if any(part is getattr(self, name) for name in self.given_gates):
             return ops.cast(part(inputs), self.compute_dtype)
         return super().activated_gate(part, inputs)
 
-    def _inputs_of(self, part, x):
-        """Return the positional arguments of a layer: attention attends to its input."""
-        if isinstance(part, ATTENTION_TO_A_LIST):
-            return ([x, x],)
-        return (x, x) if isinstance(part, ATTENTION) else (x,)
-
-    def _check_keeps_shape(self, name, part, input_shape):
-        before = (input_shape[0], *(OPEN_SIDE if n is None else n for n in input_shape[1:]))
-        try:
-            after = part.compute_output_shape(*self._inputs_of(part, before))
-        except NotImplementedError:  # the formula will check
-            return
-        if not agree(after, before):
-            raise ValueError(
-                f"`{name}` must keep the shape of its input. Received: {part!r}, which turns "
-                f"{before} into {after}.{_remedy(name, part, before, after)}"
-            )
-
     def get_config(self):
         config = super().get_config()
         if "transform" in self.given_gates:
-            config |= {name: None for name in config if name.startswith("transform_")}
+            config |= dict.fromkeys(DEFAULTS)
         config["layer"] = keras.saving.serialize_keras_object(self.block)
         for name in self.given_gates:
             config[name] = keras.saving.serialize_keras_object(getattr(self, name))
@@ -181,14 +170,8 @@ class HighwayWrapper(GatedLayer):
         return super().from_config(config)
 
 
-def _remedy(name, part, before, after):
-    channels = 1 if getattr(part, "data_format", None) == "channels_first" else -1
-    if getattr(part, "return_state", False):
-        return " Pass return_state=False to it."
-    if getattr(part, "return_sequences", True) is False:
-        return " Pass return_sequences=True to it."
-    if getattr(part, "padding", None) == "valid" and after[channels] == before[channels]:
-        return ' Pass padding="same" to it.'
-    if name == "layer":
-        return " Change the size before this layer, by a plain layer or `highway_keras.MatchSize`."
-    return ""
+def _inputs_of(layer, x):
+    """Return the positional arguments of a layer: attention attends to its input."""
+    if isinstance(layer, ATTENTION_TO_A_LIST):
+        return ([x, x],)
+    return (x, x) if isinstance(layer, ATTENTION) else (x,)

@@ -15,7 +15,7 @@ class MatchSize(keras.Layer):
 
     A highway layer needs input and output of the same size. Section 2.1 offers two ways to change
     the size between layers: a plain layer, or sub-sampling or zero-padding of `x`, which this layer
-    does. Its gradient is the identity on whatever it keeps.
+    does.
 
     Args:
         channels: Channels of the output: zeros are appended to the input's, or the last ones cut.
@@ -28,7 +28,8 @@ class MatchSize(keras.Layer):
         `(batch_size, ..., channels)` or `(batch_size, channels, ...)`.
 
     Output shape:
-        The same rank; each spatial axis `ceil(size / strides)`. A mask is sub-sampled the same way.
+        The same rank; each spatial axis `ceil(size / strides)`. The mask of a sequence is
+        sub-sampled the same way.
 
     Examples:
         >>> import keras
@@ -50,20 +51,15 @@ class MatchSize(keras.Layer):
         super().__init__(**kwargs)
         self.channels = checks.positive_integer("channels", channels, or_none=True)
         self.strides = checks.positive_integer("strides", strides)
-        data_format = data_format or keras.config.image_data_format()
-        formats = ("channels_last", "channels_first")
-        self.data_format = checks.one_of("data_format", data_format, formats)
+        self.data_format = data_format or keras.config.image_data_format()
         self.channel_axis = 1 if self.data_format == "channels_first" else -1
         self.supports_masking = True
-        self.input_spec = keras.InputSpec(min_ndim=2)
 
     def call(self, inputs):
         positions = [slice(None, None, self.strides)] * len(inputs.shape)
         positions[0], positions[self.channel_axis] = slice(None), slice(self.channels)
         outputs = inputs[tuple(positions)]
-        if self.channels is None:
-            return outputs
-        missing = self.channels - inputs.shape[self.channel_axis]
+        missing = (self.channels or 0) - inputs.shape[self.channel_axis]
         if missing <= 0:
             return outputs
         zeros = [[0, 0]] * len(inputs.shape)
@@ -77,11 +73,12 @@ class MatchSize(keras.Layer):
         return tuple(shape)
 
     def compute_mask(self, inputs, mask=None):
-        if mask is None:
-            return None
-        steps = [slice(None, None, self.strides)] * (len(mask.shape) - 1)
-        return mask[(slice(None), *steps)]
+        return None if mask is None else mask[:, :: self.strides]
 
     def get_config(self):
-        config = {"channels": self.channels, "strides": self.strides}
-        return {**super().get_config(), **config, "data_format": self.data_format}
+        return {
+            **super().get_config(),
+            "channels": self.channels,
+            "strides": self.strides,
+            "data_format": self.data_format,
+        }

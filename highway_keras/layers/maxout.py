@@ -47,7 +47,7 @@ class Maxout(keras.Layer):
     ):
         super().__init__(**kwargs)
         self.pieces = checks.positive_integer("pieces", pieces)
-        self.axis = checks.integer("axis", axis)
+        self.axis = axis
         self.supports_masking = True
 
     def call(self, inputs):
@@ -56,18 +56,14 @@ class Maxout(keras.Layer):
         shape[axis : axis + 1] = [self.pieces, inputs.shape[axis] // self.pieces]
         return ops.max(ops.reshape(inputs, shape), axis=axis)
 
-    def build(self, input_shape):
-        self.compute_output_shape(input_shape)
-
     def compute_output_shape(self, input_shape):
-        channels = input_shape[self.axis]
-        if channels is None or channels % self.pieces:
+        shape = list(input_shape)
+        if shape[self.axis] % self.pieces:
             raise ValueError(
                 "`pieces` must divide the channels of the input. "
                 f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
             )
-        shape = list(input_shape)
-        shape[self.axis] = channels // self.pieces
+        shape[self.axis] //= self.pieces
         return tuple(shape)
 
     def get_config(self):

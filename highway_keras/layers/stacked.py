@@ -1,33 +1,11 @@
 """Initializers, regularizers and constraints of a layer, each acting on every layer of a stack."""
 
 import math
-from collections.abc import Iterable
 
 import keras
-import numpy as np
 from keras import ops
 
 from highway_keras.initializers import redrawn
-from highway_keras.util import checks
-
-
-@keras.saving.register_keras_serializable(package="highway_keras")
-class PerLayerConstant(keras.initializers.Initializer):
-    """A constant for each layer: row `l` of the stacked biases is filled with `values[l]`.
-
-    Args:
-        values: A sequence of numbers, one for each layer.
-    """
-
-    def __init__(self, values: Iterable[float]):
-        self.values = [float(checks.number("value", value)) for value in values]
-
-    def __call__(self, shape, dtype=None):
-        column = np.reshape(self.values, (shape[0],) + (1,) * (len(shape) - 1))
-        return ops.convert_to_tensor(np.broadcast_to(column, shape), dtype=dtype)
-
-    def get_config(self):
-        return {"values": self.values}
 
 
 class StackedInitializer:
@@ -42,8 +20,6 @@ class StackedInitializer:
 
     def __call__(self, shape, dtype=None):
         (depth, *layer_shape), of_layer = shape, self.of_layer
-        if isinstance(of_layer, PerLayerConstant):
-            return of_layer(shape, dtype=dtype)
         scaling = isinstance(of_layer, keras.initializers.VarianceScaling)
         if scaling and of_layer.input_axes is None and len(layer_shape) == 2:
             # One draw for all: its depth axis multiplies both fans.

@@ -1,12 +1,14 @@
-"""`scan`: check arguments and shapes, bring them into the form that the chain takes."""
+"""The chain of blocks: two loops over depth, tied together as one differentiable operation."""
+
+import functools
 
 import keras
-from keras import ops
+from keras import ops, tree
 
+from highway_keras.layers.backends import name as BACKEND
+from highway_keras.layers.backends import plain_scan, shim
 from highway_keras.layers.depth_loop.block import Block, relu_or_tanh
-from highway_keras.layers.depth_loop.chain import chain
 from highway_keras.layers.depth_loop.shares import split_over_cores
-from highway_keras.util import checks
 
 
 def scan(
@@ -16,8 +18,6 @@ def scan(
     activation="relu",
     transform_activation="sigmoid",
     kind="highway",
-    carry="coupled",
-    return_sequence=False,
     return_gate=False,
     rematerialize=False,
 ):
@@ -25,104 +25,113 @@ def scan(
 
     ```
     [H | T | C] = x[l] @ kernel[l] + bias[l], each through its activation
-    x[l+1] = x[l] + T * (H - x[l])           # kind="highway", carry="coupled" (Eq. 3)
-    x[l+1] = H * T + x[l] * C                # kind="highway", carry="learned" (Eq. 2)
+    x[l+1] = x[l] + T * (H - x[l])           # [H | T] (Eq. 3)
+    x[l+1] = H * T + x[l] * C                # [H | T | C] (Eq. 2)
     x[l+1] = H                               # kind="plain"
     x[l+1] = x[l] + H                        # kind="residual"
     ```
 
-    The gradient is hand-written (Eq. 9 with the derivatives of H and T) and also
-    a loop. On TensorFlow and JAX, XLA compiles both even inside a program that is not compiled.
-    On TensorFlow the result is differentiable once. On PyTorch, and in `tf.vectorized_map`, where
-    `rematerialize` has no effect, the chain is a plain loop.
-
-    With a trial axis K in front, K networks of one shape run at once, each on its own input.
+    The gradient is hand-written (Eq. 9 with the derivatives of H and T) and also a loop. XLA
+    compiles both, even inside a program that is not compiled. On PyTorch, and where TensorFlow
+    cannot compile a loop, the chain is a plain loop.
 
     Args:
-        x: Input, `(..., d)`; with trials `(K, ..., d)`.
-        kernel: Stacked kernels, `(L, d, m * d)`; with trials `(L, K, d, m * d)`. `m` is 2
-            (halves [H | T]), 3 for `carry="learned"` ([H | T | C]), 1 for other kinds ([H]).
-        bias: Stacked biases, `(L, m * d)`; with trials `(L, K, m * d)`.
-        activation: Activation of the block state H: a name or a function, as in Keras. Or, with
-            trials, a tensor `(K, 1, 1)` that is 1 for each network with relu and 0 for tanh.
-        transform_activation: Activation of the transform gate T and a learned carry gate C.
+        x: Input, `(..., d)`. With a trial axis K, K networks run at once: `(K, ..., d)`.
+        kernel: Kernels, `(L, d, m * d)` or `(L, K, d, m * d)`, for m parts of H, T and C.
+        bias: Biases, `(L, m * d)` or `(L, K, m * d)`.
+        activation: Activation of H. Or, with trials, a tensor `(K, 1, 1)` that is 1 for each
+            network with relu and 0 for tanh.
+        transform_activation: Activation of T and C.
         kind: `"highway"`, `"plain"` or `"residual"`.
-        carry: `"coupled"` (C = 1 - T) or `"learned"`.
-        return_sequence: Whether to return the outputs of all blocks, `(L, ..., d)`, instead of
-            the last one's.
-        return_gate: Whether to return `(outputs, gates)`, the transform gates being
-            `(L, ..., d)`.
-        rematerialize: Whether to keep only the input of each block for the backward pass and
-            recompute H and T: less memory, more time. Activations other than relu, tanh, sigmoid
-            and linear are always recomputed on TensorFlow and JAX.
+        return_gate: Whether to return `(outputs, gates)`; the gates are T, `(L, ..., d)`.
+        rematerialize: Whether the backward pass recomputes H and T from the input of each block.
+            It recomputes them in any case for activations other than relu, tanh, sigmoid and
+            linear, on TensorFlow and JAX.
 
     Returns:
-        The outputs, of the shape and dtype of `x`; see `return_sequence` and `return_gate`.
-
-    Raises:
-        ValueError: If an option is unknown, the depth is 0, or the shapes do not fit.
-        TypeError: If `x` is not floating point, or an activation is not hashable: the compiled
-            loops are cached by activation.
-
-    Examples:
-        >>> import numpy as np
-        >>> from highway_keras.layers.depth_loop import scan
-        >>> kernel, bias = np.zeros((100, 8, 16)), np.full((100, 16), -30.0)
-        >>> x = np.ones((4, 8))
-        >>> bool(np.allclose(scan(x, kernel, bias), x))  # closed gates carry the input through
-        True
-
-    Reference:
-        [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), Eq. 2, 3 and 9.
+        The outputs, of the shape and dtype of `x`.
     """
-    kinds = ("highway",) if return_gate else ("highway", "plain", "residual")
-    checks.one_of("kind", kind, kinds)
-    checks.one_of("carry", carry, ("coupled", "learned"))
     x = ops.convert_to_tensor(x, sparse=False)
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    if not keras.backend.is_float_dtype(dtype):
-        raise TypeError(f"`x` must be floating point. Received: x.dtype={dtype}.")
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
-    branches = 1 if kind != "highway" else 3 if carry == "learned" else 2
     relu_mask = ops.zeros((), x.dtype)  # the tensor that `relu_or_tanh` reads
-    if activation is None or isinstance(activation, str | dict) or callable(activation):
+    if activation is None or isinstance(activation, str) or callable(activation):
         activation = keras.activations.get(activation)
     else:
         relu_mask, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), relu_or_tanh
-    gates = [keras.activations.get(transform_activation)] * (branches - 1)
-    block = Block(kind, (activation, *gates), bool(rematerialize))
-    _check_shapes(x, kernel, bias, relu_mask, branches)
+    gates = kernel.shape[-1] // kernel.shape[-2] - 1
+    gate_activations = [keras.activations.get(transform_activation)] * gates
+    block = Block(kind, (activation, *gate_activations), rematerialize)
 
     trials = len(kernel.shape) - 3
-    results = bool(return_sequence), bool(return_gate)
     outputs = split_over_cores(
-        lambda rows: chain(block, rows, kernel, bias, relu_mask, *results),
+        lambda rows: chain(block, rows, kernel, bias, relu_mask, return_gate),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
         kernel,
     )
-    by_block = (*kernel.shape[:1], *ops.shape(x))
-    shapes = [by_block if return_sequence else ops.shape(x), by_block]
-    outputs = [ops.reshape(y, shape) for y, shape in zip(outputs, shapes, strict=False)]
-    return tuple(outputs) if return_gate else outputs[0]
+    y = ops.reshape(outputs[0], ops.shape(x))
+    if not return_gate:
+        return y
+    return y, ops.reshape(outputs[1], (*kernel.shape[:1], *ops.shape(x)))
 
 
-def _check_shapes(x, kernel, bias, relu_mask, m):
-    depth, *trials = tuple(kernel.shape)[:-2] or (0,)
-    width = x.shape[-1]
-    fits = (
-        depth > 0
-        and len(trials) < 2
-        and list(x.shape[:-1])[: len(trials)] == trials
-        and tuple(kernel.shape) == (depth, *trials, width, m * width)
-        and tuple(bias.shape) == (depth, *trials, m * width)
-        and tuple(relu_mask.shape) in ((), (*trials, 1, 1))
-    )
-    if not fits:
-        tensors = {"x": x, "kernel": kernel, "bias": bias, "activation": relu_mask}
-        received = ", ".join(f"{name}.shape={tuple(z.shape)}" for name, z in tensors.items())
-        raise ValueError(
-            f"`x`, `kernel` and `bias` must have the shapes (..., d), (L, d, {m} * d) and "
-            f"(L, {m} * d), or with trials (K, ..., d), (L, K, d, {m} * d) and (L, K, {m} * d), "
-            f"and `activation`, if it is a tensor, (K, 1, 1). Received: {received}."
-        )
+def chain(block, x, kernel, bias, relu_mask, return_gate):
+    """Run `block` over all layers of `kernel`, on `x` of shape `(n, d)` or `(K, n, d)`.
+
+    Return the outputs of the last block, then the transform gates if requested, in a tuple.
+    """
+    has_loops = shim.has_loops()
+    forward, backward = _loops(block, return_gate, has_loops)
+    if not has_loops:  # autodiff gives the gradient
+        return forward(x, kernel, bias, relu_mask)[0]
+
+    # `run` takes every tensor as an argument: on JAX it must not capture traced ones.
+    @ops.custom_gradient
+    def run(x, kernel, bias, relu_mask):
+        outputs, residuals = forward(x, kernel, bias, relu_mask)
+
+        def gradient(*upstream):  # TensorFlow gives it as arguments, JAX as one tuple
+            d_outputs = tree.flatten(upstream)
+            once = shim.differentiable_once(backward)
+            gradients = once(d_outputs, kernel, bias, relu_mask, *residuals)
+            return *gradients, ops.zeros_like(relu_mask)
+
+        return outputs, gradient
+
+    return run(x, kernel, bias, relu_mask)
+
+
+@functools.lru_cache(maxsize=64)
+def _loops(block, return_gate, has_loops):
+    """Return the loops of a block, made once: a new function would be compiled again."""
+
+    def forward(x, kernel, bias, relu_mask):
+        def step(x, weights):
+            y, parts = block.forward(x, *weights, relu_mask)
+            residuals = parts if has_loops and not block.recomputes else []
+            return y, (x if has_loops else [], residuals, [parts[1]] if return_gate else [])
+
+        if block.rematerialize and BACKEND == "torch":  # TensorFlow's is a custom gradient
+            step = keras.remat(step)
+        loop = shim.scan if has_loops else plain_scan
+        y, (xs, residuals, gates) = loop(step, _columns(x), (kernel, bias[..., None]))
+        return tuple(_columns(v) for v in (y, *gates)), (xs, residuals)
+
+    def backward(d_outputs, kernel, bias, relu_mask, xs, parts):
+        dy, *d_gates = [_columns(d) for d in d_outputs]
+
+        def step(dy, layer):
+            x, parts, w, b, d_gate = layer
+            dx, dz = block.backward(dy, sum(d_gate), x, parts, w, b, relu_mask)
+            return dx, (ops.matmul(x, _columns(dz)), ops.sum(dz, axis=-1))
+
+        layers = (xs, parts, kernel, bias[..., None], d_gates)
+        dx, d_weights = shim.scan(step, dy, layers, reverse=True)
+        return _columns(dx), *d_weights
+
+    return [shim.compiled(f) if has_loops else f for f in (forward, backward)]
+
+
+def _columns(x):
+    """Rows to columns, and back."""
+    return ops.swapaxes(x, -1, -2)
