@@ -1,5 +1,7 @@
 """Networks of 110 layers with batch normalization: gated, and residual as in He et al."""
 
+import functools
+
 from highway_keras.models import parts
 from highway_keras.models.cards import Card
 
@@ -64,17 +66,11 @@ def deep_highway(
     images = parts.images(input_shape)
     x = _stem(images, activation, kernel)
     for stage, maps in enumerate(HIGHWAY_WIDTHS, start=1):
-        strides = 1 if stage == 1 else 2
-
-        def h(name, strides=1, maps=maps):
-            return _convolutions(maps, strides, activation, activation, kernel, name=name)
-
-        def t(name, strides=1, maps=maps):
-            gate = activation, "sigmoid", kernel, transform_bias
-            return _convolutions(maps, strides, *gate, name=name)
-
-        prefix = f"stage{stage}_change"
-        state, gate = h(f"{prefix}_block", strides)(x), t(f"{prefix}_transform", strides)(x)
+        strides, prefix = 1 if stage == 1 else 2, f"stage{stage}_change"
+        h = functools.partial(_convolutions, maps, activation, activation, kernel)
+        t = functools.partial(_convolutions, maps, activation, "sigmoid", kernel, transform_bias)
+        state = h(strides=strides, name=f"{prefix}_block")(x)
+        gate = t(strides=strides, name=f"{prefix}_transform")(x)
         x = keras.Sequential(
             [_convolution(maps, 1, strides, kernel), _normalization()], name=f"{prefix}_carry"
         )(x)
@@ -83,7 +79,7 @@ def deep_highway(
         x = keras.layers.Add(name=prefix)([x, product])
         for index in range(1, blocks):
             x = HighwayWrapper(
-                h("block"), transform=t("transform"), name=f"stage{stage}_highway{index}"
+                h(name="block"), transform=t(name="transform"), name=f"stage{stage}_highway{index}"
             )(x)
     x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     x = parts.predictions(x, classes, kernel)
@@ -119,10 +115,13 @@ def deep_resnet(
         for index in range(blocks):
             block = f"stage{stage}_block{index}"
             strides = 2 if stage > 1 and index == 0 else 1
-            h = _convolutions(maps, strides, activation, None, kernel, name=f"{block}_residual")(x)
+            h = _convolutions(
+                maps, activation, None, kernel, strides=strides, name=f"{block}_residual"
+            )
+            residual = h(x)
             if strides > 1:
                 x = MatchSize(maps, strides, name=f"{block}_carry")(x)
-            x = keras.layers.Add(name=f"{block}_sum")([x, h])
+            x = keras.layers.Add(name=f"{block}_sum")([x, residual])
             x = keras.layers.Activation(activation, name=block)(x)
     x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
     x = parts.predictions(x, classes, kernel)
@@ -137,7 +136,7 @@ def _stem(images, activation, kernel):
     return keras.layers.Activation(activation, name="stem_activation")(x)
 
 
-def _convolutions(maps, strides, activation, last_activation, kernel, beta=0.0, name=None):
+def _convolutions(maps, activation, last_activation, kernel, beta=0.0, *, strides=1, name):
     """Return two 3x3 convolutions, both normalized, as one layer."""
     import keras
 
@@ -160,15 +159,8 @@ def _convolutions(maps, strides, activation, last_activation, kernel, beta=0.0, 
 def _convolution(maps, size, strides, kernel, padding="same", name=None):
     import keras
 
-    return keras.layers.Conv2D(
-        maps,
-        size,
-        strides,
-        padding=padding,
-        use_bias=False,
-        kernel_initializer=kernel,
-        name=name,
-    )
+    options = {"padding": padding, "use_bias": False, "kernel_initializer": kernel}
+    return keras.layers.Conv2D(maps, size, strides, **options, name=name)
 
 
 def _normalization(beta=0.0, name=None):
