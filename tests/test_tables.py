@@ -12,7 +12,7 @@ from highway_keras.paper import tables
 
 pytestmark = pytest.mark.usefixtures("untraced", "noise")
 NAME = "mnist-highway-16"
-TINY = {"models": [NAME], "runs": 2, "epochs": 2, "limit": 20, "verbose": 0}
+TINY = {"models": [NAME], "seeds": (0, 1), "epochs": 2, "limit": 20, "verbose": 0}
 COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_diverges_does_not_end_the_others(reproduced, tmp_path, capsy
         ({"table": "table4"}, "`table`"),
         ({"recipe": "muon"}, "`recipe`"),
         ({"models": ["highway-b"]}, "`models`.*highway-b"),
-        ({"runs": 0}, "`runs`"),
+        ({"seeds": [-1]}, "`seed`"),
     ],
 )
 def test_mistakes_leave_no_folder(arguments, name, tmp_path):

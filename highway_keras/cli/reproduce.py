@@ -168,8 +168,9 @@ def reproduce_table(table, options):
     """Train the networks of a table, and print it."""
     paper, failure = shared.library("paper"), None
     out = options.out or f"runs/{table}"
-    names = ("runs", "models", "epochs", "dtype_policy", "limit", "seed", "data_dir")
+    names = ("models", "epochs", "dtype_policy", "limit", "data_dir")
     arguments = {name: getattr(options, name) for name in names}
+    arguments["seeds"] = range(options.seed, options.seed + options.runs)
     try:
         paper.reproduce_table(table, options.recipe, out=out, **arguments)
     except RuntimeError as error:  # runs diverged: the table of the others comes first

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.paper.authors_logs import (
-        compare_with_authors,
-        first_losses,
-        reproduce_first_losses,
-    )
+    from highway_keras.paper.authors_log import compare_with_authors
     from highway_keras.paper.figure1 import PRESETS, draw_figure1
+    from highway_keras.paper.first_losses import reproduce_first_losses
+    from highway_keras.paper.gradients import reproduce_gradients
     from highway_keras.paper.section4 import reproduce_section4
-    from highway_keras.paper.starts import reproduce_gradients, reproduce_starts
+    from highway_keras.paper.starts import reproduce_starts
     from highway_keras.paper.tables import read_table, reproduce_table
 else:
     __getattr__, __dir__ = lazy(__name__)
@@ -21,7 +19,6 @@ __all__ = [
     "PRESETS",
     "compare_with_authors",
     "draw_figure1",
-    "first_losses",
     "read_table",
     "reproduce_first_losses",
     "reproduce_gradients",

@@ -48,15 +48,15 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1", depth
                 "`searches` must rank by the training loss, as the paper's do. Received: "
                 f"{search.folder}, ranked by {search.settings['objective']}."
             )
-    tops = [_top_row(search) | _provenance(search, command) for search in finished]
-    trials = [row for search in finished for row in _trial_rows(search, command)]
+    tops = [{**_top_row(search), **search.machine, "command": command} for search in finished]
+    trials = [
+        {**row, **search.machine, "command": command}
+        for search in finished
+        for row in _trial_rows(search)
+    ]
     with folder_lock(out, seconds=60):  # another process may be drawing
         write_rows(out / "figure1-top10.csv", tops)
-        longest = max(trials, key=len)
-        losses = [name for name in longest if name.startswith("loss_")]
-        others = [name for name in longest if name not in losses]
-        last = len(others) - len(_provenance(finished[0], command))
-        write_rows(out / "figure1-trials.csv", trials, others[:last] + losses + others[last:])
+        write_rows(out / "figure1-trials.csv", trials, columns=list(max(trials, key=len)))
         best = {(s.kind, s.depth): s.completed[0].losses for s in finished if s.completed}
         write_picture(out / "figure1.png", lambda: plots.plot_figure1(best, tops))
         if any(search.kind == "highway" for search in finished):
@@ -85,14 +85,13 @@ def _top_row(search):
     }
 
 
-def _trial_rows(search, command):
+def _trial_rows(search):
     """Return every trial: its hyperparameters, its score, and its training loss by epoch."""
     rows = []
     for trial in sorted(search.trials, key=lambda trial: int(trial.number)):
         row = {"kind": search.kind, "depth": search.depth, "trial": trial.number}
         row |= {name: trial.values.get(name, "") for name in HYPERPARAMETERS}
         row |= {"score": trial.score if math.isfinite(trial.score) else "", **_settings(search)}
-        row |= _provenance(search, command)
         row |= {f"loss_{epoch}": loss for epoch, loss in enumerate(trial.losses, start=1)}
         rows.append(row)
     return rows
@@ -102,8 +101,3 @@ def _settings(search):
     """Return the settings of a search besides its kind and depth."""
     settings = {key: search.settings[key] for key in ("dataset", "epochs", "batch_size", "seed")}
     return {**settings, "limit": search.settings["train_images"], "rungs": search.rungs}
-
-
-def _provenance(search, command):
-    """Return hardware, versions, commit and date of a search, and the command that repeats it."""
-    return {**search.machine, "command": command}

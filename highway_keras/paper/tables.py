@@ -7,6 +7,7 @@
 docs/tables.md has the results.
 """
 
+import itertools
 import json
 import pathlib
 
@@ -29,12 +30,11 @@ def reproduce_table(
     table,
     recipe="authors",
     *,
-    runs=5,
+    seeds=range(5),
     models=None,
     epochs=None,
     dtype_policy=None,
     limit=None,
-    seed=0,
     out=None,
     data_dir=None,
     verbose="auto",
@@ -55,12 +55,11 @@ def reproduce_table(
         table: `"table1"`, `"table2"` or `"table3"`.
         recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
             which is `"modern"` with another optimizer and larger batches.
-        runs: Number of runs of each network, with seeds from `seed` on.
+        seeds: Seed of each run of a network.
         models: Registered names of networks in that table. Default: all.
         epochs: Number of epochs. Default: the recipe's.
         dtype_policy: Arithmetic of the training. Default: the recipe's.
         limit: Number of training images. Default: all.
-        seed: Seed of the first run.
         out: Folder. Default: `runs/TABLE`.
         data_dir: Where TFDS keeps its data.
         verbose: As in Keras.
@@ -74,7 +73,7 @@ def reproduce_table(
 
     Examples:
         >>> from highway_keras import paper
-        >>> rows = paper.reproduce_table("table1", "modern", runs=2)  # doctest: +SKIP
+        >>> rows = paper.reproduce_table("table1", "modern", seeds=[0, 1])  # doctest: +SKIP
     """
     cards = {card.name: card for card in _cards(table)}
     for name in models or ():
@@ -85,23 +84,30 @@ def reproduce_table(
     out = pathlib.Path(out or f"runs/{table}").expanduser()
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     failures = {}
-    for number in range(checks.positive_integer("runs", runs)):  # of every network in turn
-        for card in cards:
-            recipe_of_run = get_recipe(variants(card)[recipe]).override(**changes)
-            validation = recipe_of_run.validation
-            images = data.load(card.dataset, data_dir=data_dir, validation=validation, limit=limit)
-            folder = out / f"{card.name}-{recipe}" / f"seed-{seed + number}"
-            seed_of_run = seed + number
-            if verbose:
-                print(f"{card.name}, {recipe}, seed {seed_of_run}", flush=True)
-            network = create_for(card.name, images, recipe_of_run, seed_of_run)
-            options = {"out": folder, "seed": seed_of_run, "resume": True, "verbose": verbose}
-            try:
-                train(network, images, recipe_of_run, {"limit": limit}, **options)
-            except (TrainingDiverged, BusyError) as error:
-                failures[f"{card.name} with seed {seed_of_run} ({error})"] = type(error)
-            else:
-                _write(table, out)
+    for seed, card in itertools.product(seeds, cards):
+        if verbose:
+            print(f"{card.name}, {recipe}, seed {seed}", flush=True)
+        settings = get_recipe(variants(card)[recipe]).override(**changes)
+        loading = {"data_dir": data_dir, "validation": settings.validation, "limit": limit}
+        images = data.load(card.dataset, **loading)
+        network = create_for(card.name, images, settings, seed)
+        folder = out / f"{card.name}-{recipe}" / f"seed-{seed}"
+        try:
+            train(
+                network,
+                images,
+                settings,
+                {"limit": limit},
+                out=folder,
+                seed=seed,
+                resume=True,
+                verbose=verbose,
+            )
+        except (TrainingDiverged, BusyError) as error:
+            failures[f"{card.name} with seed {seed} ({error})"] = type(error)
+        else:
+            with folder_lock(out, seconds=60):  # another process may be training other runs
+                write_rows(out / f"{table}.csv", read_table(table, out))
     if failures:
         kind = next(iter(failures.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failures)}")
@@ -112,11 +118,6 @@ def reproduce_table(
 def read_table(table, out):
     """Return the rows of the runs of a table that have ended in the folder `out`."""
     return [_row(table, *run) for run in _finished(table, pathlib.Path(out).expanduser())]
-
-
-def _write(table, out):
-    with folder_lock(out, seconds=60):  # another process may be training other runs of the table
-        write_rows(out / f"{table}.csv", read_table(table, out))
 
 
 def _cards(table):
