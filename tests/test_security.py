@@ -7,7 +7,6 @@ import re
 import keras
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from picture_folders import little
 
 from highway_keras import data, models
@@ -100,14 +99,3 @@ def test_formulas_are_disarmed(tmp_path):
     files.write_rows(tmp_path / "rows.csv", [{"name": "=1+1", "loss": -0.5, "text": EVIL}])
     lines = (tmp_path / "rows.csv").read_text("utf-8").splitlines()
     assert [*csv.reader(lines)][1] == ["'=1+1", "-0.5", messages.printable(EVIL)]
-
-
-@pytest.mark.filterwarnings("ignore:Glyph")
-@pytest.mark.parametrize("name", ["a$b$c", "$x^{$", r"\$", "\x00", "\udcff", "名", 500 * "x"])
-def test_any_name_can_be_drawn_and_reads_as_it_is(name, tmp_path):
-    figure = Figure()
-    label = figure.subplots().set_title(messages.in_picture(name))
-    figure.savefig(tmp_path / "name.png")
-    drawn, is_mathematics = label._preprocess_math(label.get_text())
-    assert not is_mathematics
-    assert drawn == messages.printable(name) or (len(name) == 500 and len(drawn) == 60)

@@ -1,4 +1,4 @@
-"""Kills, full disks and pairs of writers, at random moments: nothing is lost, nothing is wrong.
+"""Kills and full disks, at random moments: nothing is lost, nothing is wrong.
 
 A failure shows the seed; `SURVIVAL_SEED=… SURVIVAL_MOMENTS=…` repeats it or makes a longer one.
 """
@@ -26,7 +26,6 @@ pytestmark = [
 ]
 SEED = int(os.environ.get("SURVIVAL_SEED", random.SystemRandom().randrange(10**6)))
 MOMENTS = int(os.environ.get("SURVIVAL_MOMENTS", 25))
-PAIRS = 20
 COMMANDS = {
     "fit": "fit thin-highway-10 --dataset digits --limit 200 --epochs 6 --resume --out out",
     "search": "search --depth 3 --kind plain --trials 9 --population 3 --epochs 4 --rungs 1:6 2:3 "
@@ -193,40 +192,3 @@ def test_a_disk_that_is_full_at_any_moment(name, network, references, disk):
         finish(name, folder, reference)
         shutil.rmtree(folder)
     assert any(codes)
-
-
-OTHERS = {  # other settings for the same place
-    "fit": " --seed 1",
-    "search": " --seed 1",
-    "reproduce": "",  # its runs are shared
-    "export": " --quantize int8",
-    "analyze": " --limit 50",
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_pairs_of_writers(name, network, references, tmp_path):
-    print(f"SURVIVAL_SEED={SEED}")
-    drawn = random.Random(f"{SEED} {name}")
-    other = COMMANDS[name].replace(" --limit 60", "") + OTHERS[name]
-    prepare(tmp_path / "other", network)
-    job = run(other, tmp_path / "other")
-    assert job.code == 0, job.err
-    expected = {COMMANDS[name]: references(name)["printed"], other: numbers(job.out)}
-    for pair in range(PAIRS // len(COMMANDS)):
-        folder = tmp_path / str(pair)
-        prepare(folder, network)
-        commands = [COMMANDS[name], drawn.choice([other, COMMANDS[name]])]
-        jobs = []
-        for command in commands:
-            jobs.append(start(command, folder))
-            time.sleep(drawn.random() * references(name)["seconds"] / 2)
-        for job, command in zip(jobs, commands, strict=True):
-            job.wait()
-            check_end(job)
-            if job.code == 0:
-                assert numbers(job.out) == expected[command], (command, job.out)
-        ended_well = 0 in [job.code for job in jobs]
-        assert ended_well or name == "reproduce", [job.err for job in jobs]
-        if commands[0] == commands[1]:
-            finish(name, folder, references(name))

@@ -151,6 +151,7 @@ def _from_a_file(options, overrides, seed, scope):
     images = _load(options, source, trained.model.input_shape[1:], recipe)
     out = options.out or f"runs/{trained.path.parent.name}-further"
     made = {"model": trained.model.name, "start": str(trained.path), "model_options": {}}
+    made["left_to_the_model"] = BUILDING
     return _train(options, trained.model, images, recipe, made, seed, out)
 
 

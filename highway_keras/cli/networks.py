@@ -22,21 +22,29 @@ def add_list(add):
 
 
 def list_networks(options):
-    columns = ["name", "dataset", "layers", "parameters", "multiplications", "paper", "ours"]
-    columns.append("weights")
+    """Print a row for each network: its size, the paper's accuracy and ours, and its weights."""
     accuracies = measurements.accuracies()
-    rows = []
-    for card in map(models.get, models.list_models()):
-        counts = [card.layers, card.parameters, card.multiplications]
-        ours = accuracies.get(card.name, "")
-        rows.append([card.name, card.dataset, *counts, card.paper, ours, list(card.weights)])
+    rows = [
+        {
+            "name": card.name,
+            "dataset": card.dataset,
+            "layers": card.layers,
+            "parameters": card.parameters,
+            "multiplications": card.multiplications,
+            "paper": card.paper,
+            "ours": accuracies.get(card.name, ""),
+            "weights": list(card.weights),
+        }
+        for card in map(models.get, models.list_models())
+    ]
     if options.json:
-        shared.print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        shared.print_json(rows)
         return
-    lines = [[*columns[:5], "paper %", "ours %", "weights"]]
-    for name, dataset, *counts, paper, ours, weights in rows:
-        counts = [f"{count:,}" if count else "" for count in counts]
-        lines.append([name, dataset, *counts, paper, ours, ", ".join(weights)])
+    lines = [[f"{name} %" if name in ("paper", "ours") else name for name in rows[0]]]
+    for row in rows:
+        counts = [f"{row[name]:,}" for name in ("layers", "parameters", "multiplications")]
+        texts = [row["paper"], row["ours"], ", ".join(row["weights"])]
+        lines.append([row["name"], row["dataset"], *counts, *texts])
     shared.print_table(lines, right=(2, 3, 4))
 
 

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.training.evaluation import (
         Evaluation,
-        NotProbabilities,
         TestCurve,
         evaluate,
         probabilities,
@@ -26,7 +25,6 @@ __all__ = [
     "CaffeSGD",
     "ConvMuon",
     "Evaluation",
-    "NotProbabilities",
     "Recipe",
     "Result",
     "TestCurve",

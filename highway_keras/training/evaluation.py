@@ -13,10 +13,6 @@ from highway_keras.util.messages import shows_progress
 ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
 
-class NotProbabilities(ValueError):
-    """A model returned something other than class probabilities."""
-
-
 class Evaluation(tuple):
     """A pair, cross-entropy (nats) and accuracy, with the confusion matrix as an attribute.
 
@@ -91,7 +87,7 @@ def probabilities(model, x, verbose=0):
     """Return the class probabilities, `(n, classes)`, of raw images, an array or `PictureArray`.
 
     Raises:
-        NotProbabilities: If the model returns something else.
+        ValueError: If the model returns something else.
     """
     at_once = images_at_once(x.shape[1:])
     verbose = int(shows_progress(verbose))
@@ -107,7 +103,7 @@ def check_probabilities(name, rows):
     sums = np.sum(rows, axis=-1, dtype="float64") if np.ndim(rows) == 2 else np.array(np.nan)
     wrong = ~(np.abs(sums - 1) <= ROUNDING) | (np.min(rows, axis=-1) < -ROUNDING)
     if wrong.any():
-        raise NotProbabilities(
+        raise ValueError(
             f"{name!r} must return a probability for each class, (None, classes), with a sum of 1: "
             f"end it in a softmax. Received: shape {np.shape(rows)}, {np.min(rows):.3g} to "
             f"{np.max(rows):.3g}."

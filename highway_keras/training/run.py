@@ -222,13 +222,12 @@ def train(
         steps_a_call = 1
     with distribution.scope():
         augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-    layers = [] if in_memory else [preprocess]
-    layers += [augment] if augment else []
-    trainee = keras.Sequential([keras.Input(images.input_shape), *layers, network])
-    with distribution.scope():
         optimizer = from_recipe(recipe, steps)
         if any(layer.compute_dtype == "float16" for layer in network.layers):
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    before = ([] if in_memory else [preprocess]) + ([augment] if augment else [])
+    trainee = keras.Sequential([keras.Input(images.input_shape), *before, network])
+    with distribution.scope():
         compile_classifier(trainee, optimizer, steps_a_call)
         optimizer.build(trainee.trainable_variables)
     saved = _in_float32_on_one_device(network, distribution)
@@ -256,17 +255,16 @@ def train(
                 f"`out` already holds a run. Received: out={out}. Pass resume=True to continue it, "
                 "or name another folder."
             )
-        write_json(folder / "run.json", state.settings)
         first = len(state.history)
         if first < recipe.epochs and not state.has_stopped:
-            arrays = [images.x_train, images.y_train]
+            state.begin_session()
+            write_json(folder / "run.json", {**state.settings, "machine": state.sessions})
+            weights = [] if class_weights is None else [class_weights[images.y_train]]
+            x, in_order = images.x_train, array_batches
             if in_memory:
                 at_once = images_at_once(images.input_shape)
-                arrays[0] = preprocess.predict(images.x_train, at_once, verbose=0)
-            if class_weights is not None:
-                arrays.append(class_weights[images.y_train])
-            in_order = batches if in_memory else array_batches
-            examples = in_order(arrays, steps, batch_size, seed, first)
+                x, in_order = preprocess.predict(x, at_once, verbose=0), batches
+            examples = in_order([x, images.y_train, *weights], steps, batch_size, seed, first)
             board = []
             if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
                 board = [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
@@ -290,15 +288,7 @@ def train(
             )
         network.set_weights(state.best_weights)
         saved.set_weights(state.best_weights)
-        measured = evaluate(complete, images)
-        results = {
-            "best_epoch": state.best_epoch,
-            "test_accuracy": measured.accuracy,
-            "test_loss": measured.loss,
-            "class_accuracy": dict(zip(images.class_names, measured.class_accuracy, strict=True)),
-            "confusion": measured.confusion.tolist(),
-            "seconds": sum(session["seconds"] for session in state.sessions),
-        }
+        results = _results(complete, images, state)
         content = {**state.settings, "machine": state.sessions, "results": results}
         write_json(folder / "run.json", content)
         write_rows(folder / "history.csv", state.history)
@@ -381,6 +371,19 @@ def _validation(images, preprocess, in_memory, distribution):
     return {
         "validation_data": distribution.even_share([x, images.y_val]),
         "validation_batch_size": max(at_once // distribution.replicas, 1) * distribution.replicas,
+    }
+
+
+def _results(complete, images, state):
+    """Return the attributes of a `Result` that `run.json` holds."""
+    measured = evaluate(complete, images)
+    return {
+        "best_epoch": state.best_epoch,
+        "test_accuracy": measured.accuracy,
+        "test_loss": measured.loss,
+        "class_accuracy": dict(zip(images.class_names, measured.class_accuracy, strict=True)),
+        "confusion": measured.confusion.tolist(),
+        "seconds": sum(session["seconds"] for session in state.sessions),
     }
 
 

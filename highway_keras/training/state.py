@@ -74,8 +74,8 @@ class State(keras.callbacks.Callback):
                 "Pass the earlier values, or name another folder."
             )
 
-    def on_train_begin(self, logs=None):
-        """Begin a session."""
+    def begin_session(self):
+        """Note where and when this process begins to train."""
         first = len(self.history)
         self.sessions.append({**here(), "first_epoch": first, "last_epoch": first, "seconds": 0})
         self.session_began = time.perf_counter()
