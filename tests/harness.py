@@ -92,8 +92,8 @@ def check_gate(case, x):
 def check_mask(case, x):
     x = np.where(np.arange(x.shape[1])[None, :, None] == 1, 0, x)
     masked = keras.layers.Masking()(x)
-    found = MaskProbe()(case.make()(masked))
-    np.testing.assert_array_equal(array(found), (x != 0).any(-1))
+    mask = MaskProbe()(case.make()(masked))
+    np.testing.assert_array_equal(array(mask), (x != 0).any(-1))
 
 
 class MaskProbe(keras.Layer):

@@ -40,8 +40,9 @@ class Job:
 
     def __init__(self, arguments, folder):
         self.folder = folder
-        self.said = tempfile.TemporaryDirectory()  # elsewhere: the disk of the folder may be full
-        self.process = FORKS.Process(target=_become, args=(arguments, folder, self.said.name))
+        # Elsewhere: the disk of the folder may be full
+        self.outputs = tempfile.TemporaryDirectory()
+        self.process = FORKS.Process(target=_become, args=(arguments, folder, self.outputs.name))
         self.process.start()
 
     def has_ended(self):
@@ -52,17 +53,17 @@ class Job:
         if not self.has_ended():
             self.kill()
             raise AssertionError(f"hangs: over {seconds} s")
-        self.code, said = self.process.exitcode, pathlib.Path(self.said.name)
-        self.out, self.err = ((said / end).read_text(errors="replace") for end in ("1", "2"))
-        self.said.cleanup()
+        self.code, outputs = self.process.exitcode, pathlib.Path(self.outputs.name)
+        self.out, self.err = ((outputs / end).read_text(errors="replace") for end in ("1", "2"))
+        self.outputs.cleanup()
 
     def kill(self):
         self.process.kill()
 
 
-def _become(arguments, folder, said):
+def _become(arguments, folder, outputs):
     os.chdir(folder)
     for number in (1, 2):
-        os.dup2(os.open(f"{said}/{number}", os.O_WRONLY | os.O_CREAT), number)
+        os.dup2(os.open(f"{outputs}/{number}", os.O_WRONLY | os.O_CREAT), number)
     loading.read_public = read_noise
     sys.exit(cli.main(arguments))

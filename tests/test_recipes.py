@@ -156,8 +156,8 @@ def test_penalties_are_of_kernels_of_any_rank_alone(kind, layer):
     optimizer.build(layer.trainable_variables)
     optimizer.apply([ops.zeros(v.shape) for v in layer.trainable_variables])
     for variable, value in zip(layer.trainable_variables, before, strict=True):
-        kept = 0.95 if "kernel" in variable.path else 1.0
-        np.testing.assert_allclose(ops.convert_to_numpy(variable), kept * value, rtol=1e-6)
+        remaining = 0.95 if "kernel" in variable.path else 1.0
+        np.testing.assert_allclose(ops.convert_to_numpy(variable), remaining * value, rtol=1e-6)
 
 
 def test_muon_makes_the_updates_of_convolutions_and_dense_layers_orthogonal():

@@ -151,10 +151,10 @@ def test_a_finished_run_continues_to_more_epochs(images, result, tmp_path):
 
 def test_a_run_continues_from_its_last_epoch_and_not_from_its_best(images, tmp_path):
     wrong = dataclasses.replace(images, y_val=(images.y_val + 1) % 10)  # the first epoch is best
-    whole = fit(wrong, tmp_path / "whole")
-    assert whole.best_epoch < 3
+    uninterrupted = fit(wrong, tmp_path / "whole")
+    assert uninterrupted.best_epoch < 3
     fit(wrong, tmp_path / "parts", epochs=2)
-    assert_same_run(fit(wrong, tmp_path / "parts", resume=True), whole)
+    assert_same_run(fit(wrong, tmp_path / "parts", resume=True), uninterrupted)
 
 
 OTHERS = {
@@ -214,9 +214,9 @@ class Halves(keras.callbacks.Callback):
 
 def test_a_rate_that_a_callback_sets_survives(images, tmp_path):
     constant = {"schedule": "constant", "decay": 1.0, "callbacks": [Halves()]}
-    whole = fit(images, tmp_path / "whole", **constant)
+    uninterrupted = fit(images, tmp_path / "whole", **constant)
     fit(images, tmp_path / "parts", **{**constant, "epochs": 1})
-    assert_same_run(fit(images, tmp_path / "parts", resume=True, **constant), whole)
+    assert_same_run(fit(images, tmp_path / "parts", resume=True, **constant), uninterrupted)
 
 
 # What is trained
@@ -262,10 +262,10 @@ def test_a_weight_of_zero_takes_a_class_out_of_the_loss(images, tmp_path):
 
 def test_pictures_that_do_not_fit_in_memory_train_alike(images, result, tmp_path, monkeypatch):
     monkeypatch.setattr(training.run, "MOST_IN_MEMORY", 0)
-    whole = fit(images, tmp_path / "whole")
-    assert whole.history[-1]["loss"] == pytest.approx(result.history[-1]["loss"], rel=0.2)
+    uninterrupted = fit(images, tmp_path / "whole")
+    assert uninterrupted.history[-1]["loss"] == pytest.approx(result.history[-1]["loss"], rel=0.2)
     fit(images, tmp_path / "parts", epochs=1)
-    assert_same_run(fit(images, tmp_path / "parts", resume=True), whole)
+    assert_same_run(fit(images, tmp_path / "parts", resume=True), uninterrupted)
 
 
 # What is refused, or said

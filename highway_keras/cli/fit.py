@@ -132,8 +132,8 @@ def _from_the_zoo(options, overrides, seed, scope):
         network = run.create_for(
             options.model, images, recipe, seed, weights=options.weights, **model_options
         )
-    made = {"model": options.model, "start": options.weights, "model_options": model_options}
-    return _train(options, network, images, recipe, made, seed, options.out)
+    origin = {"model": options.model, "start": options.weights, "model_options": model_options}
+    return _train(options, network, images, recipe, origin, seed, options.out)
 
 
 def _from_a_file(options, overrides, seed, scope):
@@ -150,9 +150,9 @@ def _from_a_file(options, overrides, seed, scope):
     recipe = recipe.override(**{"preprocessing": tuple(steps), **overrides})
     images = _load(options, source, trained.model.input_shape[1:], recipe)
     out = options.out or f"runs/{trained.path.parent.name}-further"
-    made = {"model": trained.model.name, "start": str(trained.path), "model_options": {}}
-    made["left_to_the_model"] = BUILDING
-    return _train(options, trained.model, images, recipe, made, seed, out)
+    origin = {"model": trained.model.name, "start": str(trained.path), "model_options": {}}
+    origin["left_to_the_model"] = BUILDING
+    return _train(options, trained.model, images, recipe, origin, seed, out)
 
 
 def _load(options, source, shape, recipe):
@@ -165,7 +165,7 @@ def _load(options, source, shape, recipe):
     )
 
 
-def _train(options, network, images, recipe, made, seed, out):
+def _train(options, network, images, recipe, origin, seed, out):
     if options.freeze:
         for layer in [layer for layer in network.layers if layer.weights][:-1]:
             layer.trainable = False
@@ -175,7 +175,7 @@ def _train(options, network, images, recipe, made, seed, out):
         network,
         images,
         recipe,
-        {**made, "limit": options.limit},
+        {**origin, "limit": options.limit},
         out=out,
         seed=seed,
         resume=options.resume,

@@ -50,15 +50,6 @@ def seed(value, name="seed"):
     return integer(name, value, least=0, most=2**31 - 1)
 
 
-def floating(name, dtype):
-    """Raise unless `dtype`, a name, is floating point."""
-    if "float" not in dtype:
-        raise TypeError(
-            f"`{name}` must be floating point, because gates blend input and block state. "
-            f"Received: dtype={dtype}. Cast first: `keras.ops.cast(x, 'float32')`."
-        )
-
-
 def one_of(name, value, choices):
     """Return `value` if it is one of `choices`."""
     if value not in list(choices):  # a dictionary raises if `value` has no hash

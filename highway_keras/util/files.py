@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import hashlib
 import json
 import os
 import pathlib
@@ -45,11 +44,6 @@ def write_text(path, text):
 def write_json(path, content, indent=2):
     """Write `content` as JSON; `indent=None` puts it on one line."""
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
-
-
-def digest(content):
-    """Return 16 hexadecimal digits that identify `content`, anything that JSON can hold."""
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def write_rows(path, rows, columns=None):
