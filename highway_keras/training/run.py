@@ -91,8 +91,8 @@ def fit(
         model: A functional or Sequential `keras.Model` from images, as the recipe's
             `preprocessing` leaves them, to class probabilities; it is trained in place and ends
             with the weights of the best epoch. Or a registered name, such as `"thin-highway-50"`:
-            the network is then created with the recipe's `kernel_initializer`, `dropout` and
-            `dtype_policy`, which do not change a `keras.Model`, its weights drawn by `seed`.
+            `fit` then creates the network, its weights drawn by `seed`. Only there do the recipe's
+            `kernel_initializer`, `dropout` and `dtype_policy` act.
         images: A `data.Dataset`, or a name or path that `data.load` takes, with the recipe's
             `validation`. Default: the data set of a registered network.
         recipe: A `Recipe` or the name of one. Default: `"digits"` for the embedded digits, else
