@@ -139,7 +139,9 @@ def section4(options):
         "test_accuracy": training.evaluate(trained.complete, images).accuracy,
         **of_runs(command, folder),
     }
-    for row in gate_rows(trained.complete, images.x_train, images.y_train, start):
+    with tempfile.TemporaryDirectory() as folder:
+        look = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
+    for row in layer_rows(look, gate_columns(look, trained.complete, images.x_train, start)):
         yield {**row, **where}
 
 
@@ -162,38 +164,31 @@ def drawn(run, name):
     return config.get("values") or (config["min_value"], config["max_value"])
 
 
-def gate_rows(model, x, y, start):
-    """Return a row for each layer, after layer 0: the loss and error of the intact network.
+def gate_columns(look, model, x, start):
+    """Return columns of `analysis.csv` for a network whose gates all started at the bias `start`.
 
-    All gates started at the bias `start`. Gates of single samples and block outputs are those of
-    the first 2,000 images. The classes are those of the paper's Figure 3: 0 and 7 for MNIST, 0 and
-    1 for CIFAR-100.
+    Gates of single samples and block outputs are those of the first 2,000 images. The classes are
+    those of the paper's Figure 3: 0 and 7 for MNIST, 0 and 1 for CIFAR-100.
     """
-    biases = stacked(analysis.transform_biases(model))
-    mean, lesions = analysis.mean_gates(model, x, y), analysis.lesions(model, x, y)
-    overall = stacked(mean.overall)
-    routing = {number: np.abs(stacked(mean.by_class[number])).mean(axis=1) for number in (0, 1, 7)}
+    biases, overall = stacked(look.biases), stacked(look.mean.overall)
     is_open = stacked(analysis.gates(model, x[:2000]), axis=1) > 0.5
     outputs = stacked(analysis.block_outputs(model, x[:2000]), axis=1)
     closed = 1 / (1 + np.exp(-start))  # where gates start if weights have mean zero
-    columns = {
-        "layer": range(1, 1 + len(biases)),
+    routing = {
+        f"routing_{number}": np.abs(stacked(look.mean.by_class[number])).mean(axis=1)
+        for number in (0, 1, 7)
+    }
+    return {
         "start": start,
-        "mean_bias": biases.mean(axis=1),
         "moved": np.abs(biases - start).mean(axis=1),
         "below_start": (biases < start).mean(axis=1),
-        "mean_gate": overall.mean(axis=1),
         "gate_moved": np.abs(overall - closed).mean(axis=1),
         "open": is_open.mean(axis=(0, 2)),
         "ever_open": is_open.any(axis=0).mean(axis=1),
         "change": ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))],  # from the one before
-        **{f"routing_{number}": values for number, values in routing.items()},
-        "lesion_loss": lesions.loss,
-        "lesion_error": lesions.error,
-        "matters": np.isin(lesions.layers, analysis.needed_layers(lesions).layers).astype(int),
+        **routing,
+        "matters": [int(layer in look.needed.layers) for layer in look.lesions.layers],
     }
-    rows = pd.DataFrame(columns).to_dict("records")
-    return [intact(rows[0], lesions), *rows]
 
 
 def stacked(by_block, axis=0):
@@ -201,22 +196,37 @@ def stacked(by_block, axis=0):
     return np.stack(list(by_block.values()), axis=axis)
 
 
+def layer_rows(look, columns):
+    """Yield a row for each layer of an `Analysis`, after layer 0, the intact network."""
+    lesions = look.lesions
+    columns = {
+        "layer": range(1, 1 + len(lesions.layers)),
+        **columns,
+        "mean_bias": [float(bias.mean()) for bias in look.biases.values()],
+        "mean_gate": [float(gate.mean()) for gate in look.mean.overall.values()],
+        "lesion_loss": lesions.loss,
+        "lesion_error": lesions.error,
+    }
+    intact = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
+    yield {**dict.fromkeys(columns, ""), "layer": 0, **intact}
+    yield from pd.DataFrame(columns).to_dict("records")
+
+
 def layers(options):
     """Yield a row for each layer of a network with its trained weights of the zoo.
 
-    The analysis is that of `highway-keras analyze`, on training images; its Figure 4 is copied to
-    `docs/figure4-NETWORK.png`.
+    Its Figure 4 is copied to `docs/figure4-NETWORK.png`.
     """
     (name,) = options.what
     card = models.get(name)
     trained = models.load(card.weights_file(card.dataset))
     loading = {"data_dir": options.data_dir, "validation": 0, "limit": options.limit}
     images = data.load(card.dataset, **loading)
-    model = trained.complete
     with tempfile.TemporaryDirectory() as folder:
-        lesions = analysis.analyze(model, images.x_train, images.y_train, folder).lesions
+        look = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
         shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
-        measured = pd.read_csv(f"{folder}/layers.csv")
+    factory = inspect.signature(functools.partial(card.factory, **card.arguments))
+    start = factory.parameters["transform_bias"].default
     where = {
         "model": name,
         "dataset": card.dataset,
@@ -225,21 +235,8 @@ def layers(options):
         "samples": len(images.x_train),
         **of_command(f"python -m tools.record layers {name} --limit {options.limit}"),
     }
-    start = inspect.signature(functools.partial(card.factory, **card.arguments))
-    measured = measured.rename(columns={"layer": "name"}).assign(
-        layer=range(1, 1 + len(measured)),
-        start=start.parameters["transform_bias"].default,
-    )
-    columns = ("layer", "name", "start", "mean_bias", "mean_gate", "lesion_loss", "lesion_error")
-    rows = measured[list(columns)].to_dict("records")
-    for row in (intact(rows[0], lesions), *rows):
+    for row in layer_rows(look, {"name": look.lesions.layers, "start": start}):
         yield {**row, **where}
-
-
-def intact(row, lesions):
-    """Return the row of the intact network as layer 0, with the columns of `row`."""
-    measured = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
-    return {**dict.fromkeys(row, ""), "layer": 0, **measured}
 
 
 # Files for other libraries
