@@ -60,8 +60,8 @@ def register(
 ) -> Card:
     """Add a network of your own to the zoo, for this process.
 
-    It is then listed, created and trained under its name, like the paper's.
-    Registering the same name again replaces your network.
+    It is then listed, created and trained under its name, like the paper's. A network of yours that
+    has the name already is replaced.
 
     Args:
         name: A name that no built-in network has.
@@ -83,16 +83,13 @@ def register(
     Examples:
         >>> import keras
         >>> from highway_keras import Highway, models
-        >>> def small(name, input_shape, classes, layers=3):
+        >>> def small(name, input_shape, classes, activation="relu"):
         ...     images = keras.Input(input_shape)
-        ...     x = keras.layers.Dense(20)(keras.layers.Flatten()(images))
-        ...     for _ in range(layers):
-        ...         x = Highway()(x)
-        ...     top = keras.layers.Dense(classes, "softmax", name="predictions")
-        ...     return keras.Model(images, top(x), name=name)
-        >>> card = models.register("small", small, "digits", (8, 8, 1), 10, "digits", layers=5)
-        >>> len(models.create("small").layers)
-        9
+        ...     x = Highway(activation=activation)(keras.layers.Flatten()(images))
+        ...     return keras.Model(images, keras.layers.Dense(classes, "softmax")(x), name=name)
+        >>> card = models.register("small", small, "digits", (8, 8, 1), 10, activation="tanh")
+        >>> models.create("small").count_params()
+        8970
     """
     if name in BUILT_IN:
         raise ValueError(
