@@ -159,7 +159,7 @@ def zoo():
         )
 
 
-@table("network | data | layers | accuracy, %", "ll")
+@table("network | data | layers | test accuracy, %", "ll")
 def trained():
     for card in map(models.get, models.list_models()):
         for name, accuracy in _accuracies(card).items():
