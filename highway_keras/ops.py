@@ -1,8 +1,4 @@
-"""The highway operation on given tensors, and the loss of the probability of a class.
-
-`layers/depth_loop/block.py` has its gradient by hand, and `live/network.js` computes it in a
-browser.
-"""
+"""The highway operation on given tensors, and the loss of the probability of a class."""
 
 from __future__ import annotations
 
@@ -22,9 +18,6 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     Eq. 2 of the paper, `y = h * t + x * c`; without `c`, its coupled form, Eq. 3,
     `y = h * t + x * (1 - t)`, computed as `x + t * (h - x)`: one multiplication less, and
     exactly `x` where the gate is 0.
-
-    Gradients of the coupled form (Eq. 9, in the appendix): `dh = t * dy`,
-    `dt = (h - x) * dy`, `dx = (1 - t) * dy`.
 
     Args:
         x: Input, a floating-point tensor of any shape.

@@ -71,13 +71,6 @@ def test_layers_that_differ_or_are_quantized_are_no_stack():
             HighwayStack.from_layers(refused)
 
 
-def test_layers_of_two_stacks_have_different_names():
-    first, second = HighwayStack(2), HighwayStack(2)
-    first.build((None, 4))
-    names = [layer.name for layer in (*first.unstack(), first, second)]
-    assert len({*names}) == len(names)  # one model may hold them
-
-
 def test_a_users_activation_stays_whatever_its_name():
     def hard_sigmoid(x):
         return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)  # Keras's of that name has the slope 1 / 6

@@ -118,13 +118,6 @@ def test_wrapper_layer_and_gate_may_have_different_dtype_policies():
         assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
 
 
-def test_wrapper_trains_the_layer_in_training_mode():
-    wrapper = HighwayWrapper(keras.layers.Dropout(0.5), transform_bias_initializer=30)
-    x = np.ones((50, 20), "float32")
-    np.testing.assert_allclose(array(wrapper(x)), x, atol=1e-6)
-    assert 0.4 < (array(wrapper(x, training=True)) == 0).mean() < 0.6
-
-
 def test_a_frozen_wrapper_and_its_copies_train_nothing():
     wrappers = [HighwayWrapper(Dense(4), trainable=flag) for flag in (False, True)]
     wrappers[1].trainable = False

@@ -10,9 +10,7 @@ from numpy_highway import ACTIVATIONS, highway, transform
 from highway_keras import (
     ConvHighway2D,
     Highway,
-    HighwayStack,
     HighwayWrapper,
-    TransformBias,
     initializers,
     ops,
 )
@@ -156,37 +154,3 @@ def test_match_size_appends_zeros_or_cuts_and_samples():
     np.testing.assert_array_equal(array(MatchSize(2)(x)), x[..., :2])
     first = array(MatchSize(7, data_format="channels_first")(x))
     np.testing.assert_array_equal(first, np.pad(x, [(0, 0), (0, 2), (0, 0), (0, 0)]))
-
-
-def dense(**options):
-    return keras.layers.Dense(4, bias_initializer=TransformBias(-2.0), **options)
-
-
-SIGMOID = keras.layers.Activation("sigmoid")
-BETA = keras.layers.BatchNormalization(beta_initializer=TransformBias(-2.0))
-WRAPPED = {
-    "default": None,
-    "dense": dense(activation="sigmoid"),
-    "sequential": keras.Sequential([dense(), keras.layers.Activation("sigmoid")]),
-    "normalized": keras.Sequential(
-        [keras.layers.Dense(4), BETA, keras.layers.Activation("sigmoid")]
-    ),
-}
-LAYERS = {name: HighwayWrapper(keras.layers.Dense(4), gate) for name, gate in WRAPPED.items()}
-LAYERS |= {"layer": Highway(), "stack": HighwayStack(3, transform_bias_initializer=-2.0)}
-
-
-@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
-def test_the_bias_of_the_gate_closes_it(layer):
-    x = standard_normal((3, 4))
-    layer(x)
-    np.testing.assert_array_equal(array(layer.gate_bias), -2.0)
-    layer.gate_bias.assign(layer.gate_bias - 1e4)
-    np.testing.assert_array_equal(array(layer.gate(x)), 0.0)
-    np.testing.assert_array_equal(array(layer(x)), x)
-
-
-def test_a_gate_without_a_bias_has_none_that_closes_it():
-    layer = HighwayWrapper(keras.layers.Dense(4), keras.layers.Dense(4, "tanh", use_bias=False))
-    layer(standard_normal((3, 4)))
-    assert layer.gate_bias is None

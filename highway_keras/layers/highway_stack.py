@@ -31,14 +31,10 @@ class HighwayStack(HighwayBase):
     `jit_compile=True` of `compile`, which Keras leaves off, makes a step slower. In 16 bits, a
     stack computes its gates in 16 bits, too; a `Highway` computes them in float32.
 
-    An optimizer's `clipnorm` sees the weights of all layers as one: use `global_clipnorm`, or the
-    chain. So do Lamb and Adafactor where they scale an update: use the chain. Muon trains the
-    kernels of a chain only; those of a stack get AdamW, and Keras's Muon takes a stack's biases for
-    a matrix.
-
-    On TensorFlow a stack is differentiable only once, and on JAX not in forward mode. For those
-    derivatives, and for low-rank adapters and int8, use the layers of `unstack()`. On PyTorch the
-    loop is a plain one, and autodiff gives its gradient.
+    Use the layers of `unstack()` for second derivatives on TensorFlow, forward mode on JAX,
+    low-rank adapters, int8, and optimizers that treat each weight by itself: `clipnorm`
+    (`global_clipnorm` suits a stack), Lamb, Adafactor, and Muon, which leaves the kernels of a
+    stack to AdamW. On PyTorch the loop is a plain one, and autodiff gives its gradient.
 
     The gates of a stack start at `1 / (depth + 2)`, so at any depth the carry path passes on more
     than a third of the input's amplitude, `(1 - T) ** depth`. That suits tanh; with relu, the
@@ -48,8 +44,7 @@ class HighwayStack(HighwayBase):
         depth: Number of layers, a positive integer.
         units: Width of the layers; must equal the input's. `None` takes the input's.
         transform_bias_initializer: Initializer of the biases of T, or a number. Default:
-            `-log(depth + 1)`, whose sigmoid is `1 / (depth + 2)`. Choose another value for another
-            `transform_activation`.
+            `-log(depth + 1)`, whose sigmoid is `1 / (depth + 2)`.
         rematerialize: Whether the backward pass recomputes H and T of each layer instead of
             keeping them: less memory, more time.
         **kwargs: The arguments of `keras.Layer`.

@@ -36,10 +36,9 @@ class HighwayWrapper(GatedLayer):
     y = layer(x) * T(x) + x * C(x)           # carry="learned", Eq. 2
     ```
 
-    The paper allows any H (section 2), such as convolutional or recurrent ones; here also attention
-    or a whole `keras.Sequential`. The gates of a convolution are convolutions with its receptive
-    field; those of any other layer are dense layers on the last axis. Attention layers attend to
-    their input. Several dense layers in a row run as one loop in `highway_keras.HighwayStack`.
+    H may be convolutional, recurrent, attention, which attends to its input, or a whole
+    `keras.Sequential`. The gates of a convolution are convolutions with its receptive field; the
+    gates of any other layer are dense layers on the last axis.
 
     Args:
         layer: The layer H, `block`.
@@ -50,8 +49,8 @@ class HighwayWrapper(GatedLayer):
         activity_regularizer: Regularizer of what the layer returns.
         transform_activation: Activation of the default gates. Default: `"sigmoid"`.
         transform_kernel_initializer, transform_bias_initializer: Initializers of the weights of
-            the default T. Default: `"glorot_uniform"` and -2. If the biases are negative, T starts
-            nearly closed; give a gate of your own negative biases, too.
+            the default T. Default: `"glorot_uniform"` and -2, with which T starts nearly closed;
+            give a gate of your own negative biases, too.
         **kwargs: The arguments of `keras.Layer`.
 
     Call arguments:

@@ -13,9 +13,7 @@ from highway_keras.util import checks
 class MatchSize(keras.Layer):
     """Zero-pad or cut channels and sub-sample spatial axes, without weights.
 
-    A highway layer needs input and output of the same size. Section 2.1 offers two ways to change
-    the size between layers: a plain layer, or sub-sampling or zero-padding of `x`, which this layer
-    does.
+    It changes the size between two highway layers, as section 2.1 of the paper describes.
 
     Args:
         channels: Channels of the output: zeros are appended to the input's, or the last ones cut.
