@@ -11,13 +11,11 @@ import numpy as np
 
 from highway_keras import analysis
 from highway_keras.analysis.blocks import class_numbers, gated_layers, observe
-from highway_keras.analysis.compaction import multiplications
 from highway_keras.layers import ConvHighway2D
 from highway_keras.live.steps import network_steps
 from highway_keras.util import checks, files
 
 MOST_BYTES = 4 * 2**20
-MOST_MULTIPLICATIONS = 250_000_000  # a third of a second
 MOST_EXAMPLES = 20
 SCRIPTS = "elements weights operations network colors pad maps chart sentences page controls"
 
@@ -43,7 +41,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
 
     Raises:
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
-            an image takes more than 250 million multiplications, or `x` or `y` does not fit.
+            or `x` or `y` does not fit.
         OSError: If the file cannot be written.
 
     Examples:
@@ -54,7 +52,12 @@ def live_page(model, x, y, path, class_names=None, title=None):
         >>> live.live_page(trained.complete, x, y, "live.html")  # doctest: +SKIP
     """
     shape, steps = _image_shape(model), network_steps(model)
-    _check_size(model, steps)
+    size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
+            f"once. Received: {size / 2**20:.1f} MiB."
+        )
     classes = model.output_shape[-1]
     names = list(map(str, range(classes))) if class_names is None else list(class_names)
     checks.class_names("class_names", names, classes)
@@ -129,23 +132,6 @@ def _image_shape(model):
             f"{', '.join(map(str, outputs))}."
         )
     return size
-
-
-def _check_size(model, steps):
-    """Raise a `ValueError` if a page would open slowly or not follow the pen."""
-    size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
-    if size > MOST_BYTES:
-        raise ValueError(
-            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
-            f"once and follows the pen. Received: {size / 2**20:.1f} MiB."
-        )
-    products = sum(multiplications(model).values())
-    if products > MOST_MULTIPLICATIONS:
-        raise ValueError(
-            f"The live page runs networks of up to {MOST_MULTIPLICATIONS / 1e6:g} million "
-            "multiplications, so that it follows the pen. Received: "
-            f"{products / 1e6:,.0f} million."
-        )
 
 
 def choose(labels):
