@@ -69,36 +69,26 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
     return figure
 
 
-def plot_figure1(curves, tops=None):
+def plot_figure1(curves, tops):
     """Draw Figure 1: training loss by epoch, and the mean of the ten best trials by depth.
 
-    Args:
-        curves: A dictionary from `(kind, depth)` to losses by epoch; the kind of network sets the
-            line style, the depth the color.
-        tops: Rows with `kind`, `depth` and `top10_mean`, or `None` for the curves alone, with a
-            line at 1e-4, the lowest loss on the axis of the paper's figure.
+    `curves` is a dictionary from `(kind, depth)` to losses by epoch, `tops` are rows with `kind`,
+    `depth` and `top10_mean`. The kind of network sets the line style, the depth the color.
     """
-    figure, (left, *right) = _panels((6.4, 4.8) if tops is None else (9.6, 4.8), 1, 1 + bool(tops))
+    figure, (left, right) = _panels((9.6, 4.8), 1, 2)
     depths = sorted({depth for _, depth in curves})
     for (kind, depth), losses in sorted(curves.items()):
         style = {"color": COLORS[depths.index(depth) % len(COLORS)], "ls": KIND_STYLES[kind]}
         left.semilogy(range(1, len(losses) + 1), losses, label=f"{kind} {depth}", **style)
-    _finish(left, "best trial" if tops else "", "epoch", "training loss (nats)")
-    if tops is None:
-        left.axhline(1e-4, color=MUTED, lw=0.8)
-    for axes in right:
-        means = [row for row in tops if row["top10_mean"] != ""]
-        for kind, style in KIND_STYLES.items():
-            points = [(row["depth"], row["top10_mean"]) for row in means if row["kind"] == kind]
-            if points:
-                axes.semilogy(*zip(*points, strict=True), f"o{style}", color="k", label=kind)
-        _finish(axes, "mean of the top 10", "hidden layers", "training loss (nats)")
-        axes.set_xticks(depths)
-        if means:
-            axes.legend(frameon=False, fontsize=TICK)
-        else:
-            place = {"transform": axes.transAxes, "ha": "center"}
-            axes.text(0.5, 0.5, "no search with ten successful trials", **place)
+    for kind, style in KIND_STYLES.items():
+        rows = [row for row in tops if row["kind"] == kind and row["top10_mean"] != ""]
+        points = [row["depth"] for row in rows], [row["top10_mean"] for row in rows]
+        if rows:
+            right.semilogy(*points, f"o{style}", color="k", label=kind)
+            right.legend(frameon=False, fontsize=TICK)
+    _finish(left, "best trial", "epoch", "training loss (nats)")
+    _finish(right, "mean of the top 10", "hidden layers", "training loss (nats)")
+    right.set_xticks(depths)
     # Up to twelve curves leave no room for their names: they go below, a column per kind.
     _legend_below(figure, left, len({kind for kind, _ in curves}))
     return figure
