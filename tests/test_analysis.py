@@ -85,28 +85,6 @@ def nested():
     return drawn(keras.Sequential([keras.Input((8,)), *layers]))
 
 
-def twins():
-    """Two encoders with the same names, which take a dictionary, in another order than it has."""
-    z, a = ends = [keras.Input((8,), name=name) for name in "za"]
-    x = keras.layers.Concatenate(name="join")([a, Highway(name="one")(keras.layers.subtract(ends))])
-    x = keras.layers.Dense(8, name="mix")(x)
-    encoder = keras.Model({"z": z, "a": a}, keras.layers.add([x, z]), name="encoder")
-    twin = keras.Model.from_config({**encoder.get_config(), "name": "twin"})
-    inputs = keras.Input((8,))
-    bent = keras.layers.Dense(8, "tanh", name="bend")(inputs)
-    both = [encoder({"z": inputs, "a": bent}), twin({"z": bent, "a": inputs})]
-    return drawn(keras.Model(inputs, softmax()(keras.layers.subtract(both))))
-
-
-def twins_by_hand(model, x, gated):
-    bent, encoded = model.get_layer("bend")(x), []
-    for number, (name, z, a) in enumerate((("encoder", x, bent), ("twin", bent, x))):
-        encoder = model.get_layer(name)
-        mixed = ops.concatenate([a, gated(number, encoder.get_layer("one"), z - a)], axis=-1)
-        encoded.append(encoder.get_layer("mix")(mixed) + z)
-    return model.layers[-1](encoded[0] - encoded[1])
-
-
 def shared():
     layer = Highway(name="shared")
     return as_model((8,), layer, keras.layers.Dense(8), layer, softmax())
@@ -202,7 +180,6 @@ MODELS = {
     wrapped: (["w0", "w1"], chain_by_hand),
     convolutions: (["first", "second"], convolutions_by_hand),
     nested: (["one", "two", "one (2)"], chain_by_hand),
-    twins: (["one", "one (2)"], twins_by_hand),
     shared: (["shared", "shared (2)"], shared_by_hand),
     shared_model: (["one", "one (2)"], shared_by_hand),
     quantized: (["a", "b"], chain_by_hand),
@@ -260,7 +237,7 @@ def test_gates_and_block_outputs_are_the_layers(make):
 
 
 @eagerly
-@pytest.mark.parametrize("make", [stack, twins, normalized])
+@pytest.mark.parametrize("make", [stack, nested, normalized])
 def test_the_model_of_the_gates_is_saved_and_follows_the_training(make, tmp_path):
     model = make()
     x, y = samples(model)

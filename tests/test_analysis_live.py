@@ -371,12 +371,6 @@ def quantized():
     return model
 
 
-def changed():
-    model = classifier()
-    model.layers[-2].activation = keras.activations.gelu
-    return model
-
-
 def top(units):
     return keras.layers.Dense(units, activation="softmax")
 
@@ -385,12 +379,10 @@ FIRST = {"data_format": "channels_first"}
 REFUSED = {
     "layer": (lambda: classifier(keras.layers.BatchNormalization(name="norm")), "'norm'"),
     "own": (lambda: classifier(keras.layers.Dense(2, relu, name="own")), "'relu'.*'own'"),
-    "changed": (changed, "'gelu'"),
     "channels": (lambda: classifier(keras.layers.Flatten(**FIRST)), "channels_first.*'flatten"),
     "quantized": (quantized, "quantized"),
     "branches": (branched, "chains.*'sum'"),
     "no softmax": (lambda: as_network(keras.layers.Flatten(), Highway()), "softmax.*'highway"),
-    "no image": (lambda: keras.Sequential([keras.Input((8,)), Highway(), top(3)]), "one image"),
     "large": (lambda: as_network(keras.layers.Flatten(), top(2000), top(10)), "4 MiB"),
 }
 
