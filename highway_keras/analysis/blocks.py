@@ -67,6 +67,8 @@ class Watched(keras.layers.Layer):
     def __init__(self, layer, what, **kwargs):
         super().__init__(**{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
         self.layer, self.what = layer, what
+        self.is_stack = isinstance(layer, HighwayStack)
+        self.links = layer.unstack() if self.is_stack and what == "outputs" else []
         self.supports_masking = True
 
     def build(self, input_shape):
@@ -74,13 +76,16 @@ class Watched(keras.layers.Layer):
             self.layer.build(input_shape)
 
     def call(self, inputs, **arguments):
-        if isinstance(self.layer, HighwayStack) and self.what == "outputs":
-            outputs, gate = self.layer.scan(inputs, return_sequence=True, return_gate=True)
-            return outputs[-1], gate, ops.unstack(outputs)
-        output, gate = self.layer(inputs, return_gate=True, **arguments)
-        if self.what == "outputs":
-            return output, gate, [output]
-        return output, gate, ops.unstack(gate) if isinstance(self.layer, HighwayStack) else [gate]
+        if not self.links:
+            outputs, gate = self.layer(inputs, return_gate=True, **arguments)
+            gates = ops.unstack(gate) if self.is_stack else [gate]
+            return outputs, gate, gates if self.what == "gates" else [outputs]
+        outputs, gates = [inputs], []
+        for link in self.links:
+            output, gate = link(outputs[-1], return_gate=True)
+            outputs.append(output)
+            gates.append(gate)
+        return outputs[-1], ops.stack(gates), outputs[1:]
 
     def get_config(self):
         layer = keras.saving.serialize_keras_object(self.layer)
