@@ -21,34 +21,28 @@ def read(name):
 
     Without a clone, only `accuracy`, `authors-logs` and `table1` to `table3` are there.
     """
-    return read_rows(pathlib.Path(__file__).with_name(f"{name}.csv"), keys=())
+    return read_rows(pathlib.Path(__file__).with_name(f"{name}.csv"))
 
 
-def read_rows(path, keys):
-    """Return the rows of a CSV file that has the columns `keys`; none if there is no file."""
-    path = pathlib.Path(path)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    reader = csv.DictReader(lines)
-    rows = list(reader)
-    if (lines and not {*keys} <= {*reader.fieldnames}) or any(None in row for row in rows):
-        raise ValueError(
-            f"{path} must have the columns {', '.join(keys)}, and no row more cells than its head. "
-            "Move it out of the way."
-        )
-    return rows
+def read_rows(path):
+    """Return the rows of a CSV file, dictionaries of strings; none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def update_rows(path, rows, keys):
     """Write rows to a CSV file, in place of those in it that have the same values of `keys`.
 
     Args:
-        path: The file, which need not exist.
+        path: The file, a `pathlib.Path`, which need not exist.
         rows: Dictionaries with the columns of the file; those of `provenance.COLUMNS` become the
             last.
         keys: Names of the columns that identify a row.
     """
     with file_lock(path):  # another process may be writing rows of its own
-        by_case = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path, keys), *rows)}
+        by_case = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path), *rows)}
         names = dict.fromkeys(name for row in (*rows, *by_case.values()) for name in row)
         names = [*(name for name in names if name not in COLUMNS), *COLUMNS]
         write_rows(path, list(by_case.values()), names)

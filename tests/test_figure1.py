@@ -75,12 +75,6 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, 
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
 
 
-def test_the_first_of_trials_that_tie_is_the_best(tmp_path):
-    write_search(tmp_path, "plain", 4, [([0.5], 0.0)] * 4)
-    (search,) = tuning.read_searches(tmp_path)
-    assert [trial.number for trial in search.trials] == ["000", "001", "002", "003"]
-
-
 def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path):
     for count, has_mean in ((9, False), (10, True)):
         trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung

@@ -266,32 +266,25 @@ def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, dig
 
 
 def test_a_search_continues_with_its_own_settings_and_images_only(tmp_path, digits):
-    options = {"max_trials": 1}
-    train(make(tmp_path, **options), digits)
+    train(make(tmp_path, max_trials=1), digits)
     before = (tmp_path / "untitled_project" / "search.json").read_bytes()
     x, y, *held_out = digits
-    networks = {
-        "depth": HighwayHyperModel(5, input_shape=(8, 8, 1), units=6),
-        "kind": small("plain"),
-        "space.decay": small(decay=(0.95, 1.0)),
-    }
-    changes = {"seed": 1, "objective": "val_accuracy"}
-    for name, network in networks.items():
+    cases = [  # the setting that the message names, what differs
+        ("depth", {"hypermodel": HighwayHyperModel(5, input_shape=(8, 8, 1), units=6)}, digits),
+        ("kind", {"hypermodel": small("plain")}, digits),
+        ("space.decay", {"hypermodel": small(decay=(0.95, 1.0))}, digits),
+        ("seed", {"seed": 1}, digits),
+        ("objective", {"objective": "val_accuracy"}, digits),
+        ("images", {}, (256 * x, y, *held_out)),
+        ("images", {}, (x[::-1], y, *held_out)),
+        ("val_images", {}, (x, y, x[:20], y[:20])),
+    ]
+    for name, changes, others in cases:
         with pytest.raises(ValueError, match=rf"[( ]{name}:"):
-            train(make(tmp_path, network, **options), digits)
-    for name, value in changes.items():
-        with pytest.raises(ValueError, match=rf"[( ]{name}:"):
-            train(make(tmp_path, **{**options, name: value}), digits)
+            train(make(tmp_path, max_trials=1, **changes), others)
     with pytest.raises(ValueError, match="batch_size:"):
-        train(make(tmp_path, **options), digits, batch_size=16)
-    for name, others in (
-        ("images", (256 * x, y, *held_out)),
-        ("images", (x[::-1], y, *held_out)),
-        ("val_images", (x, y, x[:20], y[:20])),
-    ):
-        with pytest.raises(ValueError, match=rf"[( ]{name}:"):
-            train(make(tmp_path, **options), others)
-    train(make(tmp_path, **options), digits)
+        train(make(tmp_path, max_trials=1), digits, batch_size=16)
+    train(make(tmp_path, max_trials=1), digits)
     assert (tmp_path / "untitled_project" / "search.json").read_bytes() == before
 
 
@@ -371,7 +364,11 @@ def test_searches_leave_files_that_read_back(tmp_path, images):
     ]
     (search,) = read_searches(tmp_path, depths=[3])
     scores = [trial.score for trial in search.trials]
-    assert search.settings["epochs"] == 3 and search.rungs == "1:2" and search.machine["hardware"]
+    assert (
+        search.settings["epochs"] == 3
+        and search.settings["rungs"] == "1:2"
+        and search.machine["hardware"]
+    )
     assert len(scores) == 3 and scores == sorted(scores, reverse=True)
     assert sorted(len(trial.losses) for trial in search.trials) == [1, 3, 3]
     rows = read_rows(search.folder / "trials.csv")

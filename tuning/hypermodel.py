@@ -16,12 +16,6 @@ with extra("tune"):
     from keras_tuner.errors import FailedTrialError
 
 ACTIVATIONS = ("relu", "tanh")
-RANGES = {
-    "learning_rate": (1e-3, 10**-0.5),
-    "one_minus_momentum": (1e-2, 10**-0.3),
-    "decay": (0.9, 1.0),
-    "transform_bias": (-10.0, -1.0),
-}
 
 
 class HighwayHyperModel(keras_tuner.HyperModel):
@@ -41,9 +35,9 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     evenly on a log scale from 2 (momentum 0.5) to 100 (0.99). A decay of 0.9 divides the rate by a
     thousand in 66 epochs; 1 keeps it.
 
-    Every keras-tuner tuner can search it, on images of any data set. A trial whose loss is no
-    longer finite stops and counts as failed. Stock tuners give up after three failed trials in a
-    row unless `max_consecutive_failed_trials` allows more.
+    Every keras-tuner tuner can search it. A trial whose loss is no longer finite stops and counts
+    as failed; stock tuners give up after three in a row unless `max_consecutive_failed_trials`
+    allows more.
 
     Args:
         depth: Number of hidden layers, at least 2.
@@ -78,10 +72,10 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         classes=10,
         units=None,
         activations=ACTIVATIONS,
-        learning_rate=RANGES["learning_rate"],
-        one_minus_momentum=RANGES["one_minus_momentum"],
-        decay=RANGES["decay"],
-        transform_bias=RANGES["transform_bias"],
+        learning_rate=(1e-3, 10**-0.5),
+        one_minus_momentum=(1e-2, 10**-0.3),
+        decay=(0.9, 1.0),
+        transform_bias=(-10.0, -1.0),
     ):
         super().__init__()
         self.depth = checks.integer("depth", depth, least=2)

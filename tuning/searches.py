@@ -27,9 +27,8 @@ def run_searches(
 ):
     """Search for the hyperparameters with the lowest training loss, for each hypermodel.
 
-    The paper's searches apparently rank by the loss on all training images: the question is how
-    well a network can be optimized. A trial's score is the lowest mean loss over the batches of an
-    epoch. To choose a network for use, rank by `"val_loss"` of images that are held out.
+    A trial's score is the lowest mean loss over the batches of an epoch: the paper asks how well a
+    network can be optimized. To choose a network for use, rank by `"val_loss"` of held-out images.
 
     Each search has a folder in `out`, named after the network:
 
@@ -161,11 +160,6 @@ class Search:
     trials: list
     folder: pathlib.Path
     machine: dict
-
-    @property
-    def rungs(self):
-        """Its rungs as the command takes them: `"40:30 133:10"`; empty without."""
-        return self.settings["rungs"]
 
     @property
     def completed(self):

@@ -37,23 +37,21 @@ LOG_INTERVAL_S = 60  # between two lines of progress where the output is no term
 class PopulationRandomSearch(keras_tuner.Tuner):
     """Random search that trains its trials in populations: one compilation for all of them.
 
-    Trials of one hypermodel share their shapes, so a population of them runs as one program with
-    a trial axis; whole epochs are one compiled loop. Hyperparameters, curves and methods are those
-    of keras-tuner. All trials see the same batches, drawn from `seed`; a trial starts from weights
-    drawn from `seed` and its number. Its result is the same as if trained alone, on a GPU up to
-    rounding. None of keras-tuner's hooks is called, such as `run_trial` or `on_trial_end`.
+    Trials of one hypermodel share their shapes, so a population of them is one program with a trial
+    axis; whole epochs are one compiled loop. Hyperparameters, curves and methods are those of
+    keras-tuner, but none of its hooks is called, such as `run_trial`. All trials see the same
+    batches, drawn from `seed`; a trial's weights are drawn from `seed` and its number. Its result
+    is the same as if trained alone, on a GPU up to rounding.
 
     With `rungs`, the search is a successive halving: all trials train to the first rung, the best
-    of them continue to the second, and so on. A trial continues with its own weights, momentum and
-    place in the data. A trial that is stopped keeps its score, and its curve ends at its rung.
+    of them continue to the second, and so on. A trial that is stopped keeps its score.
 
-    The search can be killed at any moment. Called again with the same arguments, it continues:
-    trials resume from their last state on disk, which is saved every two minutes and at every rung.
+    A search that was killed continues when it is called again with the same arguments: trials
+    resume from their state on disk, which is saved every two minutes and at every rung.
 
-    With keras-tuner's variables `KERASTUNER_ORACLE_IP`, `KERASTUNER_ORACLE_PORT` and
-    `KERASTUNER_TUNER_ID`, several processes share a search in one folder: the `"chief"` hands out
-    trials, the others train them. Read the results in the chief, or later in a process without
-    these variables.
+    Several processes share a search by keras-tuner's `KERASTUNER_ORACLE_IP`,
+    `KERASTUNER_ORACLE_PORT` and `KERASTUNER_TUNER_ID`: the `"chief"` hands out trials, the others
+    train them. Read the results in the chief, or later without these variables.
 
     Args:
         hypermodel: A `HighwayHyperModel`, or one of a subclass that overrides neither `build` nor

@@ -59,7 +59,7 @@ def _done(options):
     """Return the seconds of the pieces that have their row."""
     from highway_keras.results import read_rows
 
-    rows = read_rows(options.out / "gpu.csv", ("line", "piece"))
+    rows = read_rows(options.out / "gpu.csv")
     return {row["piece"]: float(row["seconds"]) for row in rows if row["line"] == options.line}
 
 

@@ -100,4 +100,4 @@ def _trial_rows(search):
 def _settings(search):
     """Return the settings of a search besides its kind and depth."""
     settings = {key: search.settings[key] for key in ("dataset", "epochs", "batch_size", "seed")}
-    return {**settings, "limit": search.settings["train_images"], "rungs": search.rungs}
+    return {**settings, "limit": search.settings["train_images"], "rungs": search.settings["rungs"]}

@@ -177,7 +177,7 @@ def draw_table(table, out):
 
     lines, colors = [], {}
     for card, recipe, folder, run in _finished(table, out):
-        history, measured = results.read_rows(folder / "history.csv", ("epoch",)), run["results"]
+        history, measured = results.read_rows(folder / "history.csv"), run["results"]
         color = colors.setdefault(card.name, len(colors))
         key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
         label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
