@@ -5,31 +5,12 @@ a test compares them.
 """
 
 import dataclasses
-import functools
 
 from highway_keras.models.registry import BUILT_IN, get
 from highway_keras.util import checks
 
-DTYPE_POLICIES = ("float32", "mixed_bfloat16")
-OPTIMIZERS = ("sgd", "adamw", "muon")
-SCHEDULES = ("constant", "steps", "exponential", "cosine")
 BUILDING = ("kernel_initializer", "dropout", "dtype_policy")  # act when a network is built
 SGD = ("momentum", "nesterov", "l2", "classifier_l2", "bias_l2", "bias_rate")  # used by "sgd" alone
-
-_FROM_0 = functools.partial(checks.number, least=0)
-_ABOVE_0 = functools.partial(checks.number, above=0)
-CHECKS = {  # names of steps and initializers are checked where these are made
-    **dict.fromkeys(("epochs", "batch_size"), checks.positive_integer),
-    **dict.fromkeys(("learning_rate", "decay", "first_epoch"), _ABOVE_0),
-    **dict.fromkeys(("warmup", "bias_rate", "weight_decay"), _FROM_0),
-    **dict.fromkeys(("l2", "classifier_l2", "bias_l2"), _FROM_0),
-    **dict.fromkeys(("momentum", "validation"), functools.partial(checks.number, least=0, below=1)),
-    "optimizer": functools.partial(checks.one_of, choices=OPTIMIZERS),
-    "schedule": functools.partial(checks.one_of, choices=SCHEDULES),
-    "clip_norm": functools.partial(checks.number, above=0, or_none=True),
-    "dropout": functools.partial(checks.number, least=0, most=1),
-    "dtype_policy": functools.partial(checks.one_of, choices=DTYPE_POLICIES),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,8 +82,20 @@ class Recipe:
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        for name, check in CHECKS.items():
-            check(name, getattr(self, name))
+        # Names of steps and initializers are checked where these are made.
+        for name in ("epochs", "batch_size"):
+            checks.positive_integer(name, getattr(self, name))
+        for name in ("learning_rate", "decay", "first_epoch"):
+            checks.number(name, getattr(self, name), above=0)
+        for name in ("warmup", "bias_rate", "weight_decay", "l2", "classifier_l2", "bias_l2"):
+            checks.number(name, getattr(self, name), least=0)
+        for name in ("momentum", "validation"):
+            checks.number(name, getattr(self, name), least=0, below=1)
+        checks.number("dropout", self.dropout, least=0, most=1)
+        checks.number("clip_norm", self.clip_norm, above=0, or_none=True)
+        checks.one_of("optimizer", self.optimizer, ("sgd", "adamw", "muon"))
+        checks.one_of("schedule", self.schedule, ("constant", "steps", "exponential", "cosine"))
+        checks.one_of("dtype_policy", self.dtype_policy, ("float32", "mixed_bfloat16"))
         epochs = self.decay_epochs
         are_integers = isinstance(epochs, tuple | list) and all(isinstance(n, int) for n in epochs)
         if not are_integers or list(epochs) != sorted({n for n in epochs if n > 0}):
