@@ -104,13 +104,14 @@ def fit(options):
             overrides[key] = getattr(options, key)
     for key in overrides:
         checks.one_of("--set", key, Recipe.__dataclass_fields__)
+    checks.positive_integer("--runs", options.runs)
     # First: TensorFlow and JAX connect their processes before any other computation.
     scope = contextlib.nullcontext
     if options.distribute:
         scope = shared.library("training.distribution").devices()
+    train = _from_the_zoo if is_name else _from_a_file
     results = []
     for seed in range(options.seed, options.seed + options.runs):
-        train = _from_the_zoo if is_name else _from_a_file
         result = train(options, overrides, seed, scope)
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
         shared.print_saved(result.folder / "best.keras")

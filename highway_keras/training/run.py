@@ -265,6 +265,7 @@ def train(
                 at_once = images_at_once(images.input_shape)
                 x, in_order = preprocess.predict(x, at_once, verbose=0), batches
             examples = in_order([x, images.y_train, *weights], steps, batch_size, seed, first)
+            held_out = _validation(images, preprocess, in_memory, distribution)
             board = []
             if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
                 board = [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
@@ -278,7 +279,7 @@ def train(
                     initial_epoch=first,
                     verbose=verbose if distribution.is_chief else 0,
                     callbacks=[EpochSeeds(seed), *board, *callbacks, state],
-                    **_validation(images, preprocess, in_memory, distribution),
+                    **held_out,
                 )
         if state.has_diverged:
             raise TrainingDiverged(
