@@ -31,24 +31,18 @@ def from_arrays(
     ```
 
     Args:
-        kernel: Kernel of H, an array of shape `(d, d)`; or those of `depth` layers that follow one
-            another, stacked to `(depth, d, d)`. The other arrays are then stacked, too.
+        kernel: Kernel of H, an array of shape `(d, d)`; or the kernels of `depth` layers that
+            follow one another, `(depth, d, d)`. The other arrays are then stacked, too.
         transform_kernel: Kernel of T, of the same shape.
         bias: Bias of H, `(d,)` or `(depth, d)`. `None` for a layer whose H has none.
-        transform_bias: Bias of T. Default: zeros.
-        activation: Activation of H that the layer was trained with; arrays do not tell. Names are
-            those of `keras.activations`.
+        transform_bias, carry_bias: Biases of T and C. Default: zeros.
+        activation: Activation of H that the layer was trained with, as in Keras.
         transform_activation: Activation of the gates.
-        carry_kernel: Kernel of C, for a layer whose carry gate has weights of its own. Default:
-            C = 1 - T.
-        carry_bias: Bias of C. Default: zeros.
+        carry_kernel: Kernel of C. Default: C = 1 - T.
         name: Name of the layer.
 
     Returns:
         A `Highway`, or a `HighwayStack` if the arrays are stacked.
-
-    Raises:
-        ValueError: If an array has another shape than its layer's weight.
 
     Examples:
         >>> import numpy as np

@@ -45,9 +45,8 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
     w += v                                # nesterov=True: w += momentum * v - rate * g
     ```
 
-    Keras's `weight_decay` is decoupled from the gradient, so momentum does not accumulate it;
-    Caffe's is part of the gradient. The reported loss leaves the penalty out, as in Caffe.
-    The classifier is the layer named `predictions`.
+    Keras's `weight_decay` is decoupled from the gradient. The reported loss leaves the penalty out,
+    as in Caffe. The classifier is the layer named `predictions`.
 
     Args:
         learning_rate: A number or a `keras.optimizers.schedules.LearningRateSchedule`.

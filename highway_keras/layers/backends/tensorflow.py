@@ -10,10 +10,6 @@ import tensorflow as tf
 
 from highway_keras.util.cores import cores
 
-ONCE = (
-    "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` returns "
-    "are differentiable again."
-)
 EXPORTED = ("__call__", "serving_default")  # the functions that Keras's `model.export` traces
 
 
@@ -73,7 +69,10 @@ def differentiable_once(gradient):
     """Return `gradient` as a function that raises an error when it is differentiated."""
 
     def refuse(*upstream):
-        raise NotImplementedError(ONCE)
+        raise NotImplementedError(
+            "A `HighwayStack` is differentiable once on TensorFlow. The layers that `unstack()` "
+            "returns are differentiable again."
+        )
 
     @tf.custom_gradient
     def compute(*inputs):
