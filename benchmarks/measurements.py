@@ -27,7 +27,7 @@ def parser(module, description, turns=None, data=False):
     if data:
         parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     text = "also write the rows to this file, in place of those of the same cases"
-    parser.add_argument("--out", metavar="CSV", help=text)
+    parser.add_argument("--out", metavar="CSV", type=pathlib.Path, help=text)
     return parser
 
 
