@@ -18,6 +18,7 @@ from highway_keras.tuning import (
 )
 from highway_keras.tuning.population import Images, Population
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of, stacked
+from highway_keras.util.files import BusyError, folder_lock
 
 KINDS = ("highway", "plain", "residual")
 EPOCHS, BATCH = 2, 32
@@ -314,6 +315,16 @@ def test_a_finite_space_is_drawn_once(tmp_path):
     assert sorted(trained) == [1, 2, 2]
 
 
+def test_overwrite_begins_anew_unless_another_process_searches_there(tmp_path):
+    hypermodel = HighwayHyperModel(2, "plain", **SIZES)
+    search = make(tmp_path, hypermodel, objective="loss")
+    search.search(X, Y, epochs=1, verbose=0)
+    with folder_lock(search.folder), pytest.raises(BusyError):
+        make(tmp_path, hypermodel, objective="loss", overwrite=True)
+    assert make(tmp_path, hypermodel, objective="loss").oracle.trials
+    assert not make(tmp_path, hypermodel, objective="loss", overwrite=True).oracle.trials
+
+
 ROWS = np.zeros((3, 8, 8, 1))
 
 
@@ -325,6 +336,8 @@ class Scalar(HighwayHyperModel):
 BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (TypeError, "`hypermodel`", {"hypermodel": len}, {}),
     (TypeError, "`hypermodel`.*keras_tuner", {"hypermodel": Scalar(3)}, {}),
+    (TypeError, "executions_per_trial.*RandomSearch", {"executions_per_trial": 2}, {}),
+    (TypeError, "callbacks.*RandomSearch", {}, {"callbacks": []}),
     (ValueError, "seed", {"seed": -1}, {}),
     (ValueError, "max_trials", {"max_trials": 0}, {}),
     (ValueError, "population", {"population": 0}, {}),

@@ -68,6 +68,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             accelerator.
         directory: Folder of searches; `None` for the current one.
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
+        overwrite: Whether to delete the search in the folder instead of continuing it. A worker
+            leaves that to its chief.
         rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
 
@@ -98,9 +100,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         population=None,
         directory=None,
         project_name=None,
+        overwrite=False,
         rungs=None,
+        **of_stock_tuners,
     ):
         check_backend()
+        _refuse(of_stock_tuners)
         own, stock = type(hypermodel), HighwayHyperModel
         if not issubclass(own, stock) or (own.build, own.fit) != (stock.build, stock.fit):
             raise TypeError(
@@ -115,8 +120,19 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.rungs = _check_rungs(rungs, max_trials)
         # The stock oracle takes 0 for any seed.
         self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
+        folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
+        is_chief = "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
+        if "KERASTUNER_ORACLE_IP" in os.environ and not is_chief:
+            overwrite = False
+        if overwrite and folder.exists():
+            with folder_lock(folder):  # nobody else is searching there
+                pass
         super().__init__(
-            self.local_oracle, hypermodel, directory=directory, project_name=project_name
+            self.local_oracle,
+            hypermodel,
+            directory=directory,
+            project_name=project_name,
+            overwrite=overwrite,
         )
         self.is_worker = self.oracle is not self.local_oracle
         self.folder = self.local_oracle.folder = pathlib.Path(self.project_dir)
@@ -152,7 +168,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             f"Received: project_name={self.project_name!r}, a search by another tuner."
         )
 
-    def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
+    def search(
+        self,
+        x,
+        y,
+        validation_data=None,
+        epochs=1,
+        batch_size=128,
+        verbose="auto",
+        **of_stock_tuners,
+    ):
         """Train trials until `max_trials` of them have ended.
 
         Args:
@@ -168,6 +193,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 holds another search.
             BusyError: If another process is searching there.
         """
+        _refuse(of_stock_tuners)
         epochs = checks.positive_integer("epochs", epochs)
         batch_size = checks.positive_integer("batch_size", batch_size)
         if epochs <= max(self.rungs, default=0):
@@ -353,6 +379,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         model = self.hypermodel.build(trial.hyperparameters)
         assign(model, part_of(states.read(places[trial.trial_id], trial.trial_id), "best"))
         return model
+
+
+def _refuse(of_stock_tuners):
+    for name, value in of_stock_tuners.items():
+        raise TypeError(
+            f"`{name}` is no argument of a population, which does without Keras's training loop; "
+            f"`keras_tuner.RandomSearch` takes it. {checks.received(name, value)}"
+        )
 
 
 def _check_rungs(rungs, trials):
