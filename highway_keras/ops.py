@@ -42,7 +42,7 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     x, h, t = ops.convert_to_tensor(x), ops.convert_to_tensor(h), ops.convert_to_tensor(t)
     c = None if c is None else ops.convert_to_tensor(c)
     shapes = [tuple(z.shape) for z in (x, h, t, c) if z is not None]
-    if not _agree(shapes):
+    if not agree(*shapes):
         raise ValueError(
             "`x`, `h`, `t` and `c` must have one shape; change the size before, and let H, T and C "
             'keep it, by padding="same" or return_sequences=True. '
@@ -54,7 +54,7 @@ def highway(x: Tensor, h: Tensor, t: Tensor, c: Tensor | None = None) -> Tensor:
     return ops.subtract(ops.multiply(h, t), ops.multiply(ops.negative(x), c))
 
 
-def _agree(shapes):
+def agree(*shapes):
     """Return whether shapes can be equal: an unknown size (`None`) agrees with any."""
     if len({len(shape) for shape in shapes}) > 1:
         return False
