@@ -161,9 +161,10 @@ class NeededLayers:
     samples: int
 
     def __str__(self):
+        limit = f"{self.limit:,}" if self.limit else "less than one"
         return (
             f"{len(self.layers)} of {self.of} gated layers matter: closing one of them raises the "
-            f"error by more than {100 * self.threshold:g} points ({self.limit:,} of "
+            f"error by more than {100 * self.threshold:g} points ({limit} of "
             f"{self.samples:,} samples). Idle: {self.of - len(self.layers)}."
         )
 

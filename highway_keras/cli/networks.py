@@ -12,6 +12,7 @@ from highway_keras.cli import shared
 from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
+from highway_keras.util.extras import extra
 from highway_keras.util.files import write_picture, write_rows
 from highway_keras.util.messages import printable, spreadsheet_text
 
@@ -123,7 +124,9 @@ def predict(options):
     paths = data.find_pictures(options.images)
     at_once = data.images_at_once(trained.complete.input_shape[1:])
     rows = []
-    for start in range(0, len(paths), at_once):
+    with extra("train"):
+        from tqdm import tqdm
+    for start in tqdm(range(0, len(paths), at_once), delay=1, leave=False, disable=None):
         rows += _classify(trained, paths[start : start + at_once], options.top)
     errors = [row["error"] for row in rows if "error" in row]
     for error in errors:
