@@ -18,8 +18,6 @@ from PIL import Image
 
 import highway_keras
 from highway_keras import data, models, results
-from highway_keras.cli import command as cli
-from highway_keras.util.messages import Notice
 
 EVIL = "\x1b]0;owned\x07"
 
@@ -76,19 +74,6 @@ def test_it_is_installed_and_runs_as_a_module(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runpy.run_module("highway_keras", run_name="__main__")
     assert capsys.readouterr().out == f"highway-keras {highway_keras.__version__}\n"
-
-
-COMMANDS = "list fit predict evaluate analyze compact export search".split()
-COMMANDS += [f"reproduce figure{number}" for number in (1, 2, 3, 4)]
-COMMANDS += [f"reproduce table{number}" for number in (1, 2, 3)]
-COMMANDS += ["reproduce gradients", "reproduce starts", "reproduce first-losses"]
-COMMANDS += ["reproduce authors-log"]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name, capsys):
-    assert run(*name.split(), "--help") == 0
-    assert f"usage: highway-keras {name}" in capsys.readouterr().out
 
 
 def test_list_shows_every_network(capsys):
@@ -316,8 +301,3 @@ def test_the_command_prints_no_control_characters(trained, tmp_path, capsys):
     assert run("predict", network, picture, "--top", 10) == 0
     assert "\x1b" not in capsys.readouterr().out
     assert run("fit", EVIL) == 2 and "\x1b" not in capsys.readouterr().err
-
-
-def test_notices_are_lines_of_the_command(capsys):
-    cli._show_warning(Notice("one thing"))
-    assert capsys.readouterr().err == "highway-keras: one thing\n"

@@ -3,23 +3,20 @@
 import dataclasses
 import hashlib
 import importlib.util
-import io
 import itertools
 import json
 import os
 import pathlib
-import random
 import re
-import signal
 import subprocess
 import sys
-import time
 import zipfile
 
 import keras
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from picture_folders import as_file
+from PIL import Image
 
 from highway_keras import analysis, data, layers, models, training
 from highway_keras.export import FORMATS, ExportMismatch, cards, export, formats, verification
@@ -119,12 +116,6 @@ def contents(folder):
         for path in folder.rglob("*")
         if path.is_file() and ".lock" not in path.name and "-unfinished" not in str(path)
     }
-
-
-def as_file(picture, kind="PNG", **options):
-    file = io.BytesIO()
-    picture.save(file, kind, **options)
-    return file.getvalue()
 
 
 # Formats and networks
@@ -435,125 +426,6 @@ def test_a_kill_between_the_renames_of_a_folder_is_repaired(tmp_path):
     with pytest.raises(ValueError, match="exists"), staged(path, "saved_model", False):
         pass
     assert contents(tmp_path) == {"1/saved_model.pb": b"old"}
-
-
-EXPORTS = """
-import os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-sys.path.insert(0, {tests!r})
-from test_export import export, noise, tiny
-print("ready", flush=True)
-export(tiny(), sys.argv[1], noise((8, 8, 1)), overwrite=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", ["keras", "openvino"])
-def test_killed_at_random_moments(format, tmp_path):
-    path = tmp_path / f"tiny{FORMATS[format].suffix}"
-    export(tiny(), path, noise((8, 8, 1)))
-    command = [sys.executable, "-c", EXPORTS.format(tests=os.path.dirname(__file__)), path]
-
-    def run_until(moment):
-        """Kill an export after so many seconds of it; return how long it took, if it ended."""
-        options = {"stdout": subprocess.PIPE, "start_new_session": True}
-        with subprocess.Popen(command, **options) as process:
-            process.stdout.readline()
-            began = time.monotonic()
-            try:
-                assert process.wait(moment) == 0
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-            return time.monotonic() - began
-
-    seconds = run_until(None)
-    before = contents(tmp_path)
-    for _ in range(15):
-        run_until(random.random() * seconds)
-        after = contents(tmp_path)
-        assert after.keys() == before.keys()
-        card = json.loads(after[f"{path.name}.json"])
-        for name, digest in card["sha256"].items():
-            assert hashlib.sha256(after[name]).hexdigest() == digest
-    assert export(tiny(), path, noise((8, 8, 1)), overwrite=True).images == 40
-
-
-# Picture files
-
-
-RAMP = Image.fromarray(np.arange(256, dtype="uint8").reshape(16, 16))
-COLORS = Image.fromarray(np.random.default_rng(0).integers(0, 256, (16, 16, 3), "uint8"))
-
-
-def turned(orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    picture = COLORS.resize((24, 16), Image.Resampling.BILINEAR)
-    return as_file(picture, "JPEG", quality=95, exif=exif)
-
-
-def with_alpha(picture):
-    picture = picture.copy()
-    picture.putalpha(ImageOps.invert(RAMP))
-    return picture
-
-
-PICTURES = {
-    "gray PNG": as_file(RAMP),
-    "1-bit PNG": as_file(RAMP.convert("1")),
-    "16-bit PNG": as_file(Image.fromarray(np.asarray(RAMP).astype("uint16") * 257)),
-    "gray and alpha PNG": as_file(with_alpha(RAMP)),
-    "RGB PNG": as_file(COLORS),
-    "RGBA PNG": as_file(with_alpha(COLORS)),
-    "RGB PNG with a transparent color": as_file(COLORS, transparency=COLORS.getpixel((3, 3))),
-    "palette PNG": as_file(COLORS.quantize(32)),
-    "palette PNG with transparency": as_file(COLORS.quantize(32), transparency=bytes([0, 128])),
-    "interlaced PNG": as_file(COLORS, interlace=1),
-    "gray JPEG": as_file(RAMP, "JPEG", quality=95),
-    "progressive JPEG": as_file(COLORS, "JPEG", progressive=True),
-    "CMYK JPEG": as_file(COLORS.convert("CMYK"), "JPEG", quality=95),
-    **{f"JPEG turned {orientation}": turned(orientation) for orientation in range(1, 9)},
-}
-
-
-@needs_tensorflow
-@pytest.mark.parametrize("name", PICTURES)
-def test_an_export_and_its_card_read_pictures_as_predict_does(name, tmp_path):
-    """To the last bit; the export up to a gray level where it scales the picture."""
-    from highway_keras.export.decoding import decode_all
-
-    file = tmp_path / "picture"
-    file.write_bytes(PICTURES[name])
-    with Image.open(file) as picture:
-        turned_picture = ImageOps.exif_transpose(picture)
-    height, width = turned_picture.height, turned_picture.width
-    for size, most in (((height, width), 0), ((7, 9), 1)):
-        for channels in (1, 3):
-            shape = (*size, channels)
-            expected = data.read_image(file, shape).astype(int)
-            assert expected.std() > 5
-            (decoded,) = decode_all([PICTURES[name]], shape).numpy()
-            assert np.abs(decoded - expected).max() <= most
-            if name != "16-bit PNG":  # the card says: 8 bits a channel
-                names = {"file": file}
-                exec(cards.picture_code(shape), names)
-                np.testing.assert_array_equal(names["images"][0], expected)
-
-
-@needs_tensorflow
-@pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
-def test_other_files_are_refused_with_their_place_in_the_batch(kind):
-    import tensorflow as tf
-
-    from highway_keras.export.decoding import decode_all
-
-    decode = tf.function(lambda files: decode_all(files, (8, 8, 1)))
-    good = as_file(RAMP)
-    assert decode(tf.constant([good, good])).shape == (2, 8, 8, 1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"element\] \[1 3\]"):
-        decode(tf.constant([good, as_file(RAMP, kind), good, b""]))
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        decode(tf.constant([good[:60]]))
 
 
 # The serving page

@@ -11,6 +11,7 @@ from PIL import EpsImagePlugin, Image, ImageOps
 
 from highway_keras import data
 from highway_keras.data import read_image
+from highway_keras.export import cards
 
 ORIENTATION = 0x0112
 RAMP = np.arange(256, dtype="uint8").reshape(16, 16)
@@ -77,7 +78,7 @@ KINDS = dict(kinds())
 
 @needs_tensorflow
 @pytest.mark.parametrize("kind", KINDS)
-def test_predict_and_an_export_read_the_same(kind, tmp_path):
+def test_predict_an_export_and_its_card_read_the_same(kind, tmp_path):
     """To the last bit; up to a gray level where it is scaled."""
     from highway_keras.export.decoding import decode
 
@@ -89,21 +90,28 @@ def test_predict_and_an_export_read_the_same(kind, tmp_path):
             assert pixels.std() > 5
             of_graph = decode(KINDS[kind], shape).numpy().astype(int)
             assert np.abs(pixels - of_graph).max() <= most
+            if " 16" not in kind:  # the card says: 8 bits a channel
+                names = {"file": tmp_path / "picture"}
+                exec(cards.picture_code(shape), names)
+                np.testing.assert_array_equal(names["images"][0], pixels)
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("pixels", [RAMP, RAMP // 8 * 8], ids=["ramp", "steps"])
-@pytest.mark.parametrize("kind", ["GIF", "TIFF"])
-def test_other_formats_are_refused_by_both(kind, pixels, tmp_path):
+@pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
+def test_other_formats_are_refused_by_both_with_their_place_in_the_batch(kind, tmp_path):
     import tensorflow as tf
 
     from highway_keras.export.decoding import decode_all
 
-    (tmp_path / "picture.png").write_bytes(as_file(Image.fromarray(pixels), kind))
+    decode = tf.function(lambda files: decode_all(files, (8, 8, 1)))
+    good, other = (as_file(Image.fromarray(RAMP), name) for name in ("PNG", kind))
+    (tmp_path / "picture.png").write_bytes(other)
     with pytest.raises(data.DataError, match=r"picture.png"):
         read_image(tmp_path / "picture.png", (8, 8, 1))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"element\] \[1 3\]"):
+        decode(tf.constant([good, other, good, b""]))
     with pytest.raises(tf.errors.InvalidArgumentError):
-        decode_all(tf.constant([(tmp_path / "picture.png").read_bytes()]), (8, 8, 1))
+        decode(tf.constant([good[:60]]))
 
 
 def test_no_interpreter_is_started(tmp_path, monkeypatch):
