@@ -136,6 +136,8 @@ def test_npz_that_is_damaged_or_something_else(tmp_path):
 MISTAKES = [
     (("CIFAR-10",), {}, ValueError, "source.*Did you mean 'cifar10'"),
     (("absent.npz",), {}, FileNotFoundError, r"absent\.npz"),
+    ((None,), {}, ValueError, "source"),
+    ((3 * [(X, Y)],), {}, DataError, "source.*3 pairs"),
     (((X / 255, Y),), {}, DataError, "x_train"),
     (((X, Y),), {"validation": 1.5}, ValueError, "validation"),
     (((X, Y),), {"validation": None}, ValueError, "validation"),

@@ -42,7 +42,7 @@ def load(
             - Arrays `(images, labels)` like those, or a pair of them to train on and to test on, as
               `keras.datasets.mnist.load_data()` returns.
 
-            Where nothing is to be tested on, a fixed fifth of each class becomes the test set.
+            Without images to test on, a fixed fifth of each class becomes the test set.
         data_dir: Directory of TensorFlow Datasets. Default: the environment variable
             `TFDS_DATA_DIR`, else TensorFlow Datasets' own default.
         validation: Fraction of the training images, in [0, 1), held out for validation, drawn
@@ -84,29 +84,32 @@ def load(
     x_train, x_val, x_test = images
     class_names = tuple(map(str, class_names))
     checks.class_names("class_names", class_names, len(class_names))
-    recorded = None if isinstance(source, tuple | list) else str(source)
-    return Dataset(
-        name, x_train, y[train], x_val, y[held_out], x_test, y_test, class_names, recorded
-    )
+    source = None if isinstance(source, tuple | list) else str(source)
+    return Dataset(name, x_train, y[train], x_val, y[held_out], x_test, y_test, class_names, source)
 
 
 def _read(source, data_dir):
     """Return the name of a data set, its parts `(images, labels)` and its class names."""
     if isinstance(source, tuple | list):
         parts = [source] if hasattr(source[0], "__array__") else source
+        if len(parts) > 2:
+            raise DataError(
+                "`source` must be a pair (images, labels), or two pairs, to train on and to test "
+                f"on; `validation` holds out images of the first. Received: {len(parts)} pairs."
+            )
         return "arrays", *_prepare(parts)
     if source == "digits":
         return source, *_prepare(*read_digits())
     if source in NAMES:
         return source, *_prepare(*read_public(source, data_dir))
-    path = pathlib.Path(source).expanduser()
+    path = pathlib.Path(str(source)).expanduser()
     if path.suffix == ".npz":
         return path.stem, *_prepare(*_read_npz(path))
     if path.is_dir():
         return path.resolve().name, *read_folder(path)
     raise ValueError(
         f"`source` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
-        f"in .npz. Received: source={str(source)!r}.{did_you_mean(source, NAMES)}"
+        f"in .npz. {checks.received('source', source)}{did_you_mean(source, NAMES)}"
     )
 
 
