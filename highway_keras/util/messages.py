@@ -2,12 +2,15 @@
 
 import contextlib
 import difflib
+import re
 import sys
 import unicodedata
 import warnings
 
 LONGEST_IN_PICTURE = 60  # characters
 _FORMULA = ("=", "+", "-", "@")
+# Keras quotes a cause after these words, or in bold, before a list of arguments.
+_BEFORE_CAUSE = re.compile(r".*(?:(?:Exception|Error) encountered:|\x1b\[1m)", re.DOTALL)
 
 
 def printable(text):
@@ -26,15 +29,15 @@ def printable(text):
 
 def reason(error):
     """Return what an error says in one line: of a system error, the file and no number."""
-    text = str(error).strip() or type(error).__name__
+    text = str(error)
     if getattr(error, "strerror", None):
         text = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-    text = text.rpartition("Exception encountered: ")[2]  # Keras quotes a cause, and configurations
+    text = _BEFORE_CAUSE.sub("", text).partition("\x1b[0m")[0].strip() or type(error).__name__
     return text.splitlines()[0].partition(" Full object config")[0].rstrip(".")
 
 
 def shows_progress(verbose):
-    """Return whether to show progress: `"auto"` stands for on a terminal alone."""
+    """Return whether to show progress; `"auto"` shows it only on a terminal."""
     return sys.stdout.isatty() if verbose == "auto" else bool(verbose)
 
 
