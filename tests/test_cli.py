@@ -17,7 +17,8 @@ from helpers import COMMAND, needs_populations, run
 from PIL import Image
 
 import highway_keras
-from highway_keras import data, models, results
+from highway_keras import data, models, results, training
+from highway_keras.util.messages import reason
 
 EVIL = "\x1b]0;owned\x07"
 
@@ -115,6 +116,16 @@ def test_fit_goes_on_from_a_run_with_its_preprocessing(trained, capsys, tmp_path
     settings = json.loads((tmp_path / "runs" / "run-further" / "run.json").read_text())
     assert (settings["dataset"], settings["recipe"]["preprocessing"]) == ("digits", ["scale"])
     assert run(*command, "--dtype-policy", "mixed_bfloat16") == 2
+    monkeypatch.chdir(tmp_path / "runs" / "run-further")
+    assert run("fit", "best.keras", "--epochs", 1) == 0
+    assert pathlib.Path("runs", "run-further-further", "best.keras").exists()
+
+
+def test_fit_resumes_a_run_that_began_in_python(tmp_path):
+    name = "thin-plain-10"
+    training.fit(name, "digits", out=tmp_path, epochs=1, verbose=0)
+    command = f"fit {name} --dataset digits --epochs 2 --out {tmp_path} --resume"
+    assert run(*command.split()) == 0
 
 
 def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
@@ -244,6 +255,9 @@ MISTAKES = {
     "predict RUN picture.png --top 11": "--top",
     "predict RUN nowhere.png": "nowhere.png",
     "search --dept 10": "--dept",
+    "fit plain.keras": "--dataset",
+    "compact RUN --out RUN": "--out",
+    "compact RUN --budget -1 --out smaller": "--budget",
 }
 
 
@@ -253,6 +267,7 @@ def mistaken(trained, tmp_path_factory):
     x, y = np.zeros((20, 8, 8, 1), "uint8"), np.arange(20) % 2
     np.savez(folder / "two.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     Image.new("L", (8, 8)).save(folder / "picture.png")
+    models.load(trained).complete.save(folder / "plain.keras")
     return folder
 
 
@@ -265,6 +280,22 @@ def test_a_mistake_is_one_line_that_names_it(command, trained, mistaken, capfd, 
     (line,) = printed.err.splitlines()
     assert line.startswith("highway-keras") and MISTAKES[command] in line
     assert not (mistaken / "runs").exists()
+
+
+class Fails(keras.layers.Layer):
+    def call(self, x):
+        raise ValueError("the cause")
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
+def test_the_line_of_an_error_is_the_cause_that_keras_quotes():
+    model = keras.Sequential([keras.layers.Dense(2), Fails()])
+    with pytest.raises(ValueError, match=r"Exception encountered when calling Fails") as caught:
+        model(np.ones((1, 3)))
+    assert reason(caught.value) == "the cause"
+    assert reason(NotImplementedError()) == "NotImplementedError"
 
 
 def test_divergence_is_a_failure_and_not_a_mistake(tmp_path, capsys):

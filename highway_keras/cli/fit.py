@@ -8,7 +8,7 @@ import shlex
 
 from highway_keras import models
 from highway_keras.cli import shared
-from highway_keras.training.recipes import BUILDING, RECIPES, Recipe, choose_recipe
+from highway_keras.training.recipes import BUILDING, RECIPES, choose_recipe
 from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
@@ -102,8 +102,6 @@ def fit(options):
     for key in ("epochs", "batch_size", "learning_rate", "dtype_policy"):
         if getattr(options, key) is not None:
             overrides[key] = getattr(options, key)
-    for key in overrides:
-        checks.one_of("--set", key, Recipe.__dataclass_fields__)
     checks.positive_integer("--runs", options.runs)
     # First: TensorFlow and JAX connect their processes before any other computation.
     scope = contextlib.nullcontext
@@ -124,13 +122,12 @@ def fit(options):
 
 
 def _from_the_zoo(options, overrides, seed, scope):
-    run = shared.library("training.run")
     card, model_options = models.get(options.model), dict(options.model_options)
     source = options.dataset or card.dataset
     recipe = choose_recipe(options.recipe, options.model, source).override(**overrides)
     images = _load(options, source, card.input_shape, recipe)
     with scope():
-        network = run.create_for(
+        network = shared.library("training.run").create_for(
             options.model, images, recipe, seed, weights=options.weights, **model_options
         )
     origin = {"model": options.model, "start": options.weights, "model_options": model_options}
@@ -145,14 +142,15 @@ def _from_a_file(options, overrides, seed, scope):
     shared.library("training.run").check_can_act(overrides, BUILDING)
     with scope():
         trained = models.load(options.model)
-    source = options.dataset or trained.dataset
+    source = shared.dataset_of(trained, options)
     recipe = choose_recipe(options.recipe, None, source)
     steps = trained.settings.get("preprocessing", recipe.preprocessing)
     recipe = recipe.override(**{"preprocessing": tuple(steps), **overrides})
     images = _load(options, source, trained.model.input_shape[1:], recipe)
-    out = options.out or f"runs/{trained.path.parent.name}-further"
-    origin = {"model": trained.model.name, "start": str(trained.path), "model_options": {}}
-    origin["left_to_the_model"] = BUILDING
+    path = trained.path.resolve()
+    run = path.parent.name if path.name == "best.keras" else path.stem
+    out = options.out or f"runs/{run}-further"
+    origin = {"start": str(trained.path), "not_applied": BUILDING}
     return _train(options, trained.model, images, recipe, origin, seed, out)
 
 

@@ -13,7 +13,7 @@ from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
 from highway_keras.util.extras import extra
-from highway_keras.util.files import write_picture, write_rows
+from highway_keras.util.files import folder_lock, write_picture, write_rows
 from highway_keras.util.messages import printable, spreadsheet_text
 
 
@@ -242,16 +242,22 @@ def analyze(options):
 
 def compact(options):
     """Write the smaller network as a file, with a table and a picture of the steps."""
+    budget = checks.number("--budget", options.budget, least=0, below=100) / 100
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
-    training, analysis = shared.library("training"), shared.library("analysis")
-    before = training.evaluate(trained.complete, images)
-    budget = checks.number("--budget", options.budget, least=0, below=100) / 100
-    x, y = images.x_train, images.y_train
-    smaller = analysis.compact(trained.complete, x, y, budget=budget, layers=options.layers)
-    loss, accuracy = training.evaluate(smaller.model, images)
     out = pathlib.Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
+    with folder_lock(out):
+        if (out / "best.keras").exists():
+            raise ValueError(f"`--out` already holds a network. Name another folder than {out}.")
+        _compact(trained, images, budget, options.layers, out)
+
+
+def _compact(trained, images, budget, layers, out):
+    training, analysis = shared.library("training"), shared.library("analysis")
+    x, y = images.x_train, images.y_train
+    smaller = analysis.compact(trained.complete, x, y, budget=budget, layers=layers)
+    before = training.evaluate(trained.complete, images)
+    loss, accuracy = training.evaluate(smaller.model, images)
     about = {**trained.settings, "class_names": list(trained.class_names)}
     models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
     write_rows(out / "compact.csv", smaller.curve)

@@ -119,12 +119,17 @@ def load_network(options):
     return models.load(models.get(options.network).weights_file(options.weights))
 
 
-def load_images(trained, options, **settings):
-    """Return the `data.Dataset` to use a network on: `--dataset`, or that of its training."""
-    data = library("data")
+def dataset_of(trained, options):
+    """Return `--dataset`, or the data set that a network was trained on."""
     source = options.dataset or trained.dataset
     if source is None:
         raise ValueError(f"{trained.path} does not name its data set: pass --dataset.")
+    return source
+
+
+def load_images(trained, options, **settings):
+    """Return the `data.Dataset` of `dataset_of`, whose shape and classes are the network's."""
+    data, source = library("data"), dataset_of(trained, options)
     shape = trained.complete.input_shape[1:]
     images = data.load(source, data_dir=options.data_dir, input_shape=shape, **settings)
     if images.input_shape != shape:

@@ -134,7 +134,7 @@ def fit(
     if is_name:
         settings, network = {"model": model}, create_for(model, images, recipe, seed)
     else:
-        settings, network = {"left_to_the_model": BUILDING}, model
+        settings, network = {"not_applied": BUILDING}, model
     return train(
         network,
         images,
@@ -150,7 +150,7 @@ def fit(
 
 
 def check_can_act(overrides, late):
-    """Raise a `ValueError` if one of these overrides of a recipe is of those that come too late."""
+    """Raise a `ValueError` if `overrides` of a recipe name a `late` attribute, which cannot act."""
     for name in late:
         if name in overrides:
             raise ValueError(
@@ -199,6 +199,9 @@ def train(
     class_weights = weights_of_classes(images, class_weight)
     settings = {
         "model": network.name,
+        "start": None,
+        "model_options": {},
+        "limit": None,
         **settings,
         "weights": [[list(w.shape), w.trainable] for w in network.weights],
         "dataset": images.source,
