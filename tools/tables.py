@@ -159,11 +159,11 @@ def zoo():
         )
 
 
-@table("network | data | layers | test accuracy, %", "ll")
+@table("network | data | test accuracy, %", "ll")
 def trained():
     for card in map(models.get, models.list_models()):
         for name, accuracy in _accuracies(card).items():
-            yield f"`{card.name}` | `{name}` | {card.layers} | {accuracy:.2f}"
+            yield f"`{card.name}` | `{name}` | {accuracy:.2f}"
 
 
 # Trainings
@@ -241,7 +241,7 @@ def steps():
             )
 
 
-@table("format | bytes | Keras, % | exported, % | images | ms, one image | images/s, 256 a call")
+@table("format | bytes | Keras, % | exported, % | ms, one image | images/s, 256 a call")
 def exports():
     """Sizes and accuracies of the exports of a network, and the speed of their runtimes."""
     speeds = rows("serving", file="mnist-highway-16-mnist.keras").set_index("format")
@@ -252,7 +252,7 @@ def exports():
         label = " ".join(LABELS.get(word, word) for word in name.split())
         yield (
             f"{label} | {row.bytes:,} | {100 * row.keras_accuracy:.2f} | "
-            f"{100 * row.accuracy:.2f} | {row.images:,} | {middle(speed, 'ms_1', '.2f')} | "
+            f"{100 * row.accuracy:.2f} | {middle(speed, 'ms_1', '.2f')} | "
             f"{256_000 / speed['ms_256']:,.0f}"
         )
 
