@@ -15,6 +15,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+from helpers import Killed, kill_at
 from picture_folders import as_file
 from PIL import Image
 
@@ -370,7 +371,12 @@ def fail(monkeypatch, at):
         changed = {n: dataclasses.replace(one, write=full) for n, one in FORMATS.items()}
         monkeypatch.setattr("highway_keras.export.exporting.FORMATS", changed)
     if at == "rename":
-        monkeypatch.setattr(os, "replace", full)
+        replace = os.replace
+
+        def full_for_new(source, target):
+            return full() if source.parent.name == "new" else replace(source, target)
+
+        monkeypatch.setattr(os, "replace", full_for_new)
 
 
 @pytest.mark.parametrize("at", ["write", "verify", "rename"])
@@ -418,14 +424,31 @@ def test_a_second_writer_is_refused(tmp_path):
 
 
 def test_a_kill_between_the_renames_of_a_folder_is_repaired(tmp_path):
-    path = tmp_path / "1"
-    path.mkdir()
-    (path / "saved_model.pb").write_text("old")
-    (tmp_path / ".1-unfinished").mkdir()
-    path.rename(tmp_path / ".1-unfinished" / "old")
-    with pytest.raises(ValueError, match="exists"), staged(path, "saved_model", False):
+    old = tmp_path / ".1-unfinished" / "old" / "1"
+    old.mkdir(parents=True)
+    (old / "saved_model.pb").write_text("old")
+    with pytest.raises(ValueError, match="exists"), staged(tmp_path / "1", "saved_model", False):
         pass
     assert contents(tmp_path) == {"1/saved_model.pb": b"old"}
+
+
+@pytest.mark.parametrize("renames", range(6))
+def test_a_kill_between_the_renames_of_two_files_mixes_no_exports(renames, tmp_path, monkeypatch):
+    path = tmp_path / "tiny.xml"
+    names = ("tiny.xml", "tiny.bin", "tiny.xml.json")
+    for name in names:
+        (tmp_path / name).write_text("old")
+    killing = kill_at(renames)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        with staged(path, "openvino", True) as aside:
+            for name in names:
+                (aside.parent / name).write_text("new")
+            patch.setattr(os, "rename", killing)
+            patch.setattr(os, "replace", killing)
+    assert contents(tmp_path).get("tiny.xml", b"old") == b"old"
+    with pytest.raises(ValueError, match="exists"), staged(path, "openvino", False):
+        pass
+    assert contents(tmp_path) == dict.fromkeys(names, b"old")
 
 
 # The serving page

@@ -183,9 +183,13 @@ def staged(path, format, overwrite):
     folder = path.with_name(f".{path.name}-unfinished")
     new, old = folder / "new", folder / "old"
 
+    def rank(file):  # `path` is last; the card is first, because it marks the others as an export
+        return {".json": 0, path.suffix: 2}.get(file.suffix, 1)
+
     def clear():
-        if old.exists() and not path.exists():  # killed between the two renames of a folder
-            old.rename(path)
+        if old.exists() and not path.exists():  # killed before the new `path` was there
+            for file in sorted(old.iterdir(), key=rank):
+                os.replace(file, path.parent / file.name)
         shutil.rmtree(folder, ignore_errors=True)
 
     with files.file_lock(path):
@@ -194,23 +198,28 @@ def staged(path, format, overwrite):
         new.mkdir(parents=True)
         try:
             yield new / path.name
-            # The card comes first, because it marks the other files as an export; `path` is last.
-            order = {".json": 0, path.suffix: 2}
-            for file in sorted(new.iterdir(), key=lambda file: order.get(file.suffix, 1)):
-                target = path.parent / file.name
-                if target.is_dir():  # no portable call replaces a folder
-                    target.rename(old)
-                os.replace(file, target)
+            # No portable call replaces a folder, or two files at once.
+            if path.is_dir() or FORMATS[format].more_suffixes:
+                old.mkdir()
+                for file in existing_files(path, format):
+                    if file.exists():  # a folder took its card along
+                        file.rename(old / file.name)
+            for file in sorted(new.iterdir(), key=rank):
+                os.replace(file, path.parent / file.name)
         finally:
             clear()
 
 
+def existing_files(path, format):
+    """Return the files of an earlier export that are there, `path` first."""
+    more = (path.with_suffix(suffix) for suffix in FORMATS[format].more_suffixes)
+    return [file for file in (path, cards.path_of(path, format), *more) if file.exists()]
+
+
 def check_place(path, format, overwrite):
     """Raise unless nothing is replaced, or an earlier export with `overwrite`."""
-    card = cards.path_of(path, format)
-    written = [path, card, *(path.with_suffix(suffix) for suffix in FORMATS[format].more_suffixes)]
-    existing = [file for file in written if file.exists()]
-    if existing and not (overwrite and card.exists()):
+    existing = existing_files(path, format)
+    if existing and not (overwrite and cards.path_of(path, format) in existing):
         raise ValueError(
             "`path` must not exist, or be an earlier export with its card and `overwrite=True`. "
             f"Received: path={path}, overwrite={overwrite}; {existing[0]} exists."
