@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks import measurements
 from highway_keras import data, models, training
 from highway_keras.data.dataset import hold_out
+from highway_keras.results import DIVERGED
 
 MODEL, FIRST = "mnist-highway-16", 5  # the first of the digits
 IMAGES, HELD_OUT = 5, 40  # of each class
@@ -38,6 +39,8 @@ def measure(way):
     """Yield a row for each learning rate of a way, the chosen rate last."""
     runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
     finite = [rate for rate, (one,) in runs.items() if one]
+    if not finite:
+        raise training.TrainingDiverged(f"All learning rates diverged: way={way!r}, {RATES}.")
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))
     runs[chosen] += [run(way, chosen, seed) for seed in SEEDS[1:]]
     for rate in sorted(RATES, key=lambda rate: rate == chosen):
@@ -45,7 +48,7 @@ def measure(way):
         row |= dict.fromkeys(("held_out", "mean", "std", "parameters", "processor_seconds"), "")
         seeds = runs[rate]
         if None in seeds:
-            row["held_out"] = "diverged"
+            row["held_out"] = DIVERGED
         else:
             row["held_out"] = round(100 * statistics.mean(one["held_out"] for one in seeds), 2)
             row["parameters"] = seeds[0]["parameters"]

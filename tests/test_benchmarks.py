@@ -10,7 +10,7 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import gates, measurements
+from benchmarks import gates, measurements, transfer
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 from highway_keras import data, models, training
@@ -115,6 +115,12 @@ def test_the_best_rate_lies_between_two_that_do_worse():
     assert tried == [0.2, 0.1, 0.4, 0.8]
     assert gates.best_rate(lambda rate: 0.0 if rate > 0.04 else 1 - rate) < 1e-4
     assert gates.best_rate(lambda rate: 0.1 if rate == 0.025 else 0.0) == 0.025
+
+
+def test_a_way_whose_rates_all_diverge_is_named(monkeypatch):
+    monkeypatch.setattr(transfer, "run", lambda way, rate, seed: None)
+    with pytest.raises(training.TrainingDiverged, match="frozen"):
+        next(transfer.measure("frozen"))
 
 
 def test_twins_of_highway_a():
