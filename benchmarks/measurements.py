@@ -89,14 +89,13 @@ def of_command(command):
 
 def of_runs(command, *folders):
     """Return the same for trainings or searches, as their `run.json` says."""
+    from highway_keras.training.machine import joined
+
     settings = [
         json.loads(pathlib.Path(folder, "run.json").read_text("utf-8")) for folder in folders
     ]
     sessions = [session for run in settings for session in run["machine"]]
-    where = {
-        key: "; ".join(dict.fromkeys(session[key] for session in sessions)) or "not recorded"
-        for key in ("hardware", "versions", "commit", "date")
-    }
+    where = {key: value or "not recorded" for key, value in joined(sessions).items()}
     return {**where, "command": command}
 
 

@@ -14,6 +14,7 @@ from highway_keras.tuning import (
     oracle,
     read_searches,
     run_searches,
+    searches,
     tuner,
 )
 from highway_keras.tuning.population import Images, Population
@@ -395,10 +396,33 @@ def test_searches_leave_files_that_read_back(tmp_path, images):
     assert np.mean(classes == images.y_val) == pytest.approx(scores[0])
     with pytest.raises(ValueError, match="kinds"):
         read_searches(tmp_path, kinds=["highway"])
+    with pytest.raises(ValueError, match="`folder`"):
+        read_searches(tmp_path / "thin-plain-2")
     with pytest.raises(ValueError, match="`out`"):
         run_searches(images, networks, **size)
     run_searches(images, networks, **{**size, "max_trials": 4, "resume": True})
     assert [len(one.trials) for one in read_searches(tmp_path)] == [4, 4]
+
+
+@needs_populations
+def test_results_are_written_before_another_process_may_continue(tmp_path, images, monkeypatch):
+    writes = []
+
+    def write(path, rows):
+        with pytest.raises(BusyError), folder_lock(path.parent, seconds=0):
+            pass
+        writes.append(path.name)
+
+    monkeypatch.setattr(searches, "write_rows", write)
+    (folder,) = run_searches(
+        images,
+        [HighwayHyperModel(2, "plain", (8, 8, 1))],
+        max_trials=1,
+        epochs=1,
+        out=tmp_path,
+        verbose=0,
+    )
+    assert writes == ["trials.csv"] and (folder / "best.keras").exists()
 
 
 @needs_populations

@@ -128,8 +128,8 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def _best(self, epochs, count):
         """Return the best `count` of the trials that have come to a rung."""
-        come = [trial for trial in self.trials.values() if epochs_of(trial) >= epochs]
-        return sorted(come, key=lambda trial: self._rank(trial, epochs))[:count]
+        there = [trial for trial in self.trials.values() if epochs_of(trial) >= epochs]
+        return sorted(there, key=lambda trial: self._rank(trial, epochs))[:count]
 
     def _rank(self, trial, epochs):
         """Return what a trial is ranked by after so many epochs: the lower, the better."""

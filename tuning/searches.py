@@ -1,6 +1,7 @@
 """The searches of section 3.1: which networks, at which size, and where the results go."""
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -94,9 +95,9 @@ def run_searches(
     if options.get("objective", "loss").startswith("val_") and len(images.x_val):
         validation = preprocessed(images.x_val, images.y_val)
     for tuner in tuners:
+        # A hook, because it is called before another process may continue the search.
+        tuner.on_search_end = functools.partial(_write_results, tuner, images, preprocess)
         tuner.search(*train, validation, epochs, BATCH_SIZE, verbose)
-        if not tuner.is_worker:
-            _write_results(tuner, images, preprocess)
     return [tuner.folder for tuner in tuners]
 
 
@@ -175,18 +176,23 @@ def read_searches(folder, depths=None, kinds=None):
         depths, kinds: Which searches. Default: all that are there.
 
     Returns:
-        A list of `Search`, of which at least one trial has ended each.
+        A list of `Search`; searches without an ended trial are left out.
 
     Raises:
         ValueError: If there are no searches of the depths and kinds.
     """
     searches = [_read(file) for file in pathlib.Path(folder).glob(f"*/{SEARCH}")]
     searches = [search for search in searches if search.trials]
+    if not searches:
+        raise ValueError(
+            "`folder` must be the `out` of searches in which a trial has ended. "
+            f"Received: folder={folder}."
+        )
     for name, wanted in (("depth", depths), ("kind", kinds)):
-        there = {getattr(search, name) for search in searches}
-        if not searches or not there.issuperset(wanted or ()):
+        present = {getattr(search, name) for search in searches}
+        if not present.issuperset(wanted or ()):
             raise ValueError(
-                f"`{name}s` must be among the searches in {folder}: {sorted(there)}. "
+                f"`{name}s` must be among the searches in {folder}: {sorted(present)}. "
                 f"Received: {name}s={wanted}."
             )
         searches = [one for one in searches if wanted is None or getattr(one, name) in wanted]
@@ -208,6 +214,5 @@ def _read(file):
     ]
     sign = -1 if settings["direction"] == "max" else 1
     trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
-    keys = ("hardware", "versions", "commit", "date")
-    machine = {key: joined(content["sessions"], key) for key in keys}
+    machine = joined(content["sessions"])
     return Search(settings["kind"], settings["depth"], settings, trials, file.parent, machine)

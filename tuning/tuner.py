@@ -39,9 +39,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
     Trials of one hypermodel share their shapes, so a population of them is one program with a trial
     axis; whole epochs are one compiled loop. Hyperparameters, curves and methods are those of
-    keras-tuner, but none of its hooks is called, such as `run_trial`. All trials see the same
-    batches, drawn from `seed`; a trial's weights are drawn from `seed` and its number. Its result
-    is the same as if trained alone, on a GPU up to rounding.
+    keras-tuner, but of its hooks only `on_search_end` is called, while the folder is still locked.
+    All trials see the same batches, drawn from `seed`; a trial's weights are drawn from `seed` and
+    its number. Its result is the same as if trained alone, on a GPU up to rounding.
 
     With `rungs`, the search is a successive halving: all trials train to the first rung, the best
     of them continue to the second, and so on. A trial that is stopped keeps its score.
@@ -106,8 +106,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     ):
         check_backend()
         _refuse(of_stock_tuners)
-        own, stock = type(hypermodel), HighwayHyperModel
-        if not issubclass(own, stock) or (own.build, own.fit) != (stock.build, stock.fit):
+        kind, ours = type(hypermodel), HighwayHyperModel
+        if not issubclass(kind, ours) or (kind.build, kind.fit) != (ours.build, ours.fit):
             raise TypeError(
                 "`hypermodel` must be a `HighwayHyperModel` with the `build` and `fit` of that "
                 "class; `keras_tuner.RandomSearch` takes others. "
@@ -222,14 +222,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             return
         with folder_lock(self.folder):
             self.local_oracle.reload()  # another process may have continued it
-            if not self.local_oracle.begin(settings):
-                return
-            if "KERASTUNER_ORACLE_IP" in os.environ:
-                super().search()  # serves its workers until all trials have ended
-                return
-            for leftover in self.folder.glob(LEFTOVERS):  # of a process that was killed
-                leftover.unlink(missing_ok=True)
-            self._train_all(images, verbose)
+            if self.local_oracle.begin(settings):
+                for leftover in self.folder.glob(LEFTOVERS):  # of a process that was killed
+                    leftover.unlink(missing_ok=True)
+                if "KERASTUNER_ORACLE_IP" in os.environ:
+                    super().search()  # serves its workers until all trials have ended
+                else:
+                    self._train_all(images, verbose)
+            self.on_search_end()
 
     def _work(self, settings, images, verbose):
         """Train the trials that a chief hands out."""
@@ -262,7 +262,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 time.sleep(POLL_INTERVAL_S)
 
     def _train(self, trials, size, images, verbose):
-        """Train trials together to the end of their round: those as far as the first of them."""
+        """Train the trials that stand at the first one's epoch to the end of their round."""
         places = states.latest(self.folder)
         loaded = [
             states.read(places[trial.trial_id], trial.trial_id)
@@ -278,37 +278,36 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         together = [n for n, position in enumerate(positions) if position == positions[0]]
         trials = [trials[n] for n in together]
         state = stacked([loaded[n] for n in together])
-        round, start = positions[0]
-        _, last, count = round
+        (first, last, count), start = positions[0]
 
         width = min(size, count) if shim.accelerators() else None
         hyperparameters = [self._values(trial) for trial in trials]
         population = Population(self.hypermodel.kind, hyperparameters, state, width)
         curves, ids = part_of(state, "curve"), [trial.trial_id for trial in trials]
-        path, saved = states.new_path(self.folder), time.monotonic()
-        bar = self._progress_bar(len(trials), round, start, verbose)
+        path, saved_at = states.new_path(self.folder), time.monotonic()
+        bar = self._progress_bar(len(trials), (first, last, count), start, verbose)
         for epoch in range(start, last):
             for key, row in self._train_epoch(population, images, epoch).items():
                 curves[key] = np.vstack([curves[key], row])
-            *before, now = self._ranks(curves)
-            population.keep(now < np.min(before, axis=0, initial=np.inf))
+            *earlier, now = self._ranks(curves)
+            population.keep(now < np.min(earlier, axis=0, initial=np.inf))
             # At the end, before the oracle counts these trials as trained.
-            if epoch + 1 == last or time.monotonic() - saved > CHECKPOINT_INTERVAL_S:
+            if epoch + 1 == last or time.monotonic() - saved_at > CHECKPOINT_INTERVAL_S:
                 states.write(path, ids, population.state(), curves)
-                saved = time.monotonic()
-            best = self.sign * min(now.min(), np.min(before, initial=np.inf))
+                saved_at = time.monotonic()
+            best = self.sign * min(now.min(), np.min(earlier, initial=np.inf))
             bar.update(epoch + 1 - start, [(f"best {self.settings['objective']}", best)])
         self._end(trials, curves)
 
-    def _progress_bar(self, count, round, start, verbose):
+    def _progress_bar(self, count, of_round, start, verbose):
         """Return a bar of the epochs that some trials train, below a line that says which."""
         if self.is_worker:
             self.local_oracle.reload()
-        first, last, of_round = round
-        come = [t for t in self.local_oracle.trials.values() if epochs_of(t) >= first]
-        ended = sum(trial.status == "FAILED" or epochs_of(trial) >= last for trial in come)
+        first, last, total = of_round
+        entered = [t for t in self.local_oracle.trials.values() if epochs_of(t) >= first]
+        ended = sum(trial.status == "FAILED" or epochs_of(trial) >= last for trial in entered)
         if verbose:
-            which = f"{ended + 1} to {ended + count} of {of_round}"
+            which = f"{ended + 1} to {ended + count} of {total}"
             print(f"{self.project_name}: trials {which}, to epoch {last}", flush=True)
         return keras.utils.Progbar(
             last - start,

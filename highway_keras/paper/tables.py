@@ -161,7 +161,7 @@ def _row(table, card, recipe, folder, run):
         "dtype_policy": policy,
         **{name: run["results"][name] for name in ("test_accuracy", "test_loss", "best_epoch")},
         "minutes": round(run["results"]["seconds"] / 60, 2),
-        **{key: joined(sessions, key) for key in ("hardware", "versions", "commit", "date")},
+        **joined(sessions),
         "command": command,
     }
 

@@ -62,6 +62,9 @@ def commit():
         return ""
 
 
-def joined(sessions, key):
-    """Return the distinct values of `key` in the sessions of a run, joined by semicolons."""
-    return "; ".join(dict.fromkeys(session[key] for session in sessions))
+def joined(sessions):
+    """Return what `here()` returned in the sessions of a run, distinct values behind semicolons."""
+    return {
+        key: "; ".join(dict.fromkeys(session[key] for session in sessions))
+        for key in ("hardware", "versions", "commit", "date")
+    }
