@@ -126,6 +126,16 @@ def test_runs_as_one_row(run, tmp_path, monkeypatch):
         recorded(monkeypatch, tmp_path / "rows", "accuracy", run, other)
 
 
+def test_only_a_run_with_frozen_features_says_so(run):
+    settings = json.loads((run / "run.json").read_text("utf-8"))
+    assert "--freeze" not in record.fit_command(settings)
+    weights = settings["weights"]
+    averages = [weights[0], [[50], False], *weights[1:]]  # of a batch normalization
+    assert "--freeze" not in record.fit_command({**settings, "weights": averages})
+    frozen = [[shape, n >= len(weights) - 2] for n, (shape, _) in enumerate(weights)]
+    assert " --freeze " in record.fit_command({**settings, "weights": frozen})
+
+
 def test_rows_are_added_beside_those_of_other_cases(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("kind,loss,note\nplain,2.0,mine\n")

@@ -99,7 +99,7 @@ def fit_command(run):
         set=recipe,
         limit=run.get("limit"),
         weights=run.get("start"),
-        freeze=not all(is_trainable for _, is_trainable in run["weights"]),
+        freeze=not run["weights"][0][1],  # the averages of a normalization never train
         seed=run["seed"],
     )
 
@@ -268,7 +268,7 @@ def exports(options):
                 }
 
 
-# By name: what makes rows, the file they go to, and the columns that say which case a row is of
+# By name: the function that makes rows, their file, and the columns that identify a row
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
     "curves": (curves, "training-curves", ("command", "hardware", "epoch")),
