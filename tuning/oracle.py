@@ -6,6 +6,7 @@ import time
 
 from highway_keras.training.machine import here
 from highway_keras.tuning import states
+from highway_keras.util import checks
 from highway_keras.util.extras import extra
 from highway_keras.util.files import write_json
 
@@ -38,27 +39,14 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
 
     def begin(self, settings):
         """Begin a session of the search, unless it has ended; return whether it has begun."""
-        self.check_same(settings)
+        if self.settings:
+            checks.same_settings(self.folder, self.settings, settings)
         if self.settings and self.has_ended:
             return False
         self.settings, self.began = settings, time.perf_counter()
         self.sessions.append({**here(), "seconds": 0})
         self.save()
         return True
-
-    def check_same(self, settings):
-        """Raise a `ValueError` if the search in the folder was started with other settings."""
-        before = self.settings
-        listed = "; ".join(
-            f"{key}: {before.get(key)} → {settings.get(key)}"
-            for key in before | settings
-            if before.get(key) != settings.get(key)
-        )
-        if before and listed:
-            raise ValueError(
-                f"Cannot continue the search in {self.folder}: settings differ ({listed}). Pass "
-                "the earlier values, or name another folder."
-            )
 
     @property
     def rounds(self):

@@ -243,7 +243,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "`directory` must be that of the chief's search. "
                 f"Received: directory={str(self.directory)!r}, without {SEARCH}."
             )
-        self.local_oracle.check_same(settings)
+        checks.same_settings(self.folder, self.local_oracle.settings, settings)
         self._train_all(images, verbose)
 
     def _train_all(self, images, verbose):

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from highway_keras.training.machine import here
+from highway_keras.util import checks
 from highway_keras.util.files import replacing
 
 DRAWS_AN_EPOCH = 2**20
@@ -63,16 +64,7 @@ class State(keras.callbacks.Callback):
         before, now = _flat(earlier), _flat(self.settings)
         if now["recipe.schedule"] != "cosine" and now["recipe.epochs"] >= epochs_done:
             before["recipe.epochs"] = now["recipe.epochs"]
-        differing = [
-            f"{key}: {before.get(key)!r} → {now.get(key)!r}"
-            for key in before | now
-            if before.get(key) != now.get(key) and key not in DESCRIPTIONS
-        ]
-        if differing:
-            raise ValueError(
-                f"Cannot resume the run in {folder}: settings differ ({'; '.join(differing)}). "
-                "Pass the earlier values, or name another folder."
-            )
+        checks.same_settings(folder, before, now)
 
     def begin_session(self):
         """Note where and when this process begins to train."""
@@ -126,9 +118,9 @@ def read_state(path):
 
 
 def _flat(settings):
-    """Return settings with those of the recipe beside the others: `recipe.epochs`."""
-    flat = {key: value for key, value in settings.items() if key != "recipe"}
-    return flat | {f"recipe.{key}": value for key, value in settings["recipe"].items()}
+    """Return the settings that decide a run, with the recipe's as `recipe.epochs`."""
+    flat = settings | {f"recipe.{key}": value for key, value in settings["recipe"].items()}
+    return {key: value for key, value in flat.items() if key not in ("recipe", *DESCRIPTIONS)}
 
 
 def _for_numpy(array):

@@ -11,6 +11,20 @@ from highway_keras.util.messages import did_you_mean
 LONGEST_REPR = 200  # characters of a value that a message repeats
 
 
+def same_settings(folder, earlier, settings):
+    """Raise a `ValueError` if the run or search in a folder was started with other settings."""
+    differing = [
+        f"{key}: {earlier.get(key)!r} → {settings.get(key)!r}"
+        for key in earlier | settings
+        if earlier.get(key) != settings.get(key)
+    ]
+    if differing:
+        raise ValueError(
+            f"Cannot continue {folder}: settings differ ({'; '.join(differing)}). Pass the earlier "
+            "values, or name another folder."
+        )
+
+
 def number(
     name,
     value,
