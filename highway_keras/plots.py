@@ -22,7 +22,6 @@ with extra("plot"):
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 LINE, ACCENT, MUTED = COLORS[0], COLORS[1], "#777777"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
-TITLE, LABEL, TICK = 12, 11, 10  # sizes of type, in points
 KIND_STYLES = {"highway": "-", "plain": "--", "residual": ":"}
 ACTIVATION_STYLES = {"tanh": "-", "relu": "--"}
 MAPS_A_ROW = 5
@@ -65,7 +64,7 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
     if columns:
         _legend_below(figure, axes, columns)
     elif seen - {""}:
-        axes.legend(frameon=False, fontsize=TICK)
+        axes.legend(frameon=False)
     return figure
 
 
@@ -85,7 +84,7 @@ def plot_figure1(curves, tops):
         points = [row["depth"] for row in rows], [row["top10_mean"] for row in rows]
         if rows:
             right.semilogy(*points, f"o{style}", color="k", label=kind)
-            right.legend(frameon=False, fontsize=TICK)
+            right.legend(frameon=False)
     _finish(left, "best trial", "epoch", "training loss (nats)")
     _finish(right, "mean of the top 10", "hidden layers", "training loss (nats)")
     right.set_xticks(depths)
@@ -177,7 +176,7 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
         axes, sample = right.subplots(), np.asarray(sample, "float32")
         low, high = sample.min(), sample.max()
         axes.imshow((sample - low) / ((high - low) or 1), cmap="gray", vmin=0, vmax=1)
-        axes.set_title("The sample", fontsize=TITLE)
+        axes.set_title("The sample")
         axes.set(xticks=[], yticks=[], anchor="N")
     panels = left.subplots(1, len(maps), sharey=True)
     for axes, (title, values, low, high) in zip(panels, maps, strict=True):
@@ -252,7 +251,7 @@ def plot_lesions(lesions, needed):
         axes.set_yscale("log")
     title = f"{len(needed.layers)} of {needed.of} gated layers matter"
     _finish(axes, title, "Layer whose gates are closed", ylabel)
-    axes.legend(frameon=False, fontsize=TICK)
+    axes.legend(frameon=False)
     return figure
 
 
@@ -269,7 +268,7 @@ def plot_confusion(confusion, names):
         for (true, taken), count in np.ndenumerate(confusion):
             light = shares[true, taken] < 0.5
             color = "white" if light else "black"
-            axes.text(taken, true, count, ha="center", va="center", color=color, fontsize=TICK)
+            axes.text(taken, true, count, ha="center", va="center", color=color)
         turned = max(map(len, names)) > 3
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
         axes.set_yticks(range(len(names)), names)
@@ -315,7 +314,6 @@ def _colorbar(figure, image, axes, values=None, **options):
     below, above = np.nanmin(values) < low, np.nanmax(values) > high
     extend = ("neither", "min", "max", "both")[int(below) + 2 * int(above)]
     bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
-    bar.ax.tick_params(labelsize=TICK)
     bar.ax.locator_params(nbins=4)
 
 
@@ -338,10 +336,7 @@ def _panels(size, rows=1, columns=1, **options):
 
 
 def _label(axes, title, xlabel, ylabel):
-    axes.set_title(in_picture(title), fontsize=TITLE)
-    axes.set_xlabel(xlabel, fontsize=LABEL)
-    axes.set_ylabel(ylabel, fontsize=LABEL)
-    axes.tick_params(which="both", labelsize=TICK)
+    axes.set(title=in_picture(title), xlabel=xlabel, ylabel=ylabel)
 
 
 def _finish(axes, title, xlabel, ylabel):
@@ -360,5 +355,5 @@ def _finish(axes, title, xlabel, ylabel):
 
 
 def _legend_below(figure, axes, columns):
-    options = {"loc": "outside lower center", "frameon": False, "fontsize": TICK}
+    options = {"loc": "outside lower center", "frameon": False}
     figure.legend(*axes.get_legend_handles_labels(), ncols=columns, **options)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from benchmarks.measurements import RESULTS
-from highway_keras.plots import COLORS, KIND_STYLES
+from highway_keras.plots import COLORS, KIND_STYLES, plot_figure1
 
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
 TRIAL = ["kind", "depth", "trial"]
@@ -91,13 +90,11 @@ def draw_epoch_400():
 
 def _panels(trials, epochs, title):
     """Draw the best trials by epoch; return the figure and its empty right panel."""
-    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for (kind, depth), group in trials.groupby(["kind", "depth"]):
-        best = group.loc[lowest(group, epochs).idxmin(), LOSSES[:epochs]].astype(float)
-        style = {"color": COLORS[DEPTHS.index(depth)], "lw": 1, "label": f"{kind} {depth}"}
-        left.semilogy(range(1, epochs + 1), best, KIND_STYLES[kind], **style)
-    left.set(xlabel="epoch", ylabel="training loss (nats)", title="best trial")
-    left.legend(ncols=2, frameon=False, fontsize=8)
-    right.set(yscale="log", xticks=DEPTHS, xlabel="hidden layers", title=title)
+    curves = {
+        case: group.loc[lowest(group, epochs).idxmin(), LOSSES[:epochs]].astype(float)
+        for case, group in trials.groupby(["kind", "depth"])
+    }
+    figure = plot_figure1(curves, tops=[])
+    right = figure.axes[1]
+    right.set(yscale="log", title=title)
     return figure, right
