@@ -113,7 +113,7 @@ def twin(replacement, of="highway-a", widths=None, **options):
 
 
 def plain(layer, filters, kernel=AUTHORS_KERNEL):
-    """Return the layer that a highway layer is if its gates are open, T = 1."""
+    """Return a highway layer with its gates open, T = 1, as a plain layer."""
     options = {"activation": "relu", "kernel_initializer": kernel, "name": layer.name}
     return keras.layers.Conv2D(filters, layer.kernel_size, padding="same", **options)
 

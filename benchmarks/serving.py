@@ -40,11 +40,11 @@ def main(arguments=None):
             for name, path in paths.items()
         ]
         present = take_turns(workers, options.turns)
-    keras, rows = workers[0], []
+    with_keras, rows = workers[0], []
     for worker in present:
         row = {"file": _name(options.file), "format": worker.name, "n": options.turns}
         for size in BATCHES:
-            theirs, ours = keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
+            theirs, ours = with_keras.values(f"ms_{size}"), worker.values(f"ms_{size}")
             row |= measurements.middle(f"ms_{size}", ours)
             row |= measurements.middle(f"times_faster_{size}", measurements.ratios(theirs, ours))
         rows.append(row)

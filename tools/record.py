@@ -140,8 +140,9 @@ def section4(options):
         **of_runs(command, folder),
     }
     with tempfile.TemporaryDirectory() as folder:
-        look = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
-    for row in layer_rows(look, gate_columns(look, trained.complete, images.x_train, start)):
+        analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
+    columns = gate_columns(analyzed, trained.complete, images.x_train, start)
+    for row in layer_rows(analyzed, columns):
         yield {**row, **where}
 
 
@@ -164,18 +165,18 @@ def drawn(run, name):
     return config.get("values") or (config["min_value"], config["max_value"])
 
 
-def gate_columns(look, model, x, start):
+def gate_columns(analyzed, model, x, start):
     """Return columns of `analysis.csv` for a network whose gates all started at the bias `start`.
 
     Gates of single samples and block outputs are those of the first 2,000 images. The classes are
     those of the paper's Figure 3: 0 and 7 for MNIST, 0 and 1 for CIFAR-100.
     """
-    biases, overall = stacked(look.biases), stacked(look.mean.overall)
+    biases, overall = stacked(analyzed.biases), stacked(analyzed.mean.overall)
     is_open = stacked(analysis.gates(model, x[:2000]), axis=1) > 0.5
     outputs = stacked(analysis.block_outputs(model, x[:2000]), axis=1)
     closed = 1 / (1 + np.exp(-start))  # where gates start if weights have mean zero
     routing = {
-        f"routing_{number}": np.abs(stacked(look.mean.by_class[number])).mean(axis=1)
+        f"routing_{number}": np.abs(stacked(analyzed.mean.by_class[number])).mean(axis=1)
         for number in (0, 1, 7)
     }
     return {
@@ -187,7 +188,7 @@ def gate_columns(look, model, x, start):
         "ever_open": is_open.any(axis=0).mean(axis=1),
         "change": ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))],  # from the one before
         **routing,
-        "matters": [int(layer in look.needed.layers) for layer in look.lesions.layers],
+        "matters": [int(layer in analyzed.needed.layers) for layer in analyzed.lesions.layers],
     }
 
 
@@ -196,14 +197,14 @@ def stacked(by_block, axis=0):
     return np.stack(list(by_block.values()), axis=axis)
 
 
-def layer_rows(look, columns):
+def layer_rows(analyzed, columns):
     """Yield a row for each layer of an `Analysis`, after layer 0, the intact network."""
-    lesions = look.lesions
+    lesions = analyzed.lesions
     columns = {
         "layer": range(1, 1 + len(lesions.layers)),
         **columns,
-        "mean_bias": [float(bias.mean()) for bias in look.biases.values()],
-        "mean_gate": [float(gate.mean()) for gate in look.mean.overall.values()],
+        "mean_bias": [float(bias.mean()) for bias in analyzed.biases.values()],
+        "mean_gate": [float(gate.mean()) for gate in analyzed.mean.overall.values()],
         "lesion_loss": lesions.loss,
         "lesion_error": lesions.error,
     }
@@ -223,7 +224,7 @@ def layers(options):
     loading = {"data_dir": options.data_dir, "validation": 0, "limit": options.limit}
     images = data.load(card.dataset, **loading)
     with tempfile.TemporaryDirectory() as folder:
-        look = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
+        analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
         shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
     factory = inspect.signature(functools.partial(card.factory, **card.arguments))
     start = factory.parameters["transform_bias"].default
@@ -235,7 +236,7 @@ def layers(options):
         "samples": len(images.x_train),
         **of_command(f"python -m tools.record layers {name} --limit {options.limit}"),
     }
-    for row in layer_rows(look, {"name": look.lesions.layers, "start": start}):
+    for row in layer_rows(analyzed, {"name": analyzed.lesions.layers, "start": start}):
         yield {**row, **where}
 
 

@@ -73,8 +73,8 @@ def assign(model, weights):
     kernel, bias = weights["kernel"], weights["bias"]
     count = kernel.shape[-1] // kernel.shape[-2]  # H alone, or H and T
     pairs = zip(np.split(kernel, count, axis=-1), np.split(bias, count, axis=-1), strict=True)
-    blocks = [part for pair in pairs for part in pair]  # as a stack has them
+    blocks = [array for pair in pairs for array in pair]  # as a stack has them
     if not any(isinstance(layer, HighwayStack) for layer in model.layers):
-        blocks = [part[index] for index in range(len(kernel)) for part in blocks]
+        blocks = [array[index] for index in range(len(kernel)) for array in blocks]
     first = weights["first_kernel"], weights["first_bias"][0]
     model.set_weights([*first, *blocks, weights["top_kernel"][0], weights["top_bias"][0]])

@@ -20,7 +20,7 @@ from highway_keras.util.messages import shows_progress
 CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point type
 
 
-class Block(NamedTuple):
+class GatedBlock(NamedTuple):
     """One gated block of a model: its name, its layer, and its index in a `HighwayStack`."""
 
     name: str
@@ -151,9 +151,9 @@ def _observe(model, what, parts):
 def blocks_of(layer):
     """Return the blocks of a gated layer."""
     if not isinstance(layer, HighwayStack):
-        return [Block(layer.name, layer, 0)]
+        return [GatedBlock(layer.name, layer, 0)]
     name = layer.name.removesuffix(f"_x{layer.depth}")
-    return [Block(f"{name}_{i}", layer, i) for i in range(layer.depth)]
+    return [GatedBlock(f"{name}_{i}", layer, i) for i in range(layer.depth)]
 
 
 # Closing

@@ -124,16 +124,16 @@ def leave_out(model, closed):
 
     A `HighwayStack` that loses some of its layers is replaced by a shorter copy.
     """
-    left = {
+    remaining = {
         layer: [i for i in range(getattr(layer, "depth", 1)) if (layer, i) not in closed]
         for layer, _ in closed
     }
     taken, smaller = {layer.name for layer in model.layers}, {}
 
     def call(layer, *args, **kwargs):
-        stays = left.get(layer)
-        is_nested = blocks.is_model(layer) and not left.keys().isdisjoint(
-            blocks.gated_layers(layer)
+        stays = remaining.get(layer)
+        is_nested = blocks.is_model(layer) and any(
+            gated in remaining for gated in blocks.gated_layers(layer)
         )
         if layer not in smaller:
             if is_nested:

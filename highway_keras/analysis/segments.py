@@ -59,7 +59,7 @@ def layers_of(part):
 
 
 def run_all(parts, x):
-    """Return what some segments, one after another, make of `x`."""
+    """Run some segments, each on the output of the one before; return the last output."""
     for part in parts:
         x, _ = run(part, x)
     return x

@@ -4,6 +4,7 @@ import hashlib
 
 import keras
 
+from highway_keras.data.pictures import MODES
 from highway_keras.export.formats import FORMATS
 from highway_keras.version import __version__
 
@@ -20,7 +21,6 @@ picture.paste(layer, mask=layer)
 picture = picture.convert("{mode}").resize(({width}, {height}), Image.Resampling.BILINEAR)
 images = np.asarray(picture, "uint8").reshape(1, {height}, {width}, {channels})
 """
-MODES = {1: "L", 3: "RGB"}
 
 
 def picture_code(input_shape):

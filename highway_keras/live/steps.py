@@ -44,15 +44,15 @@ def _chain_steps(model):
         calls.append((layer, args[0], outputs))
         return outputs
 
-    steps, before = [], rebuild(model, call).inputs[0]
+    steps, expected = [], rebuild(model, call).inputs[0]
     for layer, inputs, outputs in calls:
-        if inputs is not before:
+        if inputs is not expected:
             raise ValueError(
                 "The live page supports chains of layers, each fed by the one before it. Received: "
                 f"layer {layer.name!r}, which is not."
             )
         steps += _chain_steps(layer) if is_model(layer) else _steps(layer)
-        before = outputs
+        expected = outputs
     return steps
 
 
