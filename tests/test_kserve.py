@@ -1,4 +1,4 @@
-"""The example of a server: picture files over the wire, wrong ones, load, and its end."""
+"""The example of a server: picture files over the wire, and wrong ones."""
 
 import asyncio
 import contextlib
@@ -117,26 +117,3 @@ def test_a_wrong_request_is_an_error_of_the_client(inputs, addresses):
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request)
     assert caught.value.code == 400 and "`encoded`" in json.load(caught.value)["error"]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_server_that_is_told_to_end_answers_first(protocol, folder, monkeypatch):
-    processes, start = [], subprocess.Popen
-
-    def popen(*arguments, **options):
-        processes.append(start(*arguments, **options))
-        return processes[0]
-
-    async def end_during_a_request(addresses):
-        request = asyncio.create_task(answer(addresses, protocol, 600 * FILES[:1]))
-        await asyncio.sleep(0.3)
-        assert not request.done(), "the request was too short for this test"
-        processes[0].terminate()
-        outputs = await request
-        processes[0].wait(60)
-        return outputs
-
-    monkeypatch.setattr(subprocess, "Popen", popen)
-    with serving(folder) as addresses:  # and asks for exit code 0
-        outputs = asyncio.run(end_during_a_request(addresses))
-    assert outputs["class_id"].shape == (600,)
