@@ -503,6 +503,13 @@ def benchmarks():
     ratios = rows("speed-epoch")["fit_over_ours"]
     yield f"Plain `model.fit` takes {ratios.min():.2f} to {ratios.max():.2f} times as long as our"
     yield f"for the six networks of CIFAR (n = {one('speed-epoch', 'n')} turns each)"
+    cases = thin_100, f"{thin_100} batch 512", "highway-a train", b
+    shares = [100 * speed(case, "ours", "share_of_machine") for case in cases]
+    yield "`thin-highway-100` does {:.0f} % of this in batches of 128, {:.0f} %".format(*shares)
+    yield "of 512; Highway A does {2:.0f} % and B {3:.0f} % in batches of 100.".format(*shares)
+    peers = "ours_bfloat16", "ours"
+    steps = [speed(case, peer, "ms_a_step") for case in cases[2:] for peer in peers]
+    yield "their steps take {:.0f} ms, not {:.0f}, and {:.0f} ms, not {:.0f}.".format(*steps)
     lines = {
         "per hour": "ratio_seconds",
         "per hour of processor time": "ratio_cpu",

@@ -17,7 +17,6 @@ import statistics
 
 import pandas as pd
 
-from benchmarks.cases import CASES
 from benchmarks.measurements import RESULTS, ROOT
 from highway_keras import models, results
 from highway_keras.results import DIVERGED
@@ -227,18 +226,6 @@ def peers():
             f"{LABELS[row.peer]} | {row.ms_a_step:.1f} | {middle(row, 'ours_over_peer', '.2f')} | "
             f"{row.first_step_s:.1f}"
         )
-
-
-@table("training step | arithmetic | batch | ms | of the machine", "ll")
-def steps():
-    for row in pd.concat(map(rows, ("speed-thin", "speed-convolutional"))).itertuples():
-        case = CASES[row.case]
-        if case.training and row.peer.startswith("ours") and row.share_of_machine > 0:
-            arithmetic = "bfloat16" if row.peer.endswith("bfloat16") else "float32"
-            yield (
-                f"`{case.model}` | {arithmetic} | {case.batch} | {row.ms_a_step:.1f} | "
-                f"{100 * row.share_of_machine:.0f} %"
-            )
 
 
 @table("format | bytes | Keras, % | exported, % | ms, one image | images/s, 256 a call")
