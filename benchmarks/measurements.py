@@ -80,6 +80,11 @@ def _cell(row, name):
     return f"{texts[0]} ({texts[1]}-{texts[2]})" if len(texts) == 3 else texts[0]
 
 
+def read_run(folder):
+    """Return the settings and results of a run or a search."""
+    return json.loads(pathlib.Path(folder, "run.json").read_text(encoding="utf-8"))
+
+
 def of_command(command):
     """Return where a row that this process measures comes from: `provenance.COLUMNS`."""
     from highway_keras.training.machine import here
@@ -91,10 +96,7 @@ def of_runs(command, *folders):
     """Return the same for trainings or searches, as their `run.json` says."""
     from highway_keras.training.machine import joined
 
-    settings = [
-        json.loads(pathlib.Path(folder, "run.json").read_text("utf-8")) for folder in folders
-    ]
-    sessions = [session for run in settings for session in run["machine"]]
+    sessions = [session for folder in folders for session in read_run(folder)["machine"]]
     where = {key: value or "not recorded" for key, value in joined(sessions).items()}
     return {**where, "command": command}
 

@@ -16,7 +16,7 @@ import pathlib
 import keras
 import numpy as np
 
-from benchmarks.measurements import ROOT
+from benchmarks.measurements import ROOT, read_run
 from highway_keras import data, models, results
 from highway_keras.export.cards import picture_code
 from highway_keras.models.cards import INDEX, WEIGHTS, read_index
@@ -58,7 +58,7 @@ def pack(folders, data_dir=None):
     Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`;
     return the entry.
     """
-    runs = [json.loads((folder / "run.json").read_text("utf-8")) for folder in folders]
+    runs = [read_run(folder) for folder in folders]
     check_alike(runs)
     run, trained = runs[0], models.load(folders[0])
     name, dataset, recipe = run["model"], run["dataset"], run["recipe"]

@@ -21,20 +21,16 @@ import tempfile
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurements import RESULTS, ROOT, of_command, of_runs
+from benchmarks.measurements import RESULTS, ROOT, of_command, of_runs, read_run
 from benchmarks.serving import exported
 from highway_keras import analysis, data, models, results, training, tuning
+from highway_keras.analysis import report
 from highway_keras.paper.tables import read_table
 from highway_keras.results import update_rows
 from highway_keras.results.provenance import command_line
 from tools.pack import check_alike
 
 # Runs
-
-
-def read_run(folder):
-    """Return the settings and results of a run or a search."""
-    return json.loads(pathlib.Path(folder, "run.json").read_text(encoding="utf-8"))
 
 
 def accuracy(options):
@@ -200,14 +196,8 @@ def stacked(by_block, axis=0):
 def layer_rows(analyzed, columns):
     """Yield a row for each layer of an `Analysis`, after layer 0, the intact network."""
     lesions = analyzed.lesions
-    columns = {
-        "layer": range(1, 1 + len(lesions.layers)),
-        **columns,
-        "mean_bias": [float(bias.mean()) for bias in analyzed.biases.values()],
-        "mean_gate": [float(gate.mean()) for gate in analyzed.mean.overall.values()],
-        "lesion_loss": lesions.loss,
-        "lesion_error": lesions.error,
-    }
+    measured = pd.DataFrame(report.layer_rows(analyzed)).drop(columns=["layer", "matters"])
+    columns = {"layer": range(1, 1 + len(lesions.layers)), **columns, **measured}
     intact = {"lesion_loss": lesions.intact_loss, "lesion_error": lesions.intact_error}
     yield {**dict.fromkeys(columns, ""), "layer": 0, **intact}
     yield from pd.DataFrame(columns).to_dict("records")

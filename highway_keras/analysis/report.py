@@ -118,9 +118,8 @@ def analyze(
 def layer_rows(analysis):
     """Return the rows of `layers.csv`, dictionaries, of an `Analysis`."""
     lesions = analysis.lesions
-    rows = []
-    for i, layer in enumerate(lesions.layers):
-        row = {
+    return [
+        {
             "layer": layer,
             "mean_bias": float(analysis.biases[layer].mean()),
             "mean_gate": float(analysis.mean.overall[layer].mean()),
@@ -128,8 +127,8 @@ def layer_rows(analysis):
             "lesion_error": float(lesions.error[i]),
             "matters": int(layer in analysis.needed.layers),
         }
-        rows.append(row)
-    return rows
+        for i, layer in enumerate(lesions.layers)
+    ]
 
 
 def render(analysis, title):

@@ -44,13 +44,13 @@ class Exported:
     runtime: str | None = None
 
     def __str__(self):
-        saved = f"saved {printable(self.path)}  ({self.size:,} bytes)"
+        last_line = f"saved {printable(self.path)}  ({self.size:,} bytes)"
         if self.images is None:
-            return f"not verified\n{saved}"
+            return f"not verified\n{last_line}"
         return (
             f"test accuracy {100 * self.accuracy:.2f} % (Keras {100 * self.keras_accuracy:.2f} %)  "
             f"same class on {self.same_class:,} of {self.images:,} images  "
-            f"largest difference {self.difference:.1e}\n{saved}"
+            f"largest difference {self.difference:.1e}\n{last_line}"
         )
 
 
