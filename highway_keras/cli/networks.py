@@ -6,8 +6,7 @@ import sys
 
 import numpy as np
 
-import highway_keras.results as measurements
-from highway_keras import models
+from highway_keras import models, results
 from highway_keras.cli import shared
 from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
@@ -24,7 +23,7 @@ def add_list(add):
 
 def list_networks(options):
     """Print a row for each network: its size, the paper's accuracy and ours, and its weights."""
-    accuracies = measurements.accuracies()
+    accuracies = results.accuracies()
     rows = [
         {
             "name": card.name,
@@ -162,11 +161,8 @@ def _classify(trained, paths, top):
 
     images = on_every_core(read, paths)
     readable = [image for image in images if not isinstance(image, Exception)]
-    shares = iter(())
-    if readable:
-        shares = iter(
-            shared.library("training").probabilities(trained.complete, np.stack(readable))
-        )
+    probabilities = shared.library("training").probabilities
+    shares = iter(probabilities(trained.complete, np.stack(readable)) if readable else ())
     rows = []
     for path, image in zip(paths, images, strict=True):
         if isinstance(image, Exception):
@@ -257,7 +253,7 @@ def _compact(trained, images, budget, layers, out):
     x, y = images.x_train, images.y_train
     smaller = analysis.compact(trained.complete, x, y, budget=budget, layers=layers)
     before = training.evaluate(trained.complete, images)
-    loss, accuracy = training.evaluate(smaller.model, images)
+    after = training.evaluate(smaller.model, images)
     about = {**trained.settings, "class_names": list(trained.class_names)}
     models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
     write_rows(out / "compact.csv", smaller.curve)
@@ -278,7 +274,7 @@ def _compact(trained, images, budget, layers, out):
     if last["layers"] == first["layers"]:
         print("Nothing was left out: closing any layer costs more than --budget.")
     print(
-        f"test accuracy {100 * accuracy:.2f} %  test loss {loss:.4f}  (before: "
+        f"test accuracy {100 * after.accuracy:.2f} %  test loss {after.loss:.4f}  (before: "
         f"{100 * before.accuracy:.2f} %, {len(images.x_test)} images)"
     )
     shared.print_saved(out / "best.keras")

@@ -1,5 +1,7 @@
 """Measure a classifier, and state the results of several runs."""
 
+import dataclasses
+
 import keras
 import numpy as np
 
@@ -13,21 +15,22 @@ from highway_keras.util.messages import shows_progress
 ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
 
 
-class Evaluation(tuple):
-    """A pair, cross-entropy (nats) and accuracy, with the confusion matrix as an attribute.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What `evaluate` measures.
 
     Attributes:
-        loss, accuracy: The pair.
+        loss: Cross-entropy (nats).
+        accuracy: Share of the images that the model classifies correctly.
         confusion: Integers `(classes, classes)`: row i, column j counts the images of class i that
             the model assigns to class j.
         predicted: The class number that the model assigns to each image, integers `(n,)`.
     """
 
-    def __new__(cls, loss, accuracy, confusion, predicted):
-        pair = super().__new__(cls, (loss, accuracy))
-        pair.loss, pair.accuracy, pair.confusion = loss, accuracy, confusion
-        pair.predicted = predicted
-        return pair
+    loss: float
+    accuracy: float
+    confusion: np.ndarray
+    predicted: np.ndarray
 
     @property
     def class_accuracy(self):
@@ -52,7 +55,7 @@ def compile_classifier(model, optimizer=None, steps_per_execution=1):
 
 
 def evaluate(model, images, verbose=0) -> Evaluation:
-    """Return cross-entropy (nats) and accuracy of a model on the test images of a data set.
+    """Measure a model on the test images of a data set.
 
     Args:
         model: A `keras.Model` from raw images, 0 to 255, to class probabilities.
@@ -60,7 +63,7 @@ def evaluate(model, images, verbose=0) -> Evaluation:
         verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
-        An `Evaluation`: a pair that also has `confusion`, `class_accuracy` and `predicted`.
+        An `Evaluation`: `loss`, `accuracy`, `class_accuracy`, `confusion` and `predicted`.
 
     Raises:
         ValueError: If the model does not return a probability for each class.
