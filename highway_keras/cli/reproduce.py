@@ -3,8 +3,7 @@
 import functools
 import pathlib
 
-import highway_keras.results as measurements
-from highway_keras import models
+from highway_keras import models, results
 from highway_keras.cli import shared
 from highway_keras.cli.search import add_networks, add_rungs, hypermodels
 from highway_keras.results.provenance import command_line
@@ -26,7 +25,7 @@ def add_experiments(add, commands):
     _add_figure1(add)
     for figure, summary in SECTION_4.items():
         _add_section4(add, figure, summary)
-    for table, title in measurements.TABLES.items():
+    for table, title in results.TABLES.items():
         _add_table(add, table, title)
     _add_gradients(add)
     _add_starts(add)
@@ -176,10 +175,10 @@ def reproduce_table(table, options):
     except RuntimeError as error:  # runs diverged: the table of the others comes first
         failure = error
     lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
-    for row in measurements.summarize(paper.read_table(table, out)):
+    for row in results.summarize(paper.read_table(table, out)):
         setting = [str(row[key]) for key in ("epochs", "images", "n", "dtype_policy")]
         claim = models.get(row["model"]).paper
-        lines.append((row["model"], row["recipe"], *setting, measurements.text(row), claim))
+        lines.append((row["model"], row["recipe"], *setting, results.text(row), claim))
     if len(lines) > 1:
         shared.print_table(lines, right=(2, 3, 4))
         shared.print_saved(out)
@@ -249,7 +248,7 @@ def _add_authors_log(add):
     parser.add_argument(
         "--model",
         default="mnist-highway-32",
-        choices=[*measurements.authors_logs()],
+        choices=[*results.authors_logs()],
         help="a network that they published a log of (default: mnist-highway-32)",
     )
     parser.add_argument("--epochs", type=int, default=5, help="of a run (default: 5)")

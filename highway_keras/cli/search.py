@@ -7,13 +7,14 @@ import sys
 
 from highway_keras.cli import shared
 from highway_keras.models.thin import UNITS
+from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
 RANGES = {
-    "--learning-rate": ([1e-3, 10**-0.5], "on a log scale"),
-    "--one-minus-momentum": ([1e-2, 10**-0.3], "on a log scale; 0.1 is a momentum of 0.9"),
-    "--decay": ([0.9, 1.0], "factor on the rate after each epoch"),
-    "--transform-bias": ([-10.0, -1.0], "initial bias of the gates"),
+    "--learning-rate": "on a log scale (default: 0.001 0.316)",
+    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9 (default: 0.01 0.501)",
+    "--decay": "factor on the rate after each epoch (default: 0.9 1)",
+    "--transform-bias": "initial bias of the gates (default: -10 -1)",
 }
 
 
@@ -23,7 +24,6 @@ def rung(text):
 
 
 def add_networks(parser, default_kinds=("highway", "plain")):
-    """Add `--depth` and `--kind`."""
     parser.add_argument(
         "--depth",
         dest="depths",
@@ -45,14 +45,13 @@ def add_networks(parser, default_kinds=("highway", "plain")):
 
 def hypermodels(depths, kinds, images, **space):
     """Return the search space of each kind and depth for some images."""
-    space |= {"input_shape": images.input_shape, "classes": images.classes}
+    space = checks.given(**space, input_shape=images.input_shape, classes=images.classes)
     networks = dict.fromkeys(itertools.product(kinds, depths))  # each once
     hypermodel = shared.library("tuning").HighwayHyperModel
     return [hypermodel(depth, kind, **space) for kind, depth in networks]
 
 
 def add_rungs(parser, default, help_default):
-    """Add `--rungs`."""
     parser.add_argument(
         "--rungs",
         nargs="*",
@@ -83,19 +82,16 @@ def add_search(add):
         "--activation",
         dest="activations",
         nargs="+",
-        default=["relu", "tanh"],
         choices=["relu", "tanh"],
         help="to draw from (default: both)",
     )
-    for name, (default, help) in RANGES.items():
-        shown = " ".join(f"{value:.3g}" for value in default)
+    for name, about in RANGES.items():
         parser.add_argument(
             name,
             nargs=2,
             type=float,
             metavar=("LOW", "HIGH"),
-            default=default,
-            help=f"range to draw from, {help} (default: {shown})",
+            help=f"range to draw from, {about}",
         )
     shared.add_data(parser, "mnist")
     shared.add_limit(parser)
@@ -155,10 +151,8 @@ def search(options):
         failed, best = len(one.trials) - len(one.completed), None
         if one.completed:
             best = {key: getattr(one.completed[0], key) for key in ("number", "score", "values")}
-        numbers = {"trials": len(one.trials), "failed": failed, "best": best}
-        summaries.append(
-            {"folder": str(one.folder), "kind": one.kind, "depth": one.depth, **numbers}
-        )
+        summary = {"folder": str(one.folder), "kind": one.kind, "depth": one.depth}
+        summaries.append({**summary, "trials": len(one.trials), "failed": failed, "best": best})
         if options.json:
             continue
         if best:

@@ -76,7 +76,6 @@ def add_data(parser, default):
 
 
 def add_limit(parser, default=None):
-    """Add `--limit`."""
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -87,7 +86,6 @@ def add_limit(parser, default=None):
 
 
 def add_dtype_policy(parser):
-    """Add `--dtype-policy`."""
     parser.add_argument(
         "--dtype-policy",
         choices=["float32", "mixed_bfloat16"],
@@ -96,7 +94,6 @@ def add_dtype_policy(parser):
 
 
 def add_population(parser):
-    """Add `--population`."""
     parser.add_argument(
         "--population",
         metavar="N",
