@@ -15,16 +15,19 @@ __all__ = ["CaffeSGD", "ConvMuon"]
 CLASSIFIER = "predictions"
 # No penalty on biases and on what normalization learns
 NO_DECAY = ("bias", "gamma", "beta", "scale")
+# A name may also be that of a layer, and TensorFlow's ends with ":0".
+NO_DECAY_PATTERNS = [f"{name}(:0)?$" for name in NO_DECAY]
 
 
 class WholeBatchClipping:
     """Base of optimizers whose `global_clipnorm` limits the gradients of the whole batch.
 
-    On several devices, Keras's own limits those of each TensorFlow replica's share.
+    On several devices, Keras on TensorFlow limits the gradients of each replica's share.
     """
 
     def apply(self, grads, trainable_variables=None):
-        grads = shim.clipped(grads, self.global_clipnorm)
+        if keras.backend.backend() == "tensorflow":
+            grads = shim.clipped(grads, self.global_clipnorm)
         super().apply(grads, trainable_variables)
 
 
@@ -141,7 +144,7 @@ class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
 
     def __init__(self, learning_rate: float = 0.001, **kwargs: Any):
         super().__init__(learning_rate, **kwargs)
-        self.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in NO_DECAY])
+        self.exclude_from_weight_decay(var_names=NO_DECAY_PATTERNS)
 
     def _should_use_adamw(self, variable):
         path, shape = variable.path, variable.shape

@@ -74,7 +74,7 @@ class Dataset:
 
 
 def images_at_once(shape):
-    """Return how many images of a shape a network is given at once, where nothing is learned."""
+    """Return how many images of a shape a network takes in one call outside of training."""
     return max(1, min(500, 500 * 32 * 32 * 3 // math.prod(shape)))  # fewer of larger ones
 
 

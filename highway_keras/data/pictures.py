@@ -68,7 +68,7 @@ def read_image(path, input_shape):
     Raises:
         FileNotFoundError: If there is no such file.
         DataError: If it is not a PNG or JPEG picture.
-        ValueError: If `input_shape` is none that pictures have.
+        ValueError: If `input_shape` does not end in 1 or 3 channels.
     """
     with extra("train"):
         from PIL import Image, ImageOps

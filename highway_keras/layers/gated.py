@@ -167,7 +167,7 @@ class GatedLayer(keras.Layer):
 
 
 def _last_with_weights(layer):
-    """Return the last layer with weights of a model, or a layer that is none."""
+    """Return the last layer with weights of a model, or the layer itself if it is no model."""
     inner = [part for part in getattr(layer, "layers", ()) if part.weights]
     return _last_with_weights(inner[-1]) if inner else layer
 

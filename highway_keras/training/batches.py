@@ -5,7 +5,7 @@ import itertools
 import keras
 import numpy as np
 
-ENOUGH_STEPS, MOST_STEPS = 20, 32  # a call
+ENOUGH_STEPS, MOST_STEPS = 20, 32  # in one call
 
 
 def plan_steps(images, batch_size):

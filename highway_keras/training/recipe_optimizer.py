@@ -2,7 +2,7 @@
 
 import keras
 
-from highway_keras.optimizers import NO_DECAY, CaffeSGD, ClippedAdamW, ConvMuon
+from highway_keras.optimizers import NO_DECAY_PATTERNS, CaffeSGD, ClippedAdamW, ConvMuon
 from highway_keras.training.recipes import SGD
 
 
@@ -13,12 +13,10 @@ def from_recipe(recipe, steps):
         options = {name: getattr(recipe, name) for name in SGD}
         return CaffeSGD(rate, global_clipnorm=recipe.clip_norm, **options)
     options = {"weight_decay": decay, "global_clipnorm": recipe.clip_norm}
-    if recipe.optimizer == "adamw":
-        optimizer = ClippedAdamW(rate, **options)
-    else:
-        optimizer = ConvMuon(rate, adam_weight_decay=decay, **options)
-    # Patterns: a name may also be that of a layer, and TensorFlow's ends with ":0".
-    optimizer.exclude_from_weight_decay(var_names=[f"{name}(:0)?$" for name in NO_DECAY])
+    if recipe.optimizer == "muon":
+        return ConvMuon(rate, adam_weight_decay=decay, **options)
+    optimizer = ClippedAdamW(rate, **options)
+    optimizer.exclude_from_weight_decay(var_names=NO_DECAY_PATTERNS)
     return optimizer
 
 

@@ -131,10 +131,8 @@ def fit(
     else:
         shape = models.get(model).input_shape if is_name else model.input_shape[1:]
         images = data.load(images, validation=recipe.validation, input_shape=shape)
-    if is_name:
-        settings, network = {"model": model}, create_for(model, images, recipe, seed)
-    else:
-        settings, network = {"not_applied": BUILDING}, model
+    settings = {} if is_name else {"not_applied": BUILDING}
+    network = create_for(model, images, recipe, seed) if is_name else model
     return train(
         network,
         images,
@@ -228,38 +226,38 @@ def train(
         optimizer = from_recipe(recipe, steps)
         if any(layer.compute_dtype == "float16" for layer in network.layers):
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    before = ([] if in_memory else [preprocess]) + ([augment] if augment else [])
-    trainee = keras.Sequential([keras.Input(images.input_shape), *before, network])
+    first_layers = ([] if in_memory else [preprocess]) + ([augment] if augment else [])
+    trainee = keras.Sequential([keras.Input(images.input_shape), *first_layers, network])
     with distribution.scope():
         compile_classifier(trainee, optimizer, steps_a_call)
         optimizer.build(trainee.trainable_variables)
-    saved = _in_float32_on_one_device(network, distribution)
+    network_to_save = _in_float32_on_one_device(network, distribution)
     inputs = keras.Input(images.input_shape)  # stated, or Keras rounds to the global policy
-    complete = keras.Sequential([inputs, preprocess, saved], name=network.name)
+    complete = keras.Sequential([inputs, preprocess, network_to_save], name=network.name)
     compile_classifier(complete)
     about = {key: settings[key] for key in ("class_names", "dataset", "model")}
     about["preprocessing"] = list(recipe.preprocessing)
 
     def save_best():
-        saved.set_weights(state.best_weights)
+        network_to_save.set_weights(state.best_weights)
         models.save(folder / "best.keras", complete, **about)
 
     with _folder_to_write(out, distribution.is_chief) as folder:
         monitor = "val_accuracy" if len(images.x_val) else None
         state = State(folder / "state.npz", settings, network, monitor, save_best)
-        earlier = out / "state.npz"
-        if not earlier.exists():
+        state_file = out / "state.npz"
+        if not state_file.exists():
             _check_can_be_saved(complete)
         elif resume:
             with distribution.scope():
-                state.restore(earlier, trainee)
+                state.restore(state_file, trainee)
         else:
             raise ValueError(
                 f"`out` already holds a run. Received: out={out}. Pass resume=True to continue it, "
                 "or name another folder."
             )
-        first = len(state.history)
-        if first < recipe.epochs and not state.has_stopped:
+        first_epoch = len(state.history)
+        if first_epoch < recipe.epochs and not state.has_stopped:
             state.begin_session()
             write_json(folder / "run.json", {**state.settings, "machine": state.sessions})
             weights = [] if class_weights is None else [class_weights[images.y_train]]
@@ -267,7 +265,7 @@ def train(
             if in_memory:
                 at_once = images_at_once(images.input_shape)
                 x, in_order = preprocess.predict(x, at_once, verbose=0), batches
-            examples = in_order([x, images.y_train, *weights], steps, batch_size, seed, first)
+            examples = in_order([x, images.y_train, *weights], steps, batch_size, seed, first_epoch)
             held_out = _validation(images, preprocess, in_memory, distribution)
             board = []
             if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
@@ -279,7 +277,7 @@ def train(
                     steps_per_epoch=steps,
                     shuffle=False,
                     epochs=recipe.epochs,
-                    initial_epoch=first,
+                    initial_epoch=first_epoch,
                     verbose=verbose if distribution.is_chief else 0,
                     callbacks=[EpochSeeds(seed), *board, *callbacks, state],
                     **held_out,
@@ -291,7 +289,7 @@ def train(
                 f"{checks.received('learning_rate', recipe.learning_rate)}"
             )
         network.set_weights(state.best_weights)
-        saved.set_weights(state.best_weights)
+        network_to_save.set_weights(state.best_weights)
         results = _results(complete, images, state)
         content = {**state.settings, "machine": state.sessions, "results": results}
         write_json(folder / "run.json", content)

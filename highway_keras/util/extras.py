@@ -16,12 +16,9 @@ def extra(name):
         raise ModuleNotFoundError(missing(package, name), name=error.name) from error
 
 
-def missing(packages, name):
-    """Return the line that says which extra installs `packages`, and how to install it."""
-    be = "are" if " and " in packages else "is"
-    return f"{packages} {be} missing. Install the extra `{name}`: {command(name)}."
-
-
-def command(name):
-    """Return how an extra is installed."""
-    return f'pip install -e ".[{name}]" in your clone of highway-keras'
+def missing(package, name):
+    """Return the line that says which extra installs a package, and how to install it."""
+    return (
+        f"{package} is missing. Install the extra `{name}`: "
+        f'pip install -e ".[{name}]" in your clone of highway-keras.'
+    )

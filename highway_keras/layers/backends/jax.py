@@ -27,11 +27,6 @@ def gradients(f, weights):
     return others, of_weights
 
 
-def clipped(gradients, limit):
-    """Return the gradients unchanged: Keras on JAX clips those of the whole batch."""
-    return gradients
-
-
 def accelerators():
     """Return the names of the GPUs or TPUs, such as `["NVIDIA H200"]`."""
     return [device.device_kind for device in jax.devices() if device.platform != "cpu"]

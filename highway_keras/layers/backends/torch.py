@@ -21,11 +21,6 @@ def parallel_loops():
     return 1
 
 
-def clipped(gradients, limit):
-    """Return the gradients unchanged: training runs on one device."""
-    return gradients
-
-
 def accelerators():
     """Return the name of the GPU that Keras computes on, such as `["NVIDIA H200"]`."""
     device = ops.zeros(()).device
