@@ -120,7 +120,7 @@ def figure1():
     best = long.groupby(["kind", "depth"])["score"].min()
     ended = long.dropna(subset="loss_400").groupby(["kind", "depth"]).size()
     rise = best["highway", 100] / best["highway", 10]
-    yield f"the best highway network of each search rises {rise:.0f} times; of 100 trials,"
+    yield f"the loss of the best highway network rises {rise:.0f} times; of 100 trials a search,"
     bests, counts = listed(best["highway"], ".1e"), listed(ended["highway"])
     yield f"after 400 epochs, best of a search | {bests} | {counts} |"
     ends = f"{best['plain', 10]:.1e} to {best['highway', 10]:.1e}"
@@ -358,7 +358,7 @@ def skip_connections():
             f"{log['training_loss'][number]:.3f} | {100 * log['test_accuracy'][number]:.2f}"
             for log in logs
         ]
-        yield f"| {number} | {cells[0]} | | {cells[1]} | |"
+        yield f"| {number} | {cells[0]} | {cells[1]} |"
 
 
 # Gates and recipes
@@ -552,6 +552,9 @@ def gpu():
 
 
 def serving():
+    exports = rows("export", model="mnist-highway-16")
+    (images,), (more,) = exports.groupby(exports["quantize"].notna())["images"].unique()
+    yield f"accuracy on {images:,} (quantized: {more:,}) test images of MNIST"
     sizes = rows("export", model="thin-highway-50", format="keras")["bytes"]
     share = sizes.min() / sizes.max()
     yield f"this network stays as large, `thin-highway-50` shrinks to {share:.2f} of its size."
