@@ -55,7 +55,8 @@ def shown(notebook):
             yield kinds, re.sub(r"-?\d[\d.,]*", "#", text).split()
 
 
-@pytest.mark.parametrize("name", all_but(["look-inside"], [path.stem for path in NOTEBOOKS]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
 def test_a_notebook_shows_what_it_is_committed_with(name, tmp_path, monkeypatch):
     path = FOLDER / f"{name}.ipynb"
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
