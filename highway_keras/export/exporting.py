@@ -182,6 +182,8 @@ def staged(path, format, overwrite):
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}-unfinished")
     new, old = folder / "new", folder / "old"
+    card = cards.path_of(path, format)
+    more = [path.with_suffix(suffix) for suffix in FORMATS[format].more_suffixes]
 
     def rank(file):  # `path` is last; the card is first, because it marks the others as an export
         return {".json": 0, path.suffix: 2}.get(file.suffix, 1)
@@ -194,33 +196,23 @@ def staged(path, format, overwrite):
 
     with files.file_lock(path):
         clear()
-        check_place(path, format, overwrite)
+        existing = [file for file in (path, card, *more) if file.exists()]
+        if existing and not (overwrite and card in existing):
+            raise ValueError(
+                "`path` must not exist, or be an earlier export with its card and "
+                f"`overwrite=True`. Received: path={path}, overwrite={overwrite}; {existing[0]} "
+                "exists."
+            )
         new.mkdir(parents=True)
         try:
             yield new / path.name
             # No portable call replaces a folder, or two files at once.
-            if path.is_dir() or FORMATS[format].more_suffixes:
+            if path.is_dir() or more:
                 old.mkdir()
-                for file in existing_files(path, format):
+                for file in existing:
                     if file.exists():  # a folder took its card along
                         file.rename(old / file.name)
             for file in sorted(new.iterdir(), key=rank):
                 os.replace(file, path.parent / file.name)
         finally:
             clear()
-
-
-def existing_files(path, format):
-    """Return the files of an earlier export that are there, `path` first."""
-    more = (path.with_suffix(suffix) for suffix in FORMATS[format].more_suffixes)
-    return [file for file in (path, cards.path_of(path, format), *more) if file.exists()]
-
-
-def check_place(path, format, overwrite):
-    """Raise unless nothing is replaced, or an earlier export with `overwrite`."""
-    existing = existing_files(path, format)
-    if existing and not (overwrite and cards.path_of(path, format) in existing):
-        raise ValueError(
-            "`path` must not exist, or be an earlier export with its card and `overwrite=True`. "
-            f"Received: path={path}, overwrite={overwrite}; {existing[0]} exists."
-        )
