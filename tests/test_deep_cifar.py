@@ -181,7 +181,8 @@ def test_a_network_computes_what_numpy_computes(name):
     np.testing.assert_allclose(model.predict(x, verbose=0), ByHand(model)(x), atol=1e-5)
 
 
-def test_analyses_see_what_numpy_computes(tmp_path):
+@pytest.mark.usefixtures("untraced")
+def test_analyses_see_what_numpy_computes():
     model, x, y = drawn("highway110")
     by_hand, names = ByHand(model), [f"stage{n}_highway1" for n in (1, 2, 3)]
     intact = scores(by_hand(x), y)
@@ -202,8 +203,6 @@ def test_analyses_see_what_numpy_computes(tmp_path):
     closed = ByHand(model, set(compacted.closed))(x)
     np.testing.assert_allclose(compacted.model.predict(x, verbose=0), closed, atol=1e-5)
     assert compacted.model.count_params() == compacted.curve[-1]["parameters"]
-    analyzed = analysis.analyze(model, x, y, tmp_path / "look", verbose=0)
-    assert list(analyzed.biases) == names and analyzed.page.is_file()
 
 
 # His solver

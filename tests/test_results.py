@@ -87,7 +87,7 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, untraced):
     """A run of `fit` with settings of every kind, by the command."""
     out = tmp_path_factory.mktemp("run")
     assert main(["fit", *ARGUMENTS.split(), "--out", str(out)]) == 0
