@@ -17,7 +17,6 @@ from highway_keras.tuning.oracle import SEARCH, epochs_of
 from highway_keras.tuning.tuner import PopulationRandomSearch
 from highway_keras.util.files import write_json, write_rows
 
-DEPTHS = (10, 20, 50, 100)
 KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
 PREPROCESSING = ("scale",)

@@ -6,6 +6,7 @@ import pathlib
 from highway_keras import models, results
 from highway_keras.cli import shared
 from highway_keras.cli.search import add_networks, add_rungs, hypermodels
+from highway_keras.models.thin import UNITS
 from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 from highway_keras.util import checks
@@ -212,7 +213,7 @@ def _add_gradients(add):
     columns = ("kind", "depth", "scale", "activation", "first", "last")
     out = "runs/gradients"
     parser = _add_measurement(add, "gradients", summary, "reproduce_gradients", columns, out)
-    add_networks(parser, ("highway", "plain", "residual"))
+    add_networks(parser, UNITS)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     shared.add_limit(parser, 500)
 
@@ -221,7 +222,7 @@ def _add_starts(add):
     summary = "MNIST: deep networks from several zero-mean starts (section 2.2)."
     columns = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
     parser = _add_measurement(add, "starts", summary, "reproduce_starts", columns, "runs/starts")
-    kinds = ["highway", "plain", "residual"]
+    kinds = [*UNITS]
     parser.add_argument(
         "--kind", dest="kinds", choices=kinds, nargs="+", default=kinds[:2], help="of networks"
     )

@@ -6,7 +6,7 @@ import os
 import sys
 
 from highway_keras.cli import shared
-from highway_keras.models.thin import UNITS
+from highway_keras.models.thin import DEPTHS, UNITS
 from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
@@ -30,8 +30,8 @@ def add_networks(parser, default_kinds=("highway", "plain")):
         metavar="N",
         type=int,
         nargs="+",
-        default=[10, 20, 50, 100],
-        help="numbers of hidden layers (default: 10 20 50 100)",
+        default=list(DEPTHS),
+        help=f"numbers of hidden layers (default: {' '.join(map(str, DEPTHS))})",
     )
     parser.add_argument(
         "--kind",

@@ -12,13 +12,12 @@ import pathlib
 import numpy as np
 
 from highway_keras import data
-from highway_keras.models.thin import UNITS
+from highway_keras.models.thin import DEPTHS, UNITS
 from highway_keras.results import update_rows
 from highway_keras.results.provenance import command_line
 from highway_keras.training.machine import here
 from highway_keras.tuning.hypermodel import HighwayHyperModel
 from highway_keras.tuning.population import Images, Population, check_backend
-from highway_keras.tuning.searches import DEPTHS
 from highway_keras.tuning.weights import draw, initial_state, stacked
 from highway_keras.util import checks
 from highway_keras.util.files import write_picture
