@@ -110,7 +110,7 @@ def test_evaluate_measures_what_fit_said(trained, capsys, tmp_path):
 
 def test_fit_goes_on_from_a_run_with_its_preprocessing(trained, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ["fit", trained, "--epochs", 1, "--learning-rate", 1e-4]
+    command = ["fit", trained, "--epochs", 1, "--learning-rate", 1e-4, "--limit", 200]
     assert run(*command) == 0
     assert accuracy(capsys.readouterr().out) > 80
     settings = json.loads((tmp_path / "runs" / "run-further" / "run.json").read_text())
@@ -128,6 +128,7 @@ def test_fit_resumes_a_run_that_began_in_python(tmp_path):
     assert run(*command.split()) == 0
 
 
+@pytest.mark.usefixtures("untraced")
 def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
     options = "--limit 100 --recipe thin --epochs 1 --batch-size 20 --learning-rate 0.05 --seed 3"
     options += " --set momentum=0.5 nesterov=True --model-set depth=2 activation=relu"
@@ -147,7 +148,7 @@ def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")
 def test_freeze_trains_the_classifier_alone(trained, tmp_path):
-    command = f"fit {trained} --freeze --epochs 1 --out {tmp_path / 'out'}"
+    command = f"fit {trained} --freeze --epochs 1 --limit 100 --out {tmp_path / 'out'}"
     assert run(*command.split()) == 0
     before, after = (models.load(path).model for path in (trained, tmp_path / "out"))
     same = [
@@ -299,7 +300,7 @@ def test_the_line_of_an_error_is_the_cause_that_keras_quotes():
 
 
 def test_divergence_is_a_failure_and_not_a_mistake(tmp_path, capsys):
-    command = "fit thin-plain-10 --dataset digits --epochs 2 --learning-rate 1e38"
+    command = "fit thin-plain-10 --dataset digits --limit 100 --epochs 2 --learning-rate 1e38"
     command += f" --model-set activation=relu --out {tmp_path}"
     assert run(*command.split()) == 1
     assert "learning_rate" in capsys.readouterr().err
