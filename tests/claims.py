@@ -128,7 +128,7 @@ def figure1():
     deepest = best["highway", 100], best["plain", 100]
     ratio = f"{deepest[0]:.1e}, {deepest[1]:.3f}: {deepest[1] / deepest[0]:.0f} times"
     yield f"over 100 times below plain | after 400 epochs: {ratio} | 1 a kind ‡ |"
-    ends = f"{best['plain', 10]:.1e} to {best['highway', 10]:.1e}"
+    ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
     yield f"network ends below the best highway network, at {ends}."
     whole = pd.concat([long, finals]).dropna(subset="loss_400").query("kind == 'plain'")
     ends = [whole.loc[whole["depth"] == depth, "score"] for depth in (10, 20)]
