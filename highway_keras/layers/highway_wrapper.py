@@ -150,8 +150,8 @@ class HighwayWrapper(GatedLayer):
         )
 
     def compute_output_spec(self, inputs, return_gate=False, **of_block):
-        # Keras traces `call`, in which the formula checks the shapes.
-        keras.Operation.compute_output_spec(self, inputs, **of_block)
+        if of_block:
+            self.block_state(inputs, **of_block)  # refuses arguments that H does not have
         return super().compute_output_spec(inputs, return_gate)
 
     def block_state(self, inputs, **of_block):
