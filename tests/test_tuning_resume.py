@@ -106,7 +106,7 @@ def uninterrupted(tmp_path_factory, digits):
     return results(folder)
 
 
-MOMENTS = [(1, 20), *[(moment,) for moment in range(0, 27, 4)], (0, 1, 13), (14, 8), (26,)]
+MOMENTS = [(1, 20), *[(moment,) for moment in range(0, 27, 4)], (0, 1, 13), (14, 8), (25,)]
 
 
 @pytest.mark.parametrize("moments", all_but([(1, 20)], MOMENTS))
