@@ -122,8 +122,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
         folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
         is_chief = "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
-        if "KERASTUNER_ORACLE_IP" in os.environ and not is_chief:
-            overwrite = False
+        self.is_worker = "KERASTUNER_ORACLE_IP" in os.environ and not is_chief
+        overwrite = overwrite and not self.is_worker
         if overwrite and folder.exists():
             with folder_lock(folder):  # nobody else is searching there
                 pass
@@ -134,7 +134,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             project_name=project_name,
             overwrite=overwrite,
         )
-        self.is_worker = self.oracle is not self.local_oracle
         self.folder = self.local_oracle.folder = pathlib.Path(self.project_dir)
         direction = self.local_oracle.objective.direction
         self.settings = {
