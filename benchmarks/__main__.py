@@ -10,7 +10,12 @@ from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 
 # The framework of each peer that is not written in Keras
-FRAMEWORKS = {"torch_eager": "torch", "torch_compile": "torch", "jax_scan": "jax"}
+FRAMEWORKS = {
+    "torch_eager": "torch",
+    "torch_bfloat16": "torch",
+    "torch_compile": "torch",
+    "jax_scan": "jax",
+}
 
 
 def main(arguments=None):
