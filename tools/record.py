@@ -209,6 +209,8 @@ def layers(options):
     Its Figure 4 is copied to `docs/figure4-NETWORK.png`.
     """
     (name,) = options.what
+    # Before the picture, which changes this clone
+    where = of_command(f"python -m tools.record layers {name} --limit {options.limit}")
     card = models.get(name)
     trained = models.load(card.weights_file(card.dataset))
     loading = {"data_dir": options.data_dir, "validation": 0, "limit": options.limit}
@@ -218,16 +220,15 @@ def layers(options):
         shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
     factory = inspect.signature(functools.partial(card.factory, **card.arguments))
     start = factory.parameters["transform_bias"].default
-    where = {
+    network = {
         "model": name,
         "dataset": card.dataset,
         "seed": card.weights_entry(card.dataset)["seeds"][0],
         "n": 1,
         "samples": len(images.x_train),
-        **of_command(f"python -m tools.record layers {name} --limit {options.limit}"),
     }
     for row in layer_rows(analyzed, {"name": analyzed.lesions.layers, "start": start}):
-        yield {**row, **where}
+        yield {**row, **network, **where}
 
 
 # Files for other libraries
