@@ -22,7 +22,8 @@ from tools import pictures, record, tables
 
 ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
-GONE = ("figure1-finals", "halving", "compact")  # whose commands exist only at their commits
+# whose commands exist only at their commits
+GONE = ("compact", "figure1-finals", "footprint", "halving", "speed-epoch", "transfer")
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 
 
@@ -120,10 +121,6 @@ def test_runs_as_one_row(run, tmp_path, monkeypatch):
     assert (row["n"], row["seeds"], row["epochs"]) == ("2", "3 4", "2")
     assert (row["model"], row["recipe"]) == ("thin-highway-10", "digits")
     assert row["command"] == f"{record.fit_command(settings)} --runs 2"
-    settings["recipe"]["l2"] = 0.1
-    (other / "run.json").write_text(json.dumps({**settings, "seed": 4}))
-    with pytest.raises(ValueError, match="seeds"):
-        recorded(monkeypatch, tmp_path / "rows", "accuracy", run, other)
 
 
 def test_only_a_run_with_frozen_features_says_so(run):
@@ -158,10 +155,4 @@ def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
     assert list(tables.rows("speed", case="a")["ms"]) == [1.25]
     with pytest.raises(LookupError, match=r"speed\.csv"):
         tables.rows("speed", case="c")
-    text = tables.table("case | ms")(
-        lambda: (
-            f"{case} | {tables.shown(ms, '.1f')}"
-            for case, ms in tables.rows("speed").itertuples(index=False)
-        )
-    )
-    assert text() == "| case | ms |\n| --- | ---: |\n| a | 1.2 |\n| b | diverged |"
+    assert [tables.shown(ms, ".1f") for ms in tables.rows("speed")["ms"]] == ["1.2", "diverged"]

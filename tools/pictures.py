@@ -4,23 +4,13 @@ So every picture shows only what has rows. Those of a network's layers, Figures 
 `highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
 """
 
-import pandas as pd
-
 from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
 from tools import figure1
 from tools.tables import rows
 
-STYLES = {"authors": (":", "^"), "modern": ("-", "o"), "muon": ("--", "s")}  # lines, points
-
-
-def whole_trainings():
-    """Yield the row and the curve of every whole training of Tables 2 and 3."""
-    for run in pd.concat([rows(name, images="all") for name in ("table2", "table3")]).itertuples():
-        optimizer = "muon" if run.recipe == "muon" else "sgd"
-        command = f"--epochs {run.epochs} .*optimizer={optimizer} .*validation=0.0 --seed"
-        yield run, rows("training-curves", model=run.model, seed=run.seed, command=command)
+MARKERS = {"authors": "^", "modern": "o", "muon": "s"}
 
 
 def depth_1000():
@@ -38,48 +28,15 @@ def beside_logs(table, *names):
             errors = [100 * (1 - float(row["test_accuracy"])) for row in logs[name]]
             lines.append(Line(errors, f"{name}: authors' log", "-", color))
         for recipe, runs in rows(table, model=name, images="all").groupby("recipe"):
-            label, mark = f"{name}, {recipe}", STYLES[recipe][1]
-            errors = 100 * (1 - runs["test_accuracy"])
-            lines.append(Line(errors, label, mark, color, runs["epochs"]))
+            label, errors = f"{name}, {recipe}", 100 * (1 - runs["test_accuracy"])
+            lines.append(Line(errors, label, MARKERS[recipe], color, runs["epochs"]))
     title = f"{results.TABLES[table]}: our runs are points"
     return plot_lines(lines, title, "test error (%)", xscale="log", columns=2)
 
 
-def training_accuracy(*names):
-    """Plot the training accuracy by epoch of every run, and its test accuracy as a point."""
-    lines = []
-    for run, curve in whole_trainings():
-        if run.model in names:
-            color, (style, mark) = names.index(run.model), STYLES[run.recipe]
-            lines.append(Line(100 * curve["accuracy"], f"{run.model}, {run.recipe}", style, color))
-            lines.append(Line([100 * run.test_accuracy], "", mark, color, [run.epochs]))
-    title = "Training accuracy by epoch; points: test accuracy"
-    return plot_lines(lines, title, "accuracy (%)", xscale="log", yscale="linear", columns=2)
-
-
-def compacted():
-    """Plot the test error of thin networks over the layers left: closed, tuned, from scratch."""
-    lines, names = [], ("thin-highway-50", "thin-highway-100")
-    for way, done, style in (("closed", "closed", "o-"), ("tuned", "fine-tuned", "s-")):
-        for color, model in enumerate(names):
-            networks = rows("compact", model=model, way=way).sort_values("layers")
-            errors, label = 100 - networks["mean"], f"{model}, {done}"
-            lines.append(Line(errors, label, style, color, networks["layers"]))
-    scratch = rows("compact", way="scratch")  # one network per depth serves both models
-    scratch = scratch[scratch["model"].isin(names)].drop_duplicates("layers").sort_values("layers")
-    lines.append(Line(100 - scratch["mean"], "from scratch", "^--", 2, scratch["layers"]))
-    title, axes = "MNIST: gated layers left out", ("test error (%)", "gated layers left")
-    return plot_lines(lines, title, *axes, xscale="log", yscale="linear", columns=2)
-
-
 PICTURES = {
-    "compact.png": compacted,
     "depth1000-mnist.png": depth_1000,
     "table1.png": lambda: beside_logs("table1", "mnist-highway-16", "mnist-highway-32"),
-    "curves-small.png": lambda: training_accuracy("highway-a", "fitnet-a"),
-    "curves-large.png": lambda: training_accuracy(
-        "highway-b", "fitnet-b", "highway-c", "highway-gap-10", "highway-gap-100"
-    ),
     "table3-cifar.png": lambda: beside_logs("table3", "highway-gap-10", "highway-gap-100"),
     "gradient-norms.png": lambda: plots.plot_gradient_norms(results.read("gradient-norms")),
     "figure1-epoch10.png": figure1.draw_epoch_10,
