@@ -9,14 +9,6 @@ from benchmarks import measurements
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 
-# The framework of each peer that is not written in Keras
-FRAMEWORKS = {
-    "torch_eager": "torch",
-    "torch_bfloat16": "torch",
-    "torch_compile": "torch",
-    "jax_scan": "jax",
-}
-
 
 def main(arguments=None):
     """Measure the cases asked for."""
@@ -41,8 +33,9 @@ def measure(case, turns, peers=None):
     workers = []
     for name in case.peers:
         if name == "ours" or name.startswith("machine") or not peers or name in peers:
-            place = f"benchmarks.peers.with_{FRAMEWORKS.get(name, 'keras')}:{name}"
-            workers.append(Worker(name, place, case, backend="tensorflow"))
+            framework = name.partition("_")[0]
+            module = f"with_{framework if framework in ('jax', 'torch') else 'keras'}"
+            workers.append(Worker(name, f"benchmarks.peers.{module}:{name}", case))
     ours = workers[0]
     present = take_turns(workers, turns)
     if ours.absent:
@@ -57,8 +50,8 @@ def measure(case, turns, peers=None):
         seconds = worker.values("seconds")
         row = {"case": case.name, "peer": worker.name}
         row |= measurements.middle("ms_a_step", [1000 * value / case.steps for value in seconds])
-        ratios = measurements.ratios(ours.values("seconds"), seconds)
-        row |= measurements.middle("ours_over_peer", ratios)
+        pairs = zip(ours.values("seconds"), seconds, strict=True)
+        row |= measurements.middle("ours_over_peer", [a / b for a, b in pairs])
         row["cpu_ms_a_step"] = 1000 * statistics.median(worker.values("cpu")) / case.steps
         step = row["ms_a_step"] / 1000
         rate = rates.get(worker.name.endswith("bfloat16"))

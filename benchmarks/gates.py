@@ -17,10 +17,9 @@ import pathlib
 import keras
 
 from benchmarks import measurements
-from highway_keras import ConvHighway2D, data, models, training
+from highway_keras import ConvHighway2D, data, models, results, training
 from highway_keras.layers import Maxout
 from highway_keras.models.parts import AUTHORS_KERNEL
-from highway_keras.results import DIVERGED
 
 TRAINING = {11: (25_000, 8), 32: (10_000, 4)}  # images and epochs
 WIDER = {16: 22, 32: 44, 64: 88}  # maps of the convolutions
@@ -29,12 +28,12 @@ REACHED = ("loss", "accuracy", "val_accuracy")
 
 
 def main(arguments=None):
-    parser = measurements.parser("benchmarks.gates", __doc__, data=True)
+    parser = measurements.parser("benchmarks.gates", __doc__)
     parser.add_argument("--layers", type=int, choices=NETWORKS, default=11, help="default: 11")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
     networks, (limit, _) = NETWORKS[options.layers], TRAINING[options.layers]
-    images = data.load("cifar10", data_dir=options.data_dir, validation=0.2, limit=limit)
+    images = data.load("cifar10", validation=0.2, limit=limit)
     first, rates = next(iter(networks)), {}
     for name in networks:
         if name == first or not name.startswith("highway"):
@@ -60,9 +59,7 @@ def train(name, images, seed, rate, options):
     """Train a network unless the folder has it; return its held-out accuracy, 0 if it diverges."""
     layers, (_, epochs) = options.layers, TRAINING[options.layers]
     registered = f"gates-{layers}-{name.replace(', ', '-').replace(' ', '-')}"
-    if registered not in models.list_models():
-        factory = NETWORKS[layers][name]
-        models.register(registered, factory, "cifar10", (32, 32, 3), 10)
+    models.register(registered, NETWORKS[layers][name], "cifar10", (32, 32, 3), 10)
     folder = pathlib.Path(options.runs) / f"{layers}-{name}-{rate}-{seed}"
     settings = {"learning_rate": rate, "epochs": epochs, "dtype_policy": "mixed_bfloat16"}
     settings |= {"seed": seed, "resume": True, "verbose": 2}
@@ -70,14 +67,15 @@ def train(name, images, seed, rate, options):
         result = training.fit(registered, images, "modern-cifar", out=folder, **settings)
         reached = {key: round(result.history[-1][key], 4) for key in REACHED}
     except training.TrainingDiverged:
-        reached = dict.fromkeys(REACHED, DIVERGED)
+        reached = dict.fromkeys(REACHED, results.DIVERGED)
     row = {"layers": layers, "network": name, "learning_rate": rate, "seed": seed, "n": 1}
     row["parameters"] = models.create(registered).count_params()
     row |= {"images": len(images.x_train), "epochs": epochs, **reached}
-    keys = ("layers", "network", "learning_rate", "seed")
-    command = {"runs": [folder], "layers": layers}
-    measurements.record([row], keys, options.out, "benchmarks.gates", **command)
-    return 0.0 if reached["val_accuracy"] == DIVERGED else reached["val_accuracy"]
+    row |= measurements.of_runs(f"python -m benchmarks.gates --layers {layers}", folder)
+    print(row, flush=True)
+    if options.out:
+        results.update_rows(options.out, [row], ("layers", "network", "learning_rate", "seed"))
+    return 0.0 if reached["val_accuracy"] == results.DIVERGED else reached["val_accuracy"]
 
 
 # Networks

@@ -11,14 +11,21 @@ after, so a machine that slows down slows both.
 
 import tempfile
 
+import keras
+import keras_tuner
+import numpy as np
+
 from benchmarks import measurements
+from benchmarks.peers.with_keras import two_dense
 from benchmarks.turns import Worker, take_turns
+from highway_keras import data
+from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
 BATCH_SIZE = 128
 
 
 def main(arguments=None):
-    parser = measurements.parser("benchmarks.search", __doc__, data=True)
+    parser = measurements.parser("benchmarks.search", __doc__)
     parser.add_argument("--depth", type=int, nargs="+", default=[10, 50])
     sizes = {"trials": 100, "stock-trials": 4, "limit": 10_000, "epochs": 1}
     for name, default in sizes.items():
@@ -36,7 +43,7 @@ def compare(depth, options):
 
     def run(name, trials, seed=1):
         measurements.say(f"depth {depth}, {name}")
-        asked = (name, depth, trials, options.epochs, seed, options.limit, options.data_dir)
+        asked = (name, depth, trials, options.epochs, seed, options.limit)
         (worker,) = take_turns([Worker(name, "benchmarks.search:work", *asked)], 0)
         return worker.turns[0]
 
@@ -54,53 +61,42 @@ def compare(depth, options):
     return row
 
 
-def work(name, depth, trials, epochs, seed, limit, data_dir):
+def work(name, depth, trials, epochs, seed, limit):
     """Search in the first turn."""
-    import keras_tuner
-    import numpy as np
-
-    from highway_keras import data
-    from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
-
-    def search(depth, trials, images, epochs):
-        with tempfile.TemporaryDirectory() as folder:
-            sizes = {"max_trials": trials, "directory": folder, "seed": seed}
-            if name == "population":
-                tuner = PopulationRandomSearch(HighwayHyperModel(depth), "loss", **sizes)
-            else:
-                sizes |= {"max_consecutive_failed_trials": trials + 1}
-                tuner = keras_tuner.RandomSearch(two_dense_hypermodel(depth), "loss", **sizes)
-            tuner.search(x[:images], y[:images], epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
-
-    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
-    x, y = images.x_train / np.float32(256), images.y_train
-    search(2, 1, BATCH_SIZE, 1)  # what a process does once, however many trials it has
+    images = data.load("mnist", validation=0.0, limit=limit)
+    x, y = images.x_train, images.y_train
+    # What a process does once, however many trials it has
+    search(name, x[:BATCH_SIZE], y[:BATCH_SIZE], depth=2, trials=1, epochs=1, seed=seed)
     yield
-    search(depth, trials, limit, epochs)
+    search(name, x, y, depth, trials, epochs, seed)
     yield
 
 
-def two_dense_hypermodel(depth):
-    """Return the search space of this library over what a Keras user writes."""
-    import keras
+def search(name, x, y, depth, trials, epochs, seed=1):
+    """Search with stock keras-tuner, `"stock"`, or with ours, `"population"`."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"objective": "loss", "max_trials": trials, "seed": seed, "directory": folder}
+        if name == "stock":
+            options["max_consecutive_failed_trials"] = trials + 1
+            tuner = keras_tuner.RandomSearch(TwoDense(depth), **options)
+        else:
+            tuner = PopulationRandomSearch(HighwayHyperModel(depth), **options)
+        x = x / np.float32(256)
+        tuner.search(x, y, epochs=epochs, batch_size=BATCH_SIZE, verbose=0)
 
-    from benchmarks.peers.with_keras import two_dense
-    from highway_keras.tuning import HighwayHyperModel
 
-    class TwoDense(HighwayHyperModel):
-        """Two Dense layers per block."""
+class TwoDense(HighwayHyperModel):
+    """The search space of this library over what a Keras user writes: two Dense layers a block."""
 
-        def build(self, hp):
-            values = self.declare_hyperparameters(hp)
-            activation, bias = values["activation"], values.get("transform_bias", -1.0)
-            start = f"{'he' if activation == 'relu' else 'glorot'}_uniform"
-            model = two_dense(self.depth, activation, bias, start)
-            momentum = 1 - values["one_minus_momentum"]
-            optimizer = keras.optimizers.SGD(values["learning_rate"], momentum)
-            model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
-            return model
-
-    return TwoDense(depth)
+    def build(self, hp):
+        values = self.declare_hyperparameters(hp)
+        activation, bias = values["activation"], values.get("transform_bias", -1.0)
+        start = f"{'he' if activation == 'relu' else 'glorot'}_uniform"
+        model = two_dense(self.depth, activation, bias, start)
+        momentum = 1 - values["one_minus_momentum"]
+        optimizer = keras.optimizers.SGD(values["learning_rate"], momentum)
+        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return model
 
 
 if __name__ == "__main__":

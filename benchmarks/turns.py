@@ -4,8 +4,8 @@ The measuring process has a `Worker` for each peer. A peer is a generator functi
 yields, builds, and yields again each time that it has done its work, its own figures if it has any.
 """
 
+import concurrent.futures
 import importlib
-import itertools
 import math
 import multiprocessing
 import os
@@ -14,15 +14,6 @@ import re
 import time
 
 from benchmarks.measurements import say
-
-ENVIRONMENT = {
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-    # Several processes share a GPU.
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-    # Or a first step would be one that compiles only where the disk has no earlier one.
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-}
 
 
 class Worker:
@@ -36,13 +27,12 @@ class Worker:
     takes no more turns.
     """
 
-    def __init__(self, name, peer, *arguments, backend=None):
+    def __init__(self, name, peer, *arguments):
         self.name, self.turns, self.absent = name, [], None
+        self._peer, self._arguments = peer, arguments
         # Not forked: a library that this process has imported would be shared.
         context = multiprocessing.get_context("spawn")
-        self._pipe, self._theirs = context.Pipe()
-        settings = (self._theirs, peer, arguments, backend)
-        self._process = context.Process(target=_work, args=settings)
+        self._process = concurrent.futures.ProcessPoolExecutor(1, context)
 
     def values(self, figure):
         """Return a figure of each turn but the first."""
@@ -52,26 +42,17 @@ class Worker:
         """Let the worker take a turn, and wait for its figures."""
         if self.absent:
             return
-        if self._process.pid is None:
-            self._process.start()
-            self._theirs.close()  # so that the end of the process ends the conversation
+        first = not self.turns
         try:
-            self._pipe.send("go")
-            answer = self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            answer = f"ended with code {self._process.exitcode} and without an answer"
-        if isinstance(answer, dict):
-            self.turns.append(answer)
-        else:
-            self.absent = answer
-            say(f"without {self.name}: {answer}")
+            figures = self._process.submit(_turn, first, self._peer, self._arguments).result()
+            self.turns.append(figures)
+        except Exception as error:
+            self.absent = f"{type(error).__name__}: {error}"
+            say(f"without {self.name}: {self.absent}")
 
     def close(self):
-        """Tell the worker that there are no more turns, and wait for its end."""
-        self._pipe.close()
-        if self._process.pid:
-            self._process.join()
+        """End the worker's process."""
+        self._process.shutdown()
 
 
 def take_turns(workers, count):
@@ -90,37 +71,33 @@ def take_turns(workers, count):
     return [worker for worker in workers if not worker.absent]
 
 
-def _work(pipe, peer, arguments, backend):
-    """Run a peer in the process of a `Worker`.
+# In the process of a worker: its peer, and the most memory that it held before it built anything
+_works = None
+_memory = 0.0
+
+
+def _turn(first, peer, arguments):
+    """Let the peer of this process do its work; return what it cost, and the peer's own figures.
 
     In each turn but the first the work is done twice, and only the second time counts: while a
     worker waits for the others, the system may reclaim its memory and its caches.
     """
-    os.environ.update({**ENVIRONMENT, **os.environ})
-    if backend:
-        os.environ["KERAS_BACKEND"] = backend
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    module, _, function = peer.partition(":")
-    try:
-        works = getattr(importlib.import_module(module), function)(*arguments)
-        next(works)
-        memory = _peak_megabytes()
-        for index in itertools.count():
-            try:
-                pipe.recv()
-            except EOFError:
-                return
-            if index:
-                next(works)
-            seconds, cpu = time.perf_counter(), time.process_time()
-            figures = next(works) or {}
-            usage = {"seconds": time.perf_counter() - seconds, "cpu": time.process_time() - cpu}
-            usage["megabytes"] = _peak_megabytes() - memory
-            pipe.send({**usage, **figures} if index else {**figures, **usage})
-    except (Exception, SystemExit) as error:
-        pipe.send(f"{type(error).__name__}: {error}")
+    global _works, _memory
+    if first:
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        module, _, function = peer.partition(":")
+        _works = getattr(importlib.import_module(module), function)(*arguments)
+    next(_works)
+    if first:
+        _memory = _peak_megabytes()
+    seconds, cpu = time.perf_counter(), time.process_time()
+    figures = next(_works) or {}
+    cost = {"seconds": time.perf_counter() - seconds, "cpu": time.process_time() - cpu}
+    cost["megabytes"] = _peak_megabytes() - _memory
+    # A peer may time its steps alone, but the first turn is to include compiling.
+    return {**figures, **cost} if first else {**cost, **figures}
 
 
 def _peak_megabytes():

@@ -10,7 +10,7 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import gates, measurements, transfer
+from benchmarks import gates, measurements
 from benchmarks.cases import CASES
 from benchmarks.turns import Worker, take_turns
 from highway_keras import data, models, training
@@ -65,7 +65,7 @@ def test_workers_take_turns(folder):
     ("peer", "reason"),
     [
         ("missing", "No module named 'nowhere'"),
-        ("killed", "code -9"),
+        ("killed", "terminated abruptly"),
         ("silent", "StopIteration"),
         ("tired", "tired"),
     ],
@@ -88,7 +88,7 @@ def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):
     assert found[0]["command"] == "python -m benchmarks f --model a"
     columns = set(provenance.COLUMNS) - {"commit"}  # empty without git
     assert all(row[key] for row in found for key in columns)
-    assert "4 (3-8)" in capsys.readouterr().out
+    assert '"speed": 4.0' in capsys.readouterr().out
 
 
 def test_each_case_is_written_before_the_next(tmp_path, monkeypatch):
@@ -115,12 +115,6 @@ def test_the_best_rate_lies_between_two_that_do_worse():
     assert tried == [0.2, 0.1, 0.4, 0.8]
     assert gates.best_rate(lambda rate: 0.0 if rate > 0.04 else 1 - rate) < 1e-4
     assert gates.best_rate(lambda rate: 0.1 if rate == 0.025 else 0.0) == 0.025
-
-
-def test_a_way_whose_rates_all_diverge_is_named(monkeypatch):
-    monkeypatch.setattr(transfer, "run", lambda way, rate, seed: None)
-    with pytest.raises(training.TrainingDiverged, match="frozen"):
-        next(transfer.measure("frozen"))
 
 
 def test_twins_of_highway_a():
@@ -157,8 +151,7 @@ def saved(tmp_path_factory):
 @pytest.mark.parametrize(
     ("line", "ratio"),
     [
-        ("epoch --model thin-highway-10 --images 300 --turns 1", "fit_over_ours"),
-        ("serving SAVED --turns 1", "times_faster_1"),
+        ("serving SAVED --turns 1", "ms_1"),
         ("search --depth 3 --trials 2 --stock-trials 2 --limit 256", "ratio_cpu"),
     ],
 )

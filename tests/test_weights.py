@@ -200,17 +200,6 @@ def test_packed_weights_are_rounded_and_verified(zoo):
             models.create(NAME, weights="mnist")
 
 
-def run(**changes):
-    return {"model": NAME, "seed": 0, "results": {}, "machine": [], "recipe": {}, **changes}
-
-
-@pytest.mark.parametrize("other", [run(), run(seed=1, model="other"), {"model": NAME, "seed": 1}])
-def test_runs_that_cannot_be_packed(other):
-    with pytest.raises(ValueError, match="Runs"):
-        pack.check_alike([run(), other])
-    pack.check_alike([run(), run(seed=1, results={"test_accuracy": 1.0})])
-
-
 @pytest.mark.parametrize(("name", "dataset"), SHIPPED)
 def test_shipped_weights_are_whole_and_described(name, dataset):
     entry, file = models.get(name).weights_entry(dataset), models.get(name).weights_file(dataset)

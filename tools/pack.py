@@ -52,17 +52,16 @@ STEPS = {
 }
 
 
-def pack(folders, data_dir=None):
+def pack(folders):
     """Pack runs of `fit` into the folder of weights that comes with the package.
 
     Write `NAME-DATASET.keras`, its model card `NAME-DATASET.md`, and its entry in `index.json`;
     return the entry.
     """
     runs = [read_run(folder) for folder in folders]
-    check_alike(runs)
     run, trained = runs[0], models.load(folders[0])
     name, dataset, recipe = run["model"], run["dataset"], run["recipe"]
-    images = data.load(dataset, data_dir=data_dir, validation=recipe["validation"])
+    images = data.load(dataset, validation=recipe["validation"])
     before = evaluate(trained.complete, images).accuracy
     # The network as registered: the trained one has its recipe's dropout.
     network = models.create(name, weights=folders[0])
@@ -89,16 +88,6 @@ def pack(folders, data_dir=None):
         "licence": "Apache-2.0",
     }
     return add_to_index(entry, file)
-
-
-def check_alike(runs):
-    """Raise a `ValueError` unless runs have ended and differ only in their seeds."""
-    apart = ("seed", "results", "machine")
-    alike = [{key: value for key, value in run.items() if key not in apart} for run in runs]
-    seeds = {run["seed"] for run in runs}
-    ended = all("results" in run for run in runs)
-    if not ended or len(seeds) < len(runs) or any(each != alike[0] for each in alike):
-        raise ValueError("Runs must have ended and be the same but for their seeds.")
 
 
 def write_weights(name, dataset, preprocess, network, settings):
@@ -213,9 +202,7 @@ def record(entry):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.pack", description=__doc__)
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="RUN_FOLDER")
-    parser.add_argument("--data-dir")
-    options = parser.parse_args()
-    entry = pack(options.folders, options.data_dir)
+    entry = pack(parser.parse_args().folders)
     record(entry)
     accuracies = f"{100 * entry['accuracy']:.2f} %, before {100 * entry['accuracy_before']:.2f} %"
     print(f"packed {entry['file']} ({entry['bytes']:,} bytes), test accuracy {accuracies}")

@@ -21,14 +21,14 @@ import tempfile
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurements import RESULTS, ROOT, of_command, of_runs, read_run
+from benchmarks.measurements import RESULTS, ROOT, of_runs, read_run
 from benchmarks.serving import exported
 from highway_keras import analysis, data, models, results, training, tuning
 from highway_keras.analysis import report
 from highway_keras.paper.tables import read_table
 from highway_keras.results import update_rows
 from highway_keras.results.provenance import command_line
-from tools.pack import check_alike
+from highway_keras.training.machine import here
 
 # Runs
 
@@ -36,8 +36,6 @@ from tools.pack import check_alike
 def accuracy(options):
     """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
     runs = [read_run(folder) for folder in options.what]
-    check_alike(runs)
-    seeds = [run["seed"] for run in runs]
     reached = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
     recipe = runs[0]["recipe"]
     yield {
@@ -47,7 +45,7 @@ def accuracy(options):
         "epochs": recipe["epochs"],
         "dtype_policy": recipe["dtype_policy"],
         "n": reached["n"],
-        "seeds": " ".join(map(str, seeds)),
+        "seeds": " ".join(str(run["seed"]) for run in runs),
         **{key: f"{reached[key]:.2f}" for key in ("best", "mean", "std")},
         "minutes": f"{max(run['results']['seconds'] for run in runs) / 60:.1f}",
         **of_runs(f"{fit_command(runs[0])} --runs {len(runs)}", *options.what),
@@ -125,7 +123,7 @@ def section4(options):
         start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
         trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}
         trial["epochs"] = len(best.losses)
-    images = data.load(trained.dataset, data_dir=options.data_dir, validation=0)
+    images = data.load(trained.dataset, validation=0)
     where = {
         "dataset": trained.dataset,
         "seed": run["seed"],
@@ -167,21 +165,16 @@ def gate_columns(analyzed, model, x, start):
     Gates of single samples and block outputs are those of the first 2,000 images. The classes are
     those of the paper's Figure 3: 0 and 7 for MNIST, 0 and 1 for CIFAR-100.
     """
-    biases, overall = stacked(analyzed.biases), stacked(analyzed.mean.overall)
-    is_open = stacked(analysis.gates(model, x[:2000]), axis=1) > 0.5
+    gates = stacked(analysis.gates(model, x[:2000]), axis=1)
     outputs = stacked(analysis.block_outputs(model, x[:2000]), axis=1)
-    closed = 1 / (1 + np.exp(-start))  # where gates start if weights have mean zero
     routing = {
         f"routing_{number}": np.abs(stacked(analyzed.mean.by_class[number])).mean(axis=1)
         for number in (0, 1, 7)
     }
     return {
         "start": start,
-        "moved": np.abs(biases - start).mean(axis=1),
-        "below_start": (biases < start).mean(axis=1),
-        "gate_moved": np.abs(overall - closed).mean(axis=1),
-        "open": is_open.mean(axis=(0, 2)),
-        "ever_open": is_open.any(axis=0).mean(axis=1),
+        "below_start": (stacked(analyzed.biases) < start).mean(axis=1),
+        "open": (gates > 0.5).mean(axis=(0, 2)),
         "change": ["", *np.abs(np.diff(outputs, axis=1)).mean(axis=(0, 2))],  # from the one before
         **routing,
         "matters": [int(layer in analyzed.needed.layers) for layer in analyzed.lesions.layers],
@@ -210,11 +203,10 @@ def layers(options):
     """
     (name,) = options.what
     # Before the picture, which changes this clone
-    where = of_command(f"python -m tools.record layers {name} --limit {options.limit}")
+    where = {**here(), "command": f"python -m tools.record layers {name} --limit {options.limit}"}
     card = models.get(name)
     trained = models.load(card.weights_file(card.dataset))
-    loading = {"data_dir": options.data_dir, "validation": 0, "limit": options.limit}
-    images = data.load(card.dataset, **loading)
+    images = data.load(card.dataset, validation=0, limit=options.limit)
     with tempfile.TemporaryDirectory() as folder:
         analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
         shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
@@ -242,21 +234,23 @@ def exports(options):
     for name in options.what:
         card = models.get(name)
         trained = models.load(card.weights_file(card.dataset))
-        images = data.load(card.dataset, data_dir=options.data_dir)
-        where = of_command(f"python -m tools.record exports {name}")
+        images = data.load(card.dataset)
         with tempfile.TemporaryDirectory() as folder:
-            for (format, quantize), _, done in exported(trained, folder, images):
-                keys = ("keras_accuracy", "accuracy", "difference", "images")
+            for format, quantize, _, verified in exported(trained, folder, images):
                 yield {
                     "model": name,
                     "weights": card.dataset,
                     "format": format,
-                    "quantize": quantize or "",
-                    "bytes": done.size,
-                    **{key: getattr(done, key) for key in keys},
+                    "quantize": quantize,
+                    "bytes": verified.size,
+                    "keras_accuracy": verified.keras_accuracy,
+                    "accuracy": verified.accuracy,
+                    "difference": verified.difference,
+                    "images": verified.images,
                     "n": 1,
                     "seed": card.weights_entry(card.dataset)["seeds"][0],
-                    **where,
+                    **here(),
+                    "command": f"python -m tools.record exports {name}",
                 }
 
 
@@ -277,7 +271,6 @@ def main():
     parser.add_argument("name", choices=RECORDS, help="what to record")
     parser.add_argument("what", nargs="*", help="folders or networks")
     parser.add_argument("--limit", type=int, default=10_000, help="images of layers (%(default)s)")
-    parser.add_argument("--data-dir", help="where tensorflow-datasets keeps its data")
     options = parser.parse_args()
     make, file, keys = RECORDS[options.name]
     for row in make(options):  # each is written as soon as it is there

@@ -62,12 +62,12 @@ def _run(options, pieces, end):
 
 
 def _write(options, name, command, figures, seconds):
-    from benchmarks.measurements import of_command
     from highway_keras.results import update_rows
+    from highway_keras.training.machine import here
 
-    row = {"line": options.line, "piece": name, "n": 1, "seconds": seconds}
-    where = of_command(f"python -m {' '.join(command)}")
-    update_rows(options.out / "gpu.csv", [{**row, **figures(), **where}], ("line", "piece"))
+    row = {"line": options.line, "piece": name, "n": 1, "seconds": seconds, **figures()}
+    row |= {**here(), "command": f"python -m {' '.join(command)}"}
+    update_rows(options.out / "gpu.csv", [row], ("line", "piece"))
 
 
 def _done(options):

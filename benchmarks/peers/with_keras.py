@@ -27,6 +27,13 @@ def ours_bfloat16(case):
     return ours(case)
 
 
+def fit(case):
+    """The zoo's network as a Keras user feeds it: `fit` on arrays, one step per execution."""
+    from highway_keras import models
+
+    return take(lambda: models.create(case.model), case)
+
+
 def dense_chain(case, jit_compile=False):
     """What a Keras user writes: two Dense layers per block, `fit` on arrays, no XLA."""
     return take(lambda: two_dense(case.depth), case, jit_compile=jit_compile)
