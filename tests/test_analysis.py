@@ -16,7 +16,6 @@ from highway_keras import (
     analysis,
 )
 from highway_keras.analysis import blocks
-from highway_keras.analysis.segments import segments
 from highway_keras.layers.gated import GatedLayer
 
 SAMPLES, CLASSES = 23, 3
@@ -383,13 +382,12 @@ CANNOT_CLOSE = {
 
 @eagerly
 @pytest.mark.parametrize("name", CANNOT_CLOSE)
-@pytest.mark.parametrize("measure", [analysis.lesions, analysis.compact])
-def test_gates_that_no_bias_closes(name, measure):
+def test_gates_that_no_bias_closes(name):
     gated = HighwayWrapper(keras.layers.Dense(8), transform=CANNOT_CLOSE[name](), name="gated")
     model = as_model((8,), gated, softmax())
     before = model.get_weights()
     with pytest.raises(ValueError, match="gated"):
-        measure(model, *samples(model), verbose=0)
+        analysis.lesions(model, *samples(model), verbose=0)
     np.testing.assert_equal(model.get_weights(), before)
 
 
@@ -402,28 +400,6 @@ def test_gates_close_in_16_bits(dtype):
     lesions = analysis.lesions(model, x, y, verbose=0)
     expected = scores(model.predict(x, verbose=0).astype("float32"), y)[0]
     assert lesions.intact_loss == pytest.approx(expected, rel=1e-5)
-
-
-# What is computed once
-
-
-@eagerly
-def test_what_comes_before_a_lesion_is_computed_once():
-    model = nested()
-    parts = segments(model)
-    gated = [[layer.name for layer in blocks.gated_layers(part)] for part in parts]
-    assert gated == [[], [], ["one"], ["two"], ["one"]]
-    x = state = samples(model)[0]
-    for part in parts:
-        state = part.predict(state, verbose=0)
-    np.testing.assert_allclose(state, model.predict(x, verbose=0), atol=1e-6)
-
-
-@eagerly
-def test_a_model_is_not_cut_where_a_skip_or_a_mask_passes():
-    assert len(segments(masked())) == 1
-    gated = [[*blocks.gated_layers(part)] for part in segments(convolutions())]
-    assert [len(layers) for layers in gated] == [0, 1, 1]
 
 
 # Numbers

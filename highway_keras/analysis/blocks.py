@@ -58,43 +58,18 @@ def rebuild(model, call):
 
 
 @keras.saving.register_keras_serializable(package="highway_keras")
-class Watched(keras.layers.Layer):
-    """A gated layer that returns its output, its gate, and the gates or outputs of its blocks.
+class Watched(keras.layers.Wrapper):
+    """A gated layer that returns its output and its gate.
 
     A layer whose first call had one output cannot have two in another model, so it is wrapped.
     """
 
-    def __init__(self, layer, what, **kwargs):
-        super().__init__(**{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
-        self.layer, self.what = layer, what
-        self.is_stack = isinstance(layer, HighwayStack)
-        self.links = layer.unstack() if self.is_stack and what == "outputs" else []
+    def __init__(self, layer, **kwargs):
+        super().__init__(layer, **{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
         self.supports_masking = True
 
-    def build(self, input_shape):
-        if not self.layer.built:
-            self.layer.build(input_shape)
-
     def call(self, inputs, **arguments):
-        if not self.links:
-            outputs, gate = self.layer(inputs, return_gate=True, **arguments)
-            gates = ops.unstack(gate) if self.is_stack else [gate]
-            return outputs, gate, gates if self.what == "gates" else [outputs]
-        outputs, gates = [inputs], []
-        for link in self.links:
-            output, gate = link(outputs[-1], return_gate=True)
-            outputs.append(output)
-            gates.append(gate)
-        return outputs[-1], ops.stack(gates), outputs[1:]
-
-    def get_config(self):
-        layer = keras.saving.serialize_keras_object(self.layer)
-        return {**super().get_config(), "layer": layer, "what": self.what}
-
-    @classmethod
-    def from_config(cls, config):
-        layer = keras.saving.deserialize_keras_object(config["layer"])
-        return cls(**{**config, "layer": layer})
+        return self.layer(inputs, return_gate=True, **arguments)
 
 
 def observe(model, what="gates", with_outputs=False):
@@ -135,13 +110,21 @@ def _observe(model, what, parts):
             return results["outputs"]
         if not isinstance(layer, GatedLayer):
             return layer(*args, **kwargs)
+        is_stack = isinstance(layer, HighwayStack)
         if layer not in parts:
-            parts[layer] = Watched(layer, what)
+            links = layer.unstack() if is_stack and what == "outputs" else [layer]
+            parts[layer] = [Watched(link) for link in links]
         returns_gate = kwargs.pop("return_gate", False)
-        output, gate, watched = parts[layer](*args, **kwargs)
-        values.extend(watched)
+        outputs, gates = [], []
+        for link in parts[layer]:
+            output, gate = link(*args, **kwargs)
+            outputs.append(output)
+            gates.extend(ops.unstack(gate) if isinstance(link.layer, HighwayStack) else [gate])
+            args, kwargs = (output,), {}
+        values.extend(gates if what == "gates" else outputs)
         blocks.extend(blocks_of(layer))
-        return (output, gate) if returns_gate else output
+        gate = ops.stack(gates) if is_stack else gates[0]
+        return (outputs[-1], gate) if returns_gate else outputs[-1]
 
     rebuilt = rebuild(model, call)
     structure = {"outputs": rebuilt.output, "blocks": values}
@@ -202,26 +185,10 @@ def closed(layer, index=None):
         bias.assign(before)
 
 
-def check_closes(model, x):
-    """Raise a `ValueError` unless the biases close all gates of a model, on a few samples `x`."""
-    gates, blocks = observe(model)
-    with contextlib.ExitStack() as lesions:
-        for layer in {block.layer for block in blocks}:
-            lesions.enter_context(closed(layer))
-        values = keras.tree.flatten(gates.predict_on_batch(x))
-    for block, gate in zip(blocks, values, strict=True):
-        if np.any(gate):
-            raise ValueError(
-                "`model` must have transform gates that a low bias closes: T = 0. Received: layer "
-                f"{block.name!r}, whose gates are up to {np.abs(gate).max():.3g} with a bias of "
-                f"{CLOSED:g}."
-            )
-
-
 # Data and parts of a model
 
 
-def batches(x, batch_size, verbose):
+def in_batches(x, batch_size, verbose):
     """Yield `(slice, batch)` over samples: an array, or a list or dictionary of them."""
     arrays = keras.tree.flatten(x)
     if batch_size is None:

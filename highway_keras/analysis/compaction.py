@@ -1,14 +1,13 @@
 """Remove the gated layers that a network can do without: close their gates, then leave them out."""
 
-import collections
 import contextlib
 import dataclasses
-import math
 
 import keras
+import numpy as np
 
 from highway_keras.analysis import blocks
-from highway_keras.analysis.lesioning import measurement
+from highway_keras.analysis.lesioning import measure, prepare
 from highway_keras.layers import HighwayStack
 from highway_keras.util import checks
 from highway_keras.util.messages import shows_progress
@@ -24,8 +23,7 @@ class Compacted:
         closed: Names of the closed layers, in the order in which they were closed.
         curve: A list of dictionaries, one for each step: the number of gated `layers` left, which
             one was `closed`, the `error` and `loss` (nats) on the samples, and how many
-            `parameters` and `multiplications` per sample the network has without the closed layers.
-            Multiplications are those by kernels, at every position of a layer's output.
+            `parameters` the network has without the closed layers.
     """
 
     model: keras.Model
@@ -73,8 +71,9 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     original = blocks.rebuild(model, lambda layer, *args, **kwargs: layer(*args, **kwargs))
     copy = keras.models.clone_model(original)
     copy.set_weights(original.get_weights())
+    of_copy, labels = prepare(copy, x, y, batch_size=batch_size)
     names = {}  # by (layer, index): a layer that is used several times counts once
-    for block in blocks.observe(copy)[1]:
+    for block in of_copy:
         names.setdefault((block.layer, block.index), block.name)
     if layers is not None:
         checks.integer("layers", layers, least=0, most=len(names) - 1)
@@ -84,35 +83,32 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
                 "`model` must have coupled carry gates: with a learned one, a closed layer still "
                 f"scales its input. Received: layer {layer.name!r}."
             )
-    measure, samples = measurement(copy, x, y, batch_size=batch_size)
-    parameters, products = copy.count_params(), multiplications(copy)
-    total = sum(products.values())
 
     def row(closed, loss, errors):
-        left_out = [(layer, getattr(layer, "depth", 1)) for layer, _ in closed]
+        left_out = sum(layer.count_params() // depth_of(layer) for layer, _ in closed)
         return {
             "layers": len(names) - len(closed),
             "closed": names[closed[-1]] if closed else "",
-            "error": float(errors / samples),
-            "loss": float(loss / samples),
-            "parameters": round(parameters - sum(n.count_params() / d for n, d in left_out)),
-            "multiplications": round(total - sum(products[n] / d for n, d in left_out)),
+            "error": float(errors / labels.size),
+            "loss": float(loss / labels.size),
+            "parameters": copy.count_params() - left_out,
         }
 
     closed, curve, most = [], [], len(names) - (layers or 0)
     bar = keras.utils.Progbar(most, verbose=int(shows_progress(verbose)), unit_name="layer")
-    with contextlib.ExitStack() as lesions:
+    with contextlib.ExitStack() as stack:
         while len(closed) < most:
-            intact, lesioned = measure(names.keys() - set(closed))
+            lesions = [lesion for lesion in names if lesion not in closed]
+            intact, *lesioned = measure(copy, x, labels, lesions, batch_size=batch_size)
             if not curve:
                 curve.append(row(closed, *intact))
-            best = min(names.keys() & lesioned.keys(), key=lambda lesion: lesioned[lesion][0])
-            step = row([*closed, best], *lesioned[best])
+            best = int(np.argmin([loss for loss, _ in lesioned]))
+            step = row([*closed, lesions[best]], *lesioned[best])
             if layers is None and step["error"] > curve[0]["error"] + budget + 1e-9:
                 break
-            closed.append(best)
+            closed.append(lesions[best])
             curve.append(step)
-            lesions.enter_context(blocks.closed(*best))
+            stack.enter_context(blocks.closed(*lesions[best]))
             bar.update(len(closed), finalize=False)
         bar.update(len(closed), finalize=True)
     small = leave_out(copy, closed)
@@ -120,67 +116,43 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
 
 
 def leave_out(model, closed):
-    """Return a model without the blocks `closed`, pairs of layer and index; it shares the others.
-
-    A `HighwayStack` that loses some of its layers is replaced by a shorter copy.
-    """
-    remaining = {
-        layer: [i for i in range(getattr(layer, "depth", 1)) if (layer, i) not in closed]
-        for layer, _ in closed
-    }
-    taken, smaller = {layer.name for layer in model.layers}, {}
+    """Return a model without the blocks `closed`, pairs of layer and index; it shares the rest."""
+    smaller = {}  # what is left of each layer, for all its calls
 
     def call(layer, *args, **kwargs):
-        stays = remaining.get(layer)
-        is_nested = blocks.is_model(layer) and any(
-            gated in remaining for gated in blocks.gated_layers(layer)
-        )
         if layer not in smaller:
-            if is_nested:
-                smaller[layer] = leave_out(layer, closed)
-            elif stays and len(stays) < layer.depth:
-                smaller[layer] = shorter(layer, stays, taken)
-            else:
-                smaller[layer] = layer
-        small = smaller[layer]
-        is_empty = is_nested and small.inputs[0] is small.outputs[0]
-        if stays == [] or is_empty:
+            smaller[layer] = without(layer, closed)
+        if smaller[layer] is None:
             return args[0] if args else kwargs["inputs"]
-        return small(*args, **kwargs)
+        return smaller[layer](*args, **kwargs)
 
     return blocks.rebuild(model, call)
 
 
-def shorter(stack, indices, taken):
-    """Return a `HighwayStack` of some layers of another, under a name that is not `taken`."""
+def without(layer, closed):
+    """Return what is left of a layer or model: itself, a smaller one, or `None` for nothing."""
+    if blocks.is_model(layer):
+        if {gated for gated, _ in closed}.isdisjoint(blocks.gated_layers(layer)):
+            return layer
+        small = leave_out(layer, closed)
+        return None if small.inputs[0] is small.outputs[0] else small
+    depth = depth_of(layer)
+    indices = [index for index in range(depth) if (layer, index) not in closed]
+    if len(indices) == depth:
+        return layer
+    return shorter(layer, indices) if indices else None
+
+
+def depth_of(layer):
+    """Return how many gated blocks a layer has, if it is a gated one."""
+    return layer.depth if isinstance(layer, HighwayStack) else 1
+
+
+def shorter(stack, indices):
+    """Return a `HighwayStack` of some layers of another."""
     name = stack.name.removesuffix(f"_x{stack.depth}") + f"_x{len(indices)}"
-    if name in taken:
-        name = stack.name
-    taken.add(name)
     chain = stack.unstack()
     short = HighwayStack.from_layers([chain[i] for i in indices], name=name)
     short.rematerialize = stack.rematerialize
     short.activity_regularizer = stack.activity_regularizer
     return short
-
-
-def multiplications(model):
-    """Return how many multiplications by its kernels each layer does for a sample, by layer."""
-    products = collections.Counter()
-
-    def call(layer, *args, **kwargs):
-        outputs = layer(*args, **kwargs)
-        if blocks.is_model(layer):
-            products.update(multiplications(layer))
-            return outputs
-        weights = getattr(layer, "weights", ())
-        kernels = sum(math.prod(w.shape) for w in weights if w.path.endswith("kernel"))
-        shape = keras.tree.flatten(outputs)[0].shape
-        of_kernel = getattr(layer, "transform", layer)
-        channels_first = getattr(of_kernel, "data_format", None) == "channels_first"
-        positions = shape[2:] if channels_first else shape[1:-1]
-        products[layer] += kernels * math.prod(n or 1 for n in positions)
-        return outputs
-
-    blocks.rebuild(model, call)
-    return products

@@ -112,7 +112,7 @@ def _by_sample(model, what, x, per_position, batch_size, verbose):
 
 def _observations(observed, of_blocks, x, per_position, batch_size, verbose):
     """Yield `(slice, arrays)` over batches, with a float32 array for each block, channels last."""
-    for part, batch in blocks.batches(x, batch_size, verbose):
+    for part, batch in blocks.in_batches(x, batch_size, verbose):
         arrays = keras.tree.flatten(observed.predict_on_batch(batch))
         pairs = zip(of_blocks, arrays, strict=True)
         arrays = [_channels_last(array, block.layer) for block, array in pairs]

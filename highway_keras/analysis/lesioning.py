@@ -1,5 +1,6 @@
 """What each layer is worth: the network's loss and error with that layer's gates forced to 0."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -7,7 +8,6 @@ import keras
 import numpy as np
 
 from highway_keras.analysis import blocks
-from highway_keras.analysis.segments import layers_of, run, run_all, segments
 from highway_keras.util import checks
 
 THRESHOLD = 0.001  # a tenth of a percentage point
@@ -77,31 +77,38 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    measure, samples = measurement(model, x, y, from_logits, batch_size)
-    of_model = blocks.observe(model)[1]
-    sites = [(block.layer, block.index) for block in of_model]
-    intact, lesioned = measure(dict.fromkeys(sites), verbose)
-    loss, wrong = np.array([lesioned[site] for site in sites]).T
+    of_model, labels = prepare(model, x, y, from_logits, batch_size)
+    each = [(block.layer, block.index) for block in of_model]
+    loss, wrong = measure(model, x, labels, each, from_logits, batch_size, verbose).T
     return Lesions(
         layers=tuple(block.name for block in of_model),
-        loss=loss / samples,
-        wrong=wrong.astype(int),
-        intact_loss=float(intact[0] / samples),
-        intact_wrong=int(intact[1]),
-        samples=samples,
+        loss=loss[1:] / labels.size,
+        wrong=wrong[1:].astype(int),
+        intact_loss=float(loss[0] / labels.size),
+        intact_wrong=int(wrong[0]),
+        samples=labels.size,
     )
 
 
-def measurement(model, x, y, from_logits=False, batch_size=None):
-    """Return a function that measures a classifier with chosen lesions, and the labels' number.
+def prepare(model, x, y, from_logits=False, batch_size=None):
+    """Check a classifier on one batch; return its gated blocks and the labels.
 
-    `measure(lesions)` returns loss and errors, summed over the samples: of the intact network, and
-    a dictionary by lesion. A lesion is `(layer, index)`, the arguments of `closed`.
+    The labels have the shape of the predictions. With all gates closed at once, all must be 0.
     """
-    parts = segments(model)
-    _, batch = next(blocks.batches(x, batch_size, verbose=0))
-    blocks.check_closes(model, batch)
-    predicted = run_all(parts, batch)
+    _, batch = next(blocks.in_batches(x, batch_size, verbose=0))
+    gates, of_model = blocks.observe(model)
+    with contextlib.ExitStack() as stack:
+        for layer in {block.layer for block in of_model}:
+            stack.enter_context(blocks.closed(layer))
+        values = keras.tree.flatten(gates.predict_on_batch(batch))
+    for block, gate in zip(of_model, values, strict=True):
+        if np.any(gate):
+            raise ValueError(
+                "`model` must have transform gates that a low bias closes: T = 0. Received: layer "
+                f"{block.name!r}, whose gates are up to {np.abs(gate).max():.3g} with a bias of "
+                f"{blocks.CLOSED:g}."
+            )
+    predicted = model.predict_on_batch(batch)
     sums = np.sum(predicted, axis=-1)
     if not from_logits and not np.allclose(sums, 1, atol=0.01):
         raise ValueError(
@@ -109,37 +116,34 @@ def measurement(model, x, y, from_logits=False, batch_size=None):
             f"with from_logits=True. Received: sums from {sums.min():.3g} to {sums.max():.3g}."
         )
     count, (_, *positions, classes) = len(keras.tree.flatten(x)[0]), predicted.shape
-    labels = blocks.class_numbers(y, (count, *positions), classes)
-    first_part = {}
-    for number, part in enumerate(parts):
-        for layer in layers_of(part):
-            first_part.setdefault(layer, number)
+    return of_model, blocks.class_numbers(y, (count, *positions), classes)
 
-    def measure(lesions, verbose=0):
-        intact, lesioned = np.zeros(2), {lesion: np.zeros(2) for lesion in lesions}
-        for samples, state in blocks.batches(x, batch_size, verbose):
-            for number, part in enumerate(parts):
-                here = [lesion for lesion in lesions if first_part[lesion[0]] == number]
-                state, states = run(part, state, here)
-                for lesion in here:
-                    with blocks.closed(*lesion):  # a shared layer is in later parts, too
-                        predicted = run_all(parts[number + 1 :], states[lesion])
-                    lesioned[lesion] += score(predicted, labels[samples], from_logits)
-            intact += score(state, labels[samples], from_logits)
-        return intact, lesioned
 
-    return measure, labels.size
+def measure(model, x, labels, lesions, from_logits=False, batch_size=None, verbose=0):
+    """Return loss and number of errors, summed over the labels, as an array `(1 + lesions, 2)`.
+
+    The first row is of the network as it is. A lesion is `(layer, index)`, the arguments of
+    `closed`.
+    """
+    scores = np.zeros((1 + len(lesions), 2))
+    for samples, batch in blocks.in_batches(x, batch_size, verbose):
+        scores[0] += score(model.predict_on_batch(batch), labels[samples], from_logits)
+        for row, lesion in enumerate(lesions, start=1):
+            with blocks.closed(*lesion):
+                predicted = model.predict_on_batch(batch)
+            scores[row] += score(predicted, labels[samples], from_logits)
+    return scores
 
 
 def score(predicted, labels, from_logits):
     """Return loss and number of errors of a batch."""
-    scores, labels = np.asarray(predicted, "float64"), labels[..., None]
+    shares, labels = np.asarray(predicted, "float64"), labels[..., None]
     if from_logits:
-        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        scores = scores / scores.sum(axis=-1, keepdims=True)
-    chosen = np.take_along_axis(scores, labels, axis=-1)
-    loss = -np.log(np.maximum(chosen, np.finfo("float32").tiny)).sum()
-    return loss, (scores.argmax(axis=-1) != labels[..., 0]).sum()
+        shares = np.exp(shares - shares.max(axis=-1, keepdims=True))
+        shares = shares / shares.sum(axis=-1, keepdims=True)
+    own = np.take_along_axis(shares, labels, axis=-1)
+    loss = -np.log(np.maximum(own, np.finfo("float32").tiny)).sum()
+    return loss, (shares.argmax(axis=-1) != labels[..., 0]).sum()
 
 
 @dataclasses.dataclass(frozen=True)

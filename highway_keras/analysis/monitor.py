@@ -29,7 +29,6 @@ class GateMonitor(keras.callbacks.Callback):
         sample: Some samples as the trained model takes them, always the same; a few hundred are
             enough.
         folder: Where to write; it is created if it does not exist.
-        batch_size: Samples per batch. Default: that of `keras.Model.predict`.
 
     Raises:
         ValueError: At the start of training, if the model has no gated layers.
@@ -47,9 +46,9 @@ class GateMonitor(keras.callbacks.Callback):
         ...     _ = network.fit(x, y, verbose=0, callbacks=[monitor])
     """
 
-    def __init__(self, sample, folder, batch_size=None):
+    def __init__(self, sample, folder):
         super().__init__()
-        self.sample, self.batch_size = sample, batch_size
+        self.sample = sample
         self.folder = pathlib.Path(folder).expanduser()
         self.file = self.folder / "gates.csv"
 
@@ -79,7 +78,7 @@ class GateMonitor(keras.callbacks.Callback):
         self.writer.close()
 
     def _write(self, epoch):
-        gates = self.gates.predict(self.sample, batch_size=self.batch_size, verbose=0)
+        gates = self.gates.predict(self.sample, verbose=0)
         for gate, block in zip(keras.tree.flatten(gates), self.blocks, strict=True):
             numbers = gate.mean(), np.mean(gate > 0.5), bias_of(block).mean()
             row = dict(zip(COLUMNS, (epoch, block.name, *map(float, numbers)), strict=True))

@@ -269,8 +269,8 @@ def _compact(trained, images, budget, layers, out):
 
     write_picture(out / "compact.png", curve)
     first, last = smaller.curve[0], smaller.curve[-1]
-    counts = [f"{last[k]:,} of {first[k]:,} {k}" for k in ("parameters", "multiplications")]
-    print(f"{last['layers']} of {first['layers']} gated layers, {', '.join(counts)}")
+    parameters = f"{last['parameters']:,} of {first['parameters']:,} parameters"
+    print(f"{last['layers']} of {first['layers']} gated layers, {parameters}")
     if last["layers"] == first["layers"]:
         print("Nothing was left out: closing any layer costs more than --budget.")
     print(
