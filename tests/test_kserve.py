@@ -1,10 +1,12 @@
 """The example of a server: picture files over the wire, and wrong ones."""
 
 import asyncio
+import base64
 import contextlib
 import importlib.util
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -22,7 +24,8 @@ if importlib.util.find_spec("kserve") is None:
     reason = "needs examples/kserve/requirements.txt, whose packages conflict with newer ones"
     pytest.skip(reason, allow_module_level=True)
 
-from examples.kserve import ask
+from kserve import InferenceGRPCClient, InferInput, InferRequest
+
 from highway_keras import models
 from highway_keras.export import export
 
@@ -73,47 +76,62 @@ def addresses(folder):
         yield addresses
 
 
-async def answer(addresses, protocol, files):
-    return await ask.answer(f"{protocol}://{addresses[protocol]}/{NAME}", files)
+def over_http(address, inputs):
+    """Return the answer's outputs, lists by name; a refusal is an `HTTPError`."""
+    body = json.dumps({"inputs": inputs}).encode()
+    url = f"http://{address}/v2/models/{NAME}/infer"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return {output["name"]: output["data"] for output in json.load(answer)["outputs"]}
+
+
+def in_base64(files):
+    data = [base64.b64encode(file).decode() for file in files]
+    return [{"name": "encoded", "shape": [len(files)], "datatype": "BYTES", "data": data}]
+
+
+async def over_grpc(address, files):
+    pictures = InferInput("encoded", [len(files)], "BYTES")
+    # "object": an array of bytes would cut zeros from the end of a file.
+    pictures.set_data_from_numpy(np.array(files, "object"))
+    async with InferenceGRPCClient(address, retries=0) as client:
+        answer = await client.infer(InferRequest(NAME, [pictures]))
+    return {output.name: output.as_numpy() for output in answer.outputs}
+
+
+def test_the_answer_is_that_of_keras(addresses):
+    expected = MODEL.predict(PIXELS[..., None], verbose=0)
+    classes = expected.argmax(-1)
+    outputs = over_http(addresses["http"], in_base64(FILES))
+    np.testing.assert_allclose(np.reshape(outputs["probabilities"], (5, 10)), expected, atol=1e-5)
+    assert outputs["class_id"] == classes.tolist()
+    assert outputs["class_name"] == [str(n) for n in classes]
+    outputs = asyncio.run(over_grpc(addresses["grpc"], FILES))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
 
 
 LARGE = as_file(Image.new("L", (5000, 5000)))
-WRONG = [
-    (b"", "Element 1 is none that Pillow can read: cannot identify"),
-    (FILES[0][:100], "Element 1 .* truncated"),
-    (LARGE, "Element 1 .* exceeds limit of 16777216 pixels"),
-]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_answer_is_keras_and_a_wrong_picture_an_error_of_the_client(protocol, addresses):
-    for file, message in WRONG:
-        with pytest.raises(Exception, match=message) as caught:
-            asyncio.run(answer(addresses, protocol, [FILES[0], file]))
-        told = caught.value.code().name if protocol == "grpc" else str(caught.value)
-        assert ("INVALID_ARGUMENT" if protocol == "grpc" else "400 Bad Request") in told
-    outputs = asyncio.run(answer(addresses, protocol, FILES))  # the server lives on
-    expected = MODEL.predict(PIXELS[..., None], verbose=0)
-    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
-    assert outputs["class_id"].tolist() == expected.argmax(-1).tolist()
-    names = [n.decode() if isinstance(n, bytes) else n for n in outputs["class_name"]]
-    assert names == [str(n) for n in expected.argmax(-1)]
+KEYS = ("name", "shape", "datatype", "data")
+NUMBERS = dict(zip(KEYS, ("encoded", [1], "FP32", [1.0]), strict=True))
+NO_BASE64 = dict(zip(KEYS, ("encoded", [1], "BYTES", ["?"]), strict=True))
+TOO_FEW = dict(zip(KEYS, ("encoded", [2], "BYTES", ["AA=="]), strict=True))
 
 
 @pytest.mark.parametrize(
-    "inputs",
+    ("inputs", "message"),
     [
-        [],
-        [("encoded", [1], "FP32", [1.0])],
-        [("encoded", [2], "BYTES", ["AA=="])],
-        [("encoded", [1], "BYTES", ["?"])],
+        (in_base64([FILES[0], b""]), "Element 1 is none that Pillow can read: cannot identify"),
+        (in_base64([FILES[0], FILES[0][:100]]), "Element 1 .* truncated"),
+        (in_base64([FILES[0], LARGE]), "Element 1 .* exceeds limit of 16777216 pixels"),
+        ([], "`encoded`"),
+        ([NUMBERS], "`encoded`"),
+        ([NO_BASE64], "`encoded`"),
+        ([TOO_FEW], "`encoded`"),
     ],
+    ids=["empty", "truncated", "large", "nothing", "numbers", "no base64", "too few"],
 )
-def test_a_wrong_request_is_an_error_of_the_client(inputs, addresses):
-    keys = ("name", "shape", "datatype", "data")
-    body = json.dumps({"inputs": [dict(zip(keys, values, strict=True)) for values in inputs]})
-    url = f"http://{addresses['http']}/v2/models/{NAME}/infer"
-    request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"})
+def test_a_wrong_request_is_an_error_of_the_client(inputs, message, addresses):
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request)
-    assert caught.value.code == 400 and "`encoded`" in json.load(caught.value)["error"]
+        over_http(addresses["http"], inputs)
+    assert caught.value.code == 400
+    assert re.search(message, json.load(caught.value)["error"])
