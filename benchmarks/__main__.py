@@ -29,7 +29,7 @@ def main(arguments=None):
 
 def measure(case, turns, peers=None):
     """Return how the peers of a case compare, a dictionary for each; none if ours does not run."""
-    measurements.say(case.name)
+    print(case.name, flush=True)
     workers = []
     for name in case.peers:
         if name == "ours" or name.startswith("machine") or not peers or name in peers:

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import statistics
-import sys
 from importlib import metadata
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -69,8 +68,3 @@ def of_runs(command, *folders):
     sessions = [session for folder in folders for session in read_run(folder)["machine"]]
     where = {key: value or "not recorded" for key, value in joined(sessions).items()}
     return {**where, "command": command}
-
-
-def say(line):
-    """Print a line of progress, which is not part of the report."""
-    print(line, file=sys.stderr, flush=True)

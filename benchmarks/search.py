@@ -42,7 +42,7 @@ def compare(depth, options):
     """Return how the two searches compare at a depth."""
 
     def run(name, trials, seed=1):
-        measurements.say(f"depth {depth}, {name}")
+        print(f"depth {depth}, {name}", flush=True)
         asked = (name, depth, trials, options.epochs, seed, options.limit)
         (worker,) = take_turns([Worker(name, "benchmarks.search:work", *asked)], 0)
         return worker.turns[0]

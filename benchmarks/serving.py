@@ -61,11 +61,11 @@ def exported(trained, folder, images):
         for quantize in (None, *description.quantizations):
             path = pathlib.Path(folder, f"{format}-{quantize}{description.suffix}")
             options = {"format": format, "quantize": quantize, "class_names": trained.class_names}
-            measurements.say(f"exporting {path.stem}")
+            print(f"exporting {path.stem}", flush=True)
             try:
                 verified = export(trained.complete, path, images, **options)
             except (ImportError, RuntimeError, ValueError) as error:  # the others can be measured
-                measurements.say(f"without it: {error}")
+                print(f"without it: {error}", flush=True)
             else:
                 yield format, quantize or "", path, verified
 

@@ -13,8 +13,6 @@ import pathlib
 import re
 import time
 
-from benchmarks.measurements import say
-
 
 class Worker:
     """A process that takes turns, seen from the measuring one.
@@ -48,7 +46,7 @@ class Worker:
             self.turns.append(figures)
         except Exception as error:
             self.absent = f"{type(error).__name__}: {error}"
-            say(f"without {self.name}: {self.absent}")
+            print(f"without {self.name}: {self.absent}", flush=True)
 
     def close(self):
         """End the worker's process."""
@@ -62,7 +60,7 @@ def take_turns(workers, count):
     """
     try:
         for index in range(count + 1):
-            say(f"turn {index} of {count}" if index else "first turn")
+            print(f"turn {index} of {count}" if index else "first turn", flush=True)
             for worker in workers:
                 worker.turn()
     finally:

@@ -73,7 +73,7 @@ def test_workers_take_turns(folder):
 def test_a_peer_that_does_not_answer_is_named(folder, peer, reason, capsys):
     workers = [Worker("a", "peers_here:note", folder, "a"), Worker("lost", f"peers_here:{peer}")]
     assert take_turns(workers, 1) == workers[:1]
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "without lost" in line]
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "without lost" in line]
     assert reason in line
     assert len(workers[0].turns) == 2
 

@@ -244,5 +244,3 @@ def test_a_release_says_where_the_project_is():
     for name in ("Documentation", "Changelog"):
         place, _, file = urls[name].partition("/blob/v1.0/")
         assert place == "https://host/us/it" and (ROOT / file).is_file()
-    with pytest.raises(ValueError, match="project_urls"):
-        release.setup("[metadata]\n", "https://host/us/it", "v1.0")

@@ -1,22 +1,18 @@
 """Count what the house weighs: `python -m tools.house [CLONE]`.
 
-For each room: lines, lines of code (without docstrings, comments and blank lines), `raise`
-statements, and the rooms that it imports from. Then the longest chain of rooms. A room is a folder
-of code, or a module directly in the package.
+For each room: lines of Python, and the rooms that it imports from. Then the longest chain of rooms.
+A room is a folder of code, or a module directly in the package.
 """
 
 import argparse
 import ast
 import collections
 import functools
-import io
 import pathlib
-import tokenize
 
 PACKAGE = "highway_keras"
 BESIDE = ("models", "tuning", "results")  # install as rooms of the package
 OUTSIDE = ("benchmarks", "tools", "examples", "tests")
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
 def read_files(root):
@@ -29,18 +25,6 @@ def read_files(root):
             inside = parts[1:] if parts[0] == PACKAGE else parts
             room = ".".join(inside[:-1]) or inside[0].replace("__init__", PACKAGE)
             yield room, ".".join(parts).removesuffix(".__init__"), path.read_text("utf-8")
-
-
-def code_lines(text, tree):
-    """Return the number of lines with code."""
-    lines = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in LAYOUT | {tokenize.ENDMARKER}:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
-            lines.difference_update(range(node.lineno, node.end_lineno + 1))
-    return len(lines)
 
 
 def imported_names(tree):
@@ -71,24 +55,20 @@ def main():
     parser.add_argument("clone", nargs="?", type=pathlib.Path, default=pathlib.Path())
     files = list(read_files(parser.parse_args().clone))
     rooms = {module: room for room, module, _ in files}
-    counts = collections.defaultdict(collections.Counter)
+    lines = collections.Counter()
     arrows = {room: set() for room, _, _ in files}
     for room, _, text in files:
-        tree = ast.parse(text)
-        raises = sum(isinstance(node, ast.Raise) for node in ast.walk(tree))
-        weight = {"lines": text.count("\n"), "code": code_lines(text, tree), "raises": raises}
-        counts[room].update(weight)
-        if room != "tests":
-            counts["all but tests"].update(weight)
-        for name in imported_names(tree):
+        lines[room] += text.count("\n")
+        for name in imported_names(ast.parse(text)):
             arrows[room].add(rooms.get(name) or rooms.get(name.rpartition(".")[0], room))
         arrows[room] -= {room, PACKAGE}
     del arrows["tests"]
 
-    print(f"{'room':18}{'lines':>9}{'code':>9}{'raises':>9}  imports from")
-    for room in (*sorted(arrows), "tests", "all but tests"):
-        numbers = "".join(f"{counts[room][name]:9,}" for name in ("lines", "code", "raises"))
-        print(f"{room:18}{numbers}  {' '.join(sorted(arrows.get(room, ())))}")
+    print(f"{'room':18}{'lines':>9}  imports from")
+    for room in sorted(arrows):
+        print(f"{room:18}{lines[room]:9,}  {' '.join(sorted(arrows[room]))}")
+    print(f"{'tests':18}{lines['tests']:9,}")
+    print(f"{'all but tests':18}{lines.total() - lines['tests']:9,}")
     package = {room: to for room, to in arrows.items() if not room.startswith(OUTSIDE)}
     chain = longest_chain(package)
     count = sum(map(len, package.values()))

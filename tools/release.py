@@ -27,8 +27,6 @@ def readme(text, url, ref):
 
 def setup(text, url, ref):
     """Return the text of setup.cfg with the project's addresses added to those it has."""
-    if text.count(HEAD) != 1:
-        raise ValueError("setup.cfg must have one `project_urls`, and an address in it.")
     addresses = {
         "Source": url,
         "Documentation": f"{url}/blob/{ref}/README.md",

@@ -16,7 +16,6 @@ import tempfile
 import mkdocs_gen_files
 import numpy as np
 from PIL import Image
-from properdocs.plugins import get_plugin_logger
 
 import highway_keras
 from highway_keras import data, live, models, results, training
@@ -25,7 +24,6 @@ from highway_keras.cli.command import parser
 ROOT = pathlib.Path(__file__).parents[2]
 FROM_ROOT = ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY", "results/README")
 BESIDE = ("models", "results", "tuning")  # folders beside the package, in which they install
-log = get_plugin_logger("pages")
 
 
 def add(name, text):
@@ -35,7 +33,6 @@ def add(name, text):
 
 # Written pages, with their links as the site has them.
 
-log.info("Pages of docs/, with the site's links")
 docs = ROOT / "docs"
 written = {path.relative_to(docs).as_posix(): path for path in docs.rglob("*.md")}
 written |= {f"{name}.md": ROOT / f"{name}.md" for name in FROM_ROOT}
@@ -66,7 +63,6 @@ for path in docs.rglob("*.ipynb"):  # their links are not mkdocs's, so they lead
 
 # A card for each network: its size, the paper's claims, our runs, and its trained weights.
 
-log.info("A card for each network")
 ours = results.accuracies()
 nav = mkdocs_gen_files.Nav()
 nav["Networks"] = "index.md"
@@ -109,14 +105,11 @@ add("zoo/SUMMARY.md", "".join(nav.build_literate_nav()))
 
 # The API: a page for each public module, which mkdocstrings fills from the source as it installs.
 
-log.info("The API")
 source = ROOT / "tools" / "docs" / "highway_keras"  # properdocs.yml names the folder
 shutil.rmtree(source, ignore_errors=True)
 source.mkdir()
-package = [path for path in (ROOT / "highway_keras").iterdir() if path.name != "__pycache__"]
-for path in (*package, *(ROOT / room for room in BESIDE)):
-    link = source / path.name
-    link.symlink_to(path)
+for path in (*(ROOT / "highway_keras").iterdir(), *(ROOT / room for room in BESIDE)):
+    (source / path.name).symlink_to(path)
 nav = mkdocs_gen_files.Nav()
 nav["API"] = "index.md"
 rows = ["# API\n", "| module | what it holds |", "|---|---|"]
@@ -132,30 +125,22 @@ add("api/SUMMARY.md", "".join(nav.build_literate_nav()))
 
 
 def help_of(*command):
+    """Return the help of a command, then that of the commands which it lists, as Markdown."""
     with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.suppress(SystemExit):
         parser().parse_args([*command, "--help"])
-    return text.getvalue()
-
-
-def add_help(page, *command):
-    """Add the help of a command, then that of the commands which it lists."""
-    text = help_of(*command)
+    text = text.getvalue()
     title = f"## `highway-keras {' '.join(command)}`" if command else "# The command"
-    page.append(f"{title}\n\n```text\n{text}```\n")
-    for name in re.findall(r"^    ([a-z][\w-]*)(?= |$)", text, re.MULTILINE):
-        add_help(page, *command, name)
+    names = re.findall(r"^    ([a-z][\w-]*)(?= |$)", text, re.MULTILINE)
+    below = "\n".join(help_of(*command, name) for name in names)
+    return f"{title}\n\n```text\n{text}```\n\n{below}"
 
 
-log.info("The command's help")
 os.environ["COLUMNS"] = "80"  # the width of argparse's lines
-page = []
-add_help(page)
-add("api/command.md", "\n".join(page))
+add("api/command.md", help_of())
 
 # Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
 # digits in MNIST's format, in a box of 20 pixels centered in 28, so the site needs no download.
 
-log.info("Live pages, of networks with their weights")
 digits = data.load("digits")
 images = [Image.fromarray(image[..., 0]) for image in digits.x_test]
 large = np.stack([image.resize((20, 20), Image.Resampling.BICUBIC) for image in images])
