@@ -16,14 +16,13 @@ def cifar_highway(
     activation="relu",
     transform_bias=-2.0,
     kernel_initializer=parts.AUTHORS_KERNEL,
-    dropout_rate=0.2,
     name=None,
 ):
     """Build Highway A, B or C of Table 2: three stages, a fully connected layer and a softmax.
 
     Reconstructions: the paper gives the depths, the parameter counts (~236 K, ~2.3 M, ~1.25 M), and
     Fitnets as models of A and B. The stages of B are those of `highway_gap`, which section 3.3.2
-    derives from it, below a layer of 500 as in Fitnet B.
+    derives from it, below a layer of 500 as in Fitnet B. Dropout is the authors' for Table 3.
 
     Args:
         stages: Pairs (layers, maps). The first layer of a stage is a plain convolution of 3x3 that
@@ -36,8 +35,6 @@ def cifar_highway(
         transform_bias: Initial bias of the transform gates.
         kernel_initializer: Initializer of all kernels, gates included. Default: the authors',
             normal with variance 2 / fan-in. Without a seed, every kernel gets a new draw.
-        dropout_rate: Dropout on the input, after each pooling and before the classifier. Default:
-            the authors' for the network of Table 3.
         name: Name of the model.
 
     Returns:
@@ -55,12 +52,11 @@ def cifar_highway(
 
     kernel = parts.unshared(kernel_initializer)
     images = parts.images(input_shape)
-    arguments = (activation, transform_bias, dropout_rate)
-    x = _stages(images, stages, kernel_sizes, kernel, kernel, *arguments)
+    x = _stages(images, stages, kernel_sizes, kernel, kernel, activation, transform_bias)
     x = keras.layers.MaxPooling2D(8, name="head_pool")(x)
     x = keras.layers.Flatten(name="flatten")(x)
     x = keras.layers.Dense(units, activation=activation, kernel_initializer=kernel, name="head")(x)
-    x = parts.dropout(x, dropout_rate, "head_dropout")
+    x = keras.layers.Dropout(parts.DROPOUT, name="head_dropout")(x)
     x = parts.predictions(x, classes, kernel)
     return keras.Model(images, x, name=name)
 
@@ -72,7 +68,6 @@ def highway_gap(
     activation="relu",
     transform_bias=-2.0,
     kernel_initializer=parts.AUTHORS_KERNEL,
-    dropout_rate=0.2,
     name=None,
 ):
     """Build the 19-layer network of Table 3, with average pooling; arguments as `cifar_highway`.
@@ -85,31 +80,28 @@ def highway_gap(
 
     kernel = parts.unshared(kernel_initializer)
     images = parts.images(input_shape)
-    arguments = (activation, transform_bias, dropout_rate)
-    x = _stages(images, STAGES_B, (3,), parts.normal(1.0), kernel, *arguments)
+    x = _stages(images, STAGES_B, (3,), parts.normal(1.0), kernel, activation, transform_bias)
     x = keras.layers.Conv2D(
         100, 1, padding="same", activation=activation, kernel_initializer=kernel, name="head"
     )(x)
     x = keras.layers.GlobalAveragePooling2D(name="head_pool")(x)
-    x = parts.dropout(x, dropout_rate, "head_dropout")
+    x = keras.layers.Dropout(parts.DROPOUT, name="head_dropout")(x)
     x = parts.predictions(x, classes, kernel if classes == 100 else parts.normal(0.05))
     return keras.Model(images, x, name=name)
 
 
-def _stages(
-    images, stages, kernel_sizes, first_kernel, kernel, activation, transform_bias, dropout_rate
-):
+def _stages(images, stages, kernel_sizes, first_kernel, kernel, activation, transform_bias):
     """Return the last maps of the stages, with max-pooling and dropout between them."""
     import keras
 
     from highway_keras.layers import ConvHighway2D
 
-    x = parts.dropout(images, dropout_rate, "input_dropout")
+    x = keras.layers.Dropout(parts.DROPOUT, name="input_dropout")(images)
     for number, (layers, maps) in enumerate(stages, start=1):
         stage = f"stage{number}"
         if number > 1:
             x = keras.layers.MaxPooling2D(2, name=f"stage{number - 1}_pool")(x)
-            x = parts.dropout(x, dropout_rate, f"stage{number - 1}_dropout")
+            x = keras.layers.Dropout(parts.DROPOUT, name=f"stage{number - 1}_dropout")(x)
         x = keras.layers.Conv2D(
             maps,
             3,

@@ -10,7 +10,6 @@ def maxout_fitnet(
     input_shape=(32, 32, 3),
     classes=10,
     kernel_initializer="lecun_uniform",
-    dropout_rate=0.2,
     name=None,
 ):
     """Build Fitnet A or B of Table 2, of maxout layers, without hints.
@@ -25,7 +24,6 @@ def maxout_fitnet(
         classes: Number of classes.
         kernel_initializer: Initializer of all kernels. Without a seed, every kernel gets a new
             draw.
-        dropout_rate: Dropout on the input, after each pooling and before the classifier.
         name: Name of the model.
 
     Returns:
@@ -45,7 +43,7 @@ def maxout_fitnet(
 
     kernel = parts.unshared(kernel_initializer)
     images = parts.images(input_shape)
-    x = parts.dropout(images, dropout_rate, "input_dropout")
+    x = keras.layers.Dropout(parts.DROPOUT, name="input_dropout")(images)
     for number, widths in enumerate(stages, start=1):
         stage = f"stage{number}"
         for index, width in enumerate(widths, start=1):
@@ -55,12 +53,12 @@ def maxout_fitnet(
             x = Maxout(2, name=f"{stage}_maxout{index}")(x)
         if number < len(stages):
             x = keras.layers.MaxPooling2D(2, name=f"{stage}_pool")(x)
-            x = parts.dropout(x, dropout_rate, f"{stage}_dropout")
+            x = keras.layers.Dropout(parts.DROPOUT, name=f"{stage}_dropout")(x)
     x = keras.layers.MaxPooling2D(8, name="head_pool")(x)
     x = keras.layers.Flatten(name="flatten")(x)
     x = keras.layers.Dense(1000, kernel_initializer=kernel, name="head")(x)
     x = Maxout(2, name="head_maxout")(x)
-    x = parts.dropout(x, dropout_rate, "head_dropout")
+    x = keras.layers.Dropout(parts.DROPOUT, name="head_dropout")(x)
     x = parts.predictions(x, classes, kernel)
     return keras.Model(images, x, name=name)
 

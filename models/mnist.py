@@ -47,7 +47,7 @@ def mnist_highway(
 
     kernel = parts.unshared(kernel_initializer)
     images = parts.images(input_shape)
-    x = parts.dropout(images, 0.2, "input_dropout")
+    x = keras.layers.Dropout(0.2, name="input_dropout")(images)
     x = keras.layers.Conv2D(
         width, 5, activation=activation, kernel_initializer=kernel, name="plain"
     )(x)
@@ -67,7 +67,7 @@ def mnist_highway(
             )(x)
         # "same" rounds odd sizes up, as Caffe's pooling does.
         x = keras.layers.MaxPooling2D(pool, 2, padding="same", name=f"{stage}_pool")(x)
-        x = parts.dropout(x, rate, f"{stage}_dropout")
+        x = keras.layers.Dropout(rate, name=f"{stage}_dropout")(x)
     x = keras.layers.Flatten(name="flatten")(x)
     x = parts.predictions(x, classes, parts.normal(0.1))
     return keras.Model(images, x, name=name)

@@ -7,6 +7,9 @@ AUTHORS_KERNEL = {
     "config": {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"},
 }
 
+# Of the networks for CIFAR: on the input, after each pooling and before the classifier
+DROPOUT = 0.2
+
 
 def normal(stddev):
     """Return the configuration of a normal initializer."""
@@ -32,13 +35,6 @@ def images(input_shape):
             "keras.config.set_image_data_format('channels_last')."
         )
     return keras.Input(input_shape, name="images")
-
-
-def dropout(x, rate, name):
-    """Return `x` after dropout, or `x` itself for a rate of 0."""
-    import keras
-
-    return keras.layers.Dropout(rate, name=name)(x) if rate else x
 
 
 def float32_at_least():
