@@ -49,8 +49,8 @@ class Line(NamedTuple):
     x: list | None = None
 
 
-def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log", columns=0):
-    """Draw each `Line`, over epochs or anything else; with `columns`, the legend is below."""
+def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log"):
+    """Draw each `Line`, over epochs or anything else."""
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
     for line in lines:
@@ -61,10 +61,8 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
         axes.plot(x, line.y, line.style, label=label, **style)
     axes.set(xscale=xscale, yscale=yscale)
     _finish(axes, title, xlabel, ylabel)
-    if columns:
-        _legend_below(figure, axes, columns)
-    elif seen - {""}:
-        axes.legend(frameon=False)
+    if seen - {""}:
+        _legend_below(figure, axes, 2)
     return figure
 
 
@@ -161,14 +159,13 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     """
     biases, mean = _matrix(biases), _matrix(mean)
     gates, outputs = (_matrix({k: v[0] for k, v in x.items()}) for x in (gates, outputs))
+    low, high = np.nanquantile(biases, (0.002, 0.998))
     maps = [
+        ("Transform gate biases", biases, low, high),
         ("Mean gates, all samples", mean, 0, np.nanquantile(mean, 0.998)),
         ("Gates, one sample", gates, 0, np.nanquantile(gates, 0.998)),
         ("Outputs, one sample", outputs, None, _reach(outputs)),
     ]
-    if not np.isnan(biases).all():  # gates of the user's own may have none
-        low, high = np.nanquantile(biases, (0.002, 0.998))
-        maps.insert(0, ("Transform gate biases", biases, low, high))
     figure = Figure(figsize=(12, _height(len(gates))), layout="constrained")
     left = figure
     if np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3):
@@ -181,7 +178,8 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     panels = left.subplots(1, len(maps), sharey=True)
     for axes, (title, values, low, high) in zip(panels, maps, strict=True):
         image = _map(axes, title, values, low, high)
-        _colorbar(left, image, axes, location="bottom", pad=0.02, aspect=30)
+        bar = left.colorbar(image, ax=axes, location="bottom", pad=0.02, aspect=30)
+        bar.ax.locator_params(nbins=4)
         axes.label_outer()
     return figure
 
@@ -203,17 +201,16 @@ def plot_routing(by_class, classes=None, class_names=None):
     rows = -(-len(classes) // columns)
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
     figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)
-    together = np.stack(maps)
+    reach = _reach(np.stack(maps))
     for axes, number, values in zip(panels, classes, maps, strict=False):
         name = str(number if class_names is None else class_names[number])
         title = f"Class {name}" if name.isdigit() else name
-        image = _map(axes, title, values, None, _reach(together))
+        image = _map(axes, title, values, None, reach)
         axes.label_outer()
     for axes in panels[len(classes) :]:
         axes.set_visible(False)
     label = "Mean gate of the class minus mean gate of all"
-    options = {"location": "right", "aspect": 40, "pad": 0.02, "label": label}
-    _colorbar(figure, image, panels, together, **options)
+    figure.colorbar(image, ax=panels, location="right", aspect=40, pad=0.02, label=label)
     return figure
 
 
@@ -273,7 +270,7 @@ def plot_confusion(confusion, names):
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
         axes.set_yticks(range(len(names)), names)
     _label(axes, "Test images", "Taken for", "Class")
-    _colorbar(figure, image, axes, label="Share of the class")
+    figure.colorbar(image, ax=axes, label="Share of the class")
     return figure
 
 
@@ -305,16 +302,6 @@ def _map(axes, title, values, low, high):
     for ticks in (axes.xaxis, axes.yaxis):
         ticks.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     return image
-
-
-def _colorbar(figure, image, axes, values=None, **options):
-    """Draw a color bar, with arrows where some of `values`, or of the image, exceed it."""
-    low, high = image.get_clim()
-    values = image.get_array() if values is None else values
-    below, above = np.nanmin(values) < low, np.nanmax(values) > high
-    extend = ("neither", "min", "max", "both")[int(below) + 2 * int(above)]
-    bar = figure.colorbar(image, ax=axes, extend=extend, extendfrac=0.03, **options)
-    bar.ax.locator_params(nbins=4)
 
 
 def _reach(values):

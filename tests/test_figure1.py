@@ -142,7 +142,7 @@ def test_figure1_is_drawn_from_searches_and_best_keras_takes_raw_images(tmp_path
 def test_the_best_tanh_network_of_a_search_is_looked_into(tmp_path, monkeypatch):
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)
-    sizes = {"trials": 3, "epochs": 2, "rungs": {1: 2}, "limit": 500, "verbose": 0}
+    sizes = {"trials": 3, "epochs": 2, "rungs": {1: 2}, "verbose": 0}
     report = paper.reproduce_section4("digits", out=tmp_path, **sizes)
     (search,) = tuning.read_searches(tmp_path)
     assert [len(trial.losses) for trial in search.trials] == [2, 2, 1]

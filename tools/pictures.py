@@ -31,7 +31,7 @@ def beside_logs(table, *names):
             label, errors = f"{name}, {recipe}", 100 * (1 - runs["test_accuracy"])
             lines.append(Line(errors, label, MARKERS[recipe], color, runs["epochs"]))
     title = f"{results.TABLES[table]}: our runs are points"
-    return plot_lines(lines, title, "test error (%)", xscale="log", columns=2)
+    return plot_lines(lines, title, "test error (%)", xscale="log")
 
 
 PICTURES = {

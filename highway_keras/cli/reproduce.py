@@ -118,8 +118,6 @@ def _add_section4(add, figure, summary):
         "--epochs", type=int, default=400, help="of the trials that are never stopped"
     )
     add_rungs(parser, [(10, 20), (40, 5)], "10:20 40:5")
-    shared.add_limit(parser)
-    shared.add_population(parser)
     _add_out(parser, "runs/section4-DATASET")
 
 
@@ -130,8 +128,6 @@ def section4(figure, options):
         trials=options.trials,
         epochs=options.epochs,
         rungs=dict(options.rungs),
-        limit=options.limit,
-        population=options.population,
         out=options.out,
         data_dir=options.data_dir,
     )

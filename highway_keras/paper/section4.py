@@ -19,8 +19,6 @@ def reproduce_section4(
     trials=100,
     epochs=400,
     rungs=RUNGS,
-    limit=None,
-    population=None,
     out=None,
     data_dir=None,
     verbose="auto",
@@ -40,8 +38,6 @@ def reproduce_section4(
         trials: Trials of the search.
         epochs: Epochs of the trials that run to the end.
         rungs: Number of trials that continue after an epoch, `{epoch: trials}`; `None`: all.
-        limit: Number of training images in the search. Default: all.
-        population: Number of trials to train together. Default: as in `PopulationRandomSearch`.
         out: Folder. Default: `runs/section4-DATASET`.
         data_dir: Where TFDS keeps its data.
         verbose: As in Keras.
@@ -56,20 +52,18 @@ def reproduce_section4(
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
-    searched = data.load(dataset, data_dir=data_dir, validation=0.0, limit=limit)
-    sizes = {"input_shape": searched.input_shape, "classes": searched.classes}
+    images = data.load(dataset, data_dir=data_dir, validation=0.0)
+    sizes = {"input_shape": images.input_shape, "classes": images.classes}
     [folder] = run_searches(
-        searched,
+        images,
         [HighwayHyperModel(DEPTH, **sizes, activations="tanh")],
         epochs=epochs,
         out=out or f"runs/section4-{dataset}",
         resume=True,
         verbose=verbose,
         max_trials=trials,
-        population=population,
         rungs=rungs,
     )
-    images = data.load(dataset, data_dir=data_dir, validation=0.0)
     return analysis.analyze(
         models.load(folder / "best.keras").complete,
         images.x_train,

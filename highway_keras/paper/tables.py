@@ -11,7 +11,7 @@ import itertools
 import json
 import pathlib
 
-from highway_keras import data, results
+from highway_keras import data
 from highway_keras.models import get, list_models
 from highway_keras.results import TABLES
 from highway_keras.results.provenance import command_line
@@ -20,10 +20,7 @@ from highway_keras.training.machine import joined
 from highway_keras.training.recipes import variants
 from highway_keras.training.run import create_for, train
 from highway_keras.util import checks
-from highway_keras.util.files import folder_lock, write_picture, write_rows
-
-STYLES = {"authors": "--", "modern": "-", "muon": "-."}
-LOWEST_ERROR = 0.01  # percent, in place of an error of 0 on a logarithmic axis
+from highway_keras.util.files import folder_lock, write_rows
 
 
 def reproduce_table(
@@ -48,7 +45,6 @@ def reproduce_table(
     ```
     OUT/MODEL-RECIPE/seed-0/   a folder of `fit`
     OUT/table1.csv             a row for every finished run
-    OUT/table1.png             error by epoch
     ```
 
     Args:
@@ -111,13 +107,19 @@ def reproduce_table(
     if failures:
         kind = next(iter(failures.values()))
         raise kind(f"Without a row in {table}.csv: {'; '.join(failures)}")
-    write_picture(out / f"{table}.png", lambda: draw_table(table, out))
     return read_table(table, out)
 
 
 def read_table(table, out):
     """Return the rows of the runs of a table that have ended in the folder `out`."""
-    return [_row(table, *run) for run in _finished(table, pathlib.Path(out).expanduser())]
+    rows = []
+    for card in _cards(table):
+        for recipe in variants(card):
+            folder = pathlib.Path(out).expanduser() / f"{card.name}-{recipe}"
+            runs = [json.loads(path.read_text("utf-8")) for path in folder.glob("seed-*/run.json")]
+            runs.sort(key=lambda run: run["seed"])
+            rows += [_row(table, card, recipe, run) for run in runs if "results" in run]
+    return rows
 
 
 def _cards(table):
@@ -125,18 +127,7 @@ def _cards(table):
     return [card for card in map(get, list_models()) if card.table == TABLES[table]]
 
 
-def _finished(table, out):
-    """Yield card, recipe, folder and content of `run.json` of the runs that have ended."""
-    for card in _cards(table):
-        for recipe in variants(card):
-            folders = (out / f"{card.name}-{recipe}").glob("seed-*/run.json")
-            for path in sorted(folders, key=lambda path: int(path.parent.name[len("seed-") :])):
-                run = json.loads(path.read_text(encoding="utf-8"))
-                if "results" in run:
-                    yield card, recipe, path.parent, run
-
-
-def _row(table, card, recipe, folder, run):
+def _row(table, card, recipe, run):
     recipe_of_run, sessions = run["recipe"], run["machine"]
     usual = get_recipe(variants(card)[recipe])
     epochs, policy = sessions[-1]["last_epoch"], recipe_of_run["dtype_policy"]
@@ -164,34 +155,3 @@ def _row(table, card, recipe, folder, run):
         **joined(sessions),
         "command": command,
     }
-
-
-def draw_table(table, out):
-    """Draw the error of each run by epoch, and its test error as a point at its best epoch.
-
-    The lines show the error on held-out images if the recipe holds some out, otherwise that in
-    training, with dropout and augmentation active. Dotted: the authors' log of that network, if
-    they published one. Both axes are logarithmic.
-    """
-    from highway_keras import plots
-
-    lines, colors = [], {}
-    for card, recipe, folder, run in _finished(table, out):
-        history, measured = results.read_rows(folder / "history.csv"), run["results"]
-        color = colors.setdefault(card.name, len(colors))
-        key = "val_accuracy" if "val_accuracy" in history[0] else "accuracy"
-        label = f"{card.name}, {recipe}: {'training' if key == 'accuracy' else 'held out'}"
-        errors = [_percent_wrong(row[key]) for row in history]
-        lines.append(plots.Line(errors, label, STYLES[recipe], color))
-        tested = [_percent_wrong(measured["test_accuracy"])]
-        label = "test images, once a run"
-        lines.append(plots.Line(tested, label, "o", color, [measured["best_epoch"]]))
-    for name, log in results.authors_logs().items():
-        if name in colors:
-            errors = [_percent_wrong(row["test_accuracy"]) for row in log]
-            lines.append(plots.Line(errors, f"{name}, authors' log: test", ":", colors[name]))
-    return plots.plot_lines(lines, TABLES[table], "error (%)", xscale="log")
-
-
-def _percent_wrong(accuracy):
-    return max(100 * (1 - float(accuracy)), LOWEST_ERROR)
